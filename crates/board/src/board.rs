@@ -102,7 +102,7 @@ impl<T: Top> Board<T> {
         self.paused_cycles = 0;
     }
 
-    /// What the gateware's clock showed in the last cycle, ns.
+    /// The gateware's clock in the last cycle, ns.
     pub fn tai_ns(&self) -> u64 {
         self.pins.tai_ns
     }
@@ -129,7 +129,7 @@ impl<T: Top> Board<T> {
         self.outbox.pop_front()
     }
 
-    /// Queues a message behind those already posted.
+    /// Queues a message after those already posted.
     pub fn post(&mut self, message: Message) {
         self.messages.post(message);
     }
@@ -174,7 +174,7 @@ impl<T: Top> Board<T> {
         self.registers.read(address, tag);
     }
 
-    /// Queues a register write behind the accesses already queued; [`Board::poll_register`] tells of its end.
+    /// Queues a register write after the accesses already queued; [`Board::poll_register`] reports its end.
     pub fn queue_write(&mut self, address: u32, value: u32) {
         self.registers.write(address, value);
     }
@@ -205,7 +205,7 @@ impl<T: Top> Board<T> {
         }
     }
 
-    /// Runs the clock until the access that was asked for last has ended; the answers of those queued before it stay.
+    /// Runs the clock until the access that was requested last has ended; the answers of those queued before it stay.
     fn await_answer(&mut self, address: u32) -> Result<Answer, RegisterError> {
         const PATIENCE: u64 = 1000;
         for _ in 0..PATIENCE {

@@ -8,7 +8,7 @@ use penstock_units::Time;
 use penstock_wire::gateware::CYCLE;
 
 impl<T: Top> Board<T> {
-    /// Counts cycles from here on: the board's set-up lies before the time of a simulation.
+    /// Counts cycles from here on: the board's set-up precedes the time of a simulation.
     ///
     /// # Errors
     /// The board refuses to set its clock.
@@ -20,8 +20,8 @@ impl<T: Top> Board<T> {
         Ok(())
     }
 
-    /// Sets the gateware's clock to the board's time since `origin`, which may be to come: what it shows in a cycle is less
-    /// than a cycle off.
+    /// Sets the gateware's clock to the board's time since `origin`, which may be to come: what it shows in a cycle is
+    /// less than a cycle off.
     ///
     /// # Errors
     /// The board refuses.

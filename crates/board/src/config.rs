@@ -55,13 +55,13 @@ pub struct QpConfig {
 /// How a board sends the events that it makes of its detector's streams.
 #[derive(Debug, Clone, Copy)]
 pub struct EventsConfig {
-    /// The queue pair whose ring the messages fill, unless `by_event`.
+    /// The queue pair of the ring that the messages fill, unless `by_event`.
     pub qp: u8,
     /// The destination table chooses the queue pair by the event's number.
     pub by_event: bool,
     /// SEND; else RDMA WRITE; either with the slot as immediate data.
     pub send: bool,
-    /// Whose fragments they are.
+    /// The source of the fragments.
     pub source_id: u16,
     /// Inputs 0 .. this are in use.
     pub inputs: usize,
@@ -162,7 +162,7 @@ pub fn stream_register(index: u8, offset: u32) -> u32 {
 /// A TCP stream's receiver, and how long the stream waits for its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamConfig {
-    /// None: the gateware asks ARP.
+    /// None: the gateware uses ARP.
     pub mac: Option<MacAddr>,
     pub ip: Ipv4Addr,
     pub port: u16,
@@ -173,7 +173,7 @@ pub struct StreamConfig {
 }
 
 impl<T: Top> Board<T> {
-    /// Says where TCP stream `index` goes; it is opened by its register `command`.
+    /// Sets the destination of TCP stream `index`; its register `command` opens it.
     ///
     /// # Errors
     /// The build has no such stream.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// Bytes of `fragment_t`.
 const ABOUT_BYTES: usize = 18;
 
-/// What a detector gives of one event.
+/// A detector's data of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectorEvent {
     /// Of the trigger.
@@ -40,9 +40,9 @@ struct Input {
 enum Trigger {
     /// The front end was not busy in the last cycle: the next trigger may come.
     Ready,
-    /// One was shown in the last cycle: its gate tells whether it was accepted.
+    /// One was shown in the last cycle: its gate shows whether it was accepted.
     Shown,
-    /// Until the front end says that it is not busy.
+    /// Until the front end is not busy.
     Waits,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct DetectorPort {
     trigger: Trigger,
     /// Events that are not triggered yet.
     waiting: VecDeque<DetectorEvent>,
-    /// Events of accepted triggers that the digitisers have not been told of.
+    /// Events of accepted triggers not yet passed to the digitisers.
     accepted: VecDeque<DetectorEvent>,
     inputs: [Input; BOARD_INPUTS],
 }
@@ -69,7 +69,7 @@ impl DetectorPort {
         }
     }
 
-    /// Queues an event behind those before it.
+    /// Queues an event after earlier ones.
     ///
     /// # Panics
     /// When there are more streams than inputs.
@@ -126,7 +126,7 @@ impl DetectorPort {
             let Some((about, stream)) = input.fragments.front() else { continue };
             let rest = &stream[input.offset..];
             let beat = &rest[..rest.len().min(self.lanes)];
-            // Whatever lies behind the last byte: tkeep counts.
+            // Bytes after the last one are arbitrary: tkeep decides.
             let words = self.lanes / 8;
             for (word, bytes) in pins.event_tdata[i * words..].iter_mut().zip(beat.chunks(8)) {
                 *word = word_of(bytes);

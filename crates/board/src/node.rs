@@ -70,8 +70,8 @@ impl MessageTally {
 /// A board in the simulated network.
 ///
 /// The board's cycle 0 is the engine's time 0. The queue pairs in use are traced, each on the channel of its number:
-/// `rate_current_bps` and `rate_target_bps` on the wire, `alpha` (1 = 1.0), `cnp_handled`, `stage_timer`, `stage_bytes`,
-/// `feedback` (|F_b|);
+/// `rate_current_bps` and `rate_target_bps` on the wire, `alpha` (1 = 1.0), `cnp_handled`, `stage_timer`,
+/// `stage_bytes`, `feedback` (|F_b|);
 /// and on channel 0 the board's `wire_throughput_bps` and `paused_fraction` (of the time).
 pub struct BoardNode {
     worker: Option<Worker>,
@@ -79,7 +79,7 @@ pub struct BoardNode {
     window_cycles: u64,
     /// A window is under way up to this cycle.
     running: Option<u64>,
-    /// Frames whose time has not come, in the order of arrival.
+    /// Frames that are not yet due, in the order of arrival.
     ingress: VecDeque<Ingress>,
     /// Register writes for the next window.
     writes: Vec<(u32, u32)>,
@@ -108,7 +108,7 @@ pub struct Heard {
     pub last_feedback: u8,
 }
 
-/// Told when the last message of a queue pair has ended, and what became of all.
+/// Called when the last message of a queue pair has ended, with the outcomes of all.
 type AtEnd = Box<dyn FnOnce(&MessageTally)>;
 
 impl BoardNode {
@@ -158,7 +158,8 @@ impl BoardNode {
         self.writes.push((address, value));
     }
 
-    /// Calls `told` once, when all `messages` of queue pair `index` have ended, well or not, with what became of them.
+    /// Calls `told` once, when all `messages` of queue pair `index` have ended, with or without success, with their
+    /// outcomes.
     pub fn at_end(&mut self, index: u8, messages: u64, told: impl FnOnce(&MessageTally) + 'static) {
         let queue_pair = &mut self.queue_pairs[usize::from(index)];
         queue_pair.tally.posted = messages;
@@ -169,7 +170,7 @@ impl BoardNode {
         &self.tally
     }
 
-    /// How the messages of queue pair `index` have ended; `posted` is what [`Self::at_end`] was told.
+    /// The results of the messages of queue pair `index`; `posted` is the argument of [`Self::at_end`].
     pub fn tally_of(&self, index: u8) -> &MessageTally {
         &self.queue_pairs[usize::from(index)].tally
     }
@@ -292,7 +293,7 @@ impl Node for BoardNode {
         }
         let frame_bytes = frame.packet().emit();
         let first_octet = at.saturating_sub(OCTET * wire_len(frame_bytes.len()) as u64);
-        // Frames on one link arrive in order but for those that a fault delayed: those go behind.
+        // Frames on one link arrive in order except those delayed by a fault: these go after later ones.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);
         let cycle = first_octet.div_ceil(CYCLE).max(earliest);
         self.ingress.push_back(Ingress { cycle, frame: frame_bytes, fcs_ok: frame.fcs_ok() });

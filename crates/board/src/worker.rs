@@ -36,7 +36,7 @@ pub trait MessageSource: Send {
     }
 }
 
-/// What a source gives a board.
+/// The output of a source for a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Feed {
     /// A message as it is to be sent.
@@ -109,7 +109,7 @@ pub struct Sampling {
     pub interval_cycles: u64,
 }
 
-/// What a board did in one window.
+/// The results of a board's window.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub frames: Vec<Received>,

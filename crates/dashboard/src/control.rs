@@ -13,7 +13,7 @@ pub struct Settings {
     pub run: BTreeMap<String, String>,
     /// Marking thresholds in force, bytes: K_min and K_max of each queue, in the order of the manifest.
     pub ecn: Vec<Option<(u64, u64)>>,
-    /// What throughput is compared with, bit/s, when it is a parameter.
+    /// The reference for throughput, bit/s, if it is a parameter.
     pub threshold_bps: Option<f64>,
 }
 

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 /// Updates of a page per second: 20.
 const TICK: Duration = Duration::from_millis(50);
-/// Progress is told at least this often: a page that hears nothing for longer has lost its connection.
+/// Progress is sent at least this often: a page without messages for longer has lost its connection.
 const HEARTBEAT_TICKS: u32 = 10;
 /// Most values of one event.
 const CHUNK_VALUES: usize = 1 << 16;
 
-/// What one page has seen.
+/// The progress of one page in the feed.
 pub(crate) struct Feed {
     shared: Shared,
-    /// Tells one run of the program from another.
+    /// Identifies one run of the program.
     run: String,
     greeted: bool,
     generation: u64,
@@ -78,7 +78,7 @@ impl Feed {
         })
     }
 
-    /// What is new since the last call.
+    /// The changes since the last call.
     fn next_text(&mut self) -> String {
         let shared = self.shared.clone();
         let recording = lock(&shared);
@@ -104,7 +104,7 @@ impl Feed {
             self.silent_ticks = 0;
             event(&mut text, "progress", &recording.progress);
         }
-        // The summary comes when all rows have been told.
+        // The summary is sent after all rows.
         let summary = (ended && !self.ended && to == rows).then(|| recording.summary.clone());
         drop(recording);
 

@@ -18,7 +18,7 @@ pub enum Refusal {
     CrossSite,
 }
 
-/// What a server that listens on one address lets in.
+/// The requests that a server on one address accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
     listens_on: IpAddr,

@@ -5,13 +5,13 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Columns of a recording by the page's name of what they hold.
+/// Columns of a recording by the page's name of their contents.
 pub type Series = BTreeMap<&'static str, usize>;
 
 /// Everything about a run that does not change while it runs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Manifest {
-    /// What ran, as the user called it.
+    /// The name of the run, as given by the user.
     pub title: String,
     /// "boards": a readout takes events; "lab": flows; "board": one live board.
     pub kind: &'static str,
@@ -20,13 +20,13 @@ pub struct Manifest {
     pub senders: Vec<Sender>,
     /// How many senders the run has, those that are not shown included.
     pub all_senders: usize,
-    /// What the series `throughput` is: "payload", or "wire" with all headers.
+    /// The kind of the series `throughput`: "payload", or "wire" with all headers.
     pub throughput: &'static str,
     pub queues: Vec<Queue>,
     pub totals: Vec<Total>,
-    /// What can be changed while the run goes on; empty: nothing.
+    /// The parameters that can be changed during the run; empty: none.
     pub parameters: Vec<Parameter>,
-    /// What the user should know, as that not everything is shown.
+    /// Notes for the user, for example that not everything is shown.
     pub notes: Vec<String>,
     /// Number of columns of the recording.
     pub columns: usize,
@@ -40,7 +40,7 @@ pub struct Sender {
     pub series: Series,
     /// Other values, by the kernel's names of counters.
     pub counters: Series,
-    /// What its throughput is compared with: its own link, bit/s.
+    /// The reference for its throughput: its own link, bit/s.
     pub link_bps: f64,
     /// An equal share of its receiver's link among all senders of the run that send there, bit/s.
     pub share_bps: f64,
@@ -62,7 +62,7 @@ pub struct Total {
     pub column: usize,
 }
 
-/// Of what a parameter is one.
+/// The object that a parameter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -72,7 +72,7 @@ pub enum Scope {
     Run,
 }
 
-/// Something that can be changed while the run goes on.
+/// A parameter that can be changed during the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameter {
     /// As in a scenario: `cc.rate_ai`.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a run stands.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -25,7 +25,7 @@ pub struct Progress {
     /// How it ended: "done", "interrupted", ...; empty while it runs.
     pub end: String,
     pub now_ps: u64,
-    /// Of `total` `unit`s so many are done.
+    /// The number of finished `unit`s, of `total`.
     pub done: u64,
     pub total: u64,
     pub unit: &'static str,
@@ -40,7 +40,7 @@ pub struct Recording {
     pub progress: Progress,
     pub settings: Settings,
     pub applied: Vec<Applied>,
-    /// What summary.json holds, when the run is over.
+    /// The contents of summary.json after the run.
     pub summary: Option<serde_json::Value>,
     columns: Vec<Vec<f64>>,
     /// Row r is of time r * stride * interval.
@@ -53,7 +53,7 @@ pub struct Recording {
 /// A recording that a run fills and pages read.
 pub type Shared = Arc<Mutex<Recording>>;
 
-/// A poisoned lock only says that some reader panicked; what is recorded is whole after every call.
+/// A poisoned lock only means that some reader panicked; the recording is consistent after every call.
 pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Recording> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,7 +111,7 @@ impl Recording {
         if !index.is_multiple_of(self.stride) {
             return;
         }
-        // A row that nobody has spoken of still has its place.
+        // A row without values still has its place.
         let place = (index / self.stride) as usize;
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.resize(place, f64::NAN);
@@ -186,7 +186,7 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// What is still open is published when the one who records goes.
+    /// Open rows are published when the recorder is dropped.
     fn drop(&mut self) {
         self.finish();
     }

@@ -74,7 +74,7 @@ impl Listener {
                 axum::serve(listener, router(page)).await
             });
             if let Err(error) = served {
-                // Standard error may be a pipe that nobody reads any more.
+                // Standard error may be a closed pipe.
                 let _ = writeln!(io::stderr(), "warning: the page is served no more: {error}");
             }
         })?;
@@ -116,7 +116,7 @@ fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-/// The guard in front of everything, and the headers that keep others out of the page.
+/// The guard for all requests, and the headers that isolate the page from other origins.
 async fn guarded(State(page): State<Arc<Page>>, request: HttpRequest, next: Next) -> Response {
     let mut response = match page.guard.check(request.headers(), request.uri().path() == "/") {
         Ok(()) => next.run(request).await,

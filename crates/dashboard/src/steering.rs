@@ -48,7 +48,7 @@ impl Helm {
     /// How long a run may take to its next step.
     const PATIENCE_S: u64 = 30;
 
-    /// Hands a control to the run and waits for what it says.
+    /// Passes a control to the run and waits for its answer.
     pub(crate) async fn ask(&self, shared: &Shared, control: Control) -> Result<(), ControlError> {
         {
             let recording = lock(shared);

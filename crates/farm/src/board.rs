@@ -65,7 +65,7 @@ pub enum Request {
     Look,
     /// Writes the owner, and has events wait for their server.
     Claim,
-    /// Writes the tables anew, as at the beginning of a run: `before` below event `first`, then `rows`.
+    /// Writes the tables again, as at the start of a run: `before` below event `first`, then `rows`.
     SetUp {
         before: Vec<u8>,
         first: u64,

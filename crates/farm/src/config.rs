@@ -15,14 +15,14 @@ pub struct ServerConfig {
     pub has_heartbeat: bool,
 }
 
-/// What a coordinator is told.
+/// The settings of a coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FarmConfig {
     /// For `destination.owner` of all boards; not 0, and another one for each farm.
     pub owner: u16,
     /// Boards that have another owner are taken from it, once.
     pub take_over: bool,
-    /// Every board is set up anew: a run begins.
+    /// Every board is set up again: a run starts.
     pub begin: bool,
     /// Names, as the servers have them.
     pub boards: Vec<String>,

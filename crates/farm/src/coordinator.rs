@@ -45,7 +45,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// `log` is what the file says now.
+    /// `log` is the present contents of the file.
     pub fn new(config: FarmConfig, log: Tables, now: Time) -> Self {
         let boards = config.boards.iter().map(|_| Board::new(&config, now)).collect();
         let servers = config.servers.iter().map(|_| Server::default()).collect();
@@ -129,7 +129,7 @@ impl Coordinator {
         self.advance(now);
     }
 
-    /// What follows from a new view for the tables of this board.
+    /// The consequences of a new view for the tables of this board.
     fn note_rows(&mut self, now: Time, at: usize) {
         let Some((_, view)) = self.boards[at].view.clone() else { return };
         let view = &view;
@@ -148,7 +148,7 @@ impl Coordinator {
         board.unset_since = (!is_in_force && !is_prepared).then(|| since.unwrap_or(now));
     }
 
-    /// Takes what a server says of itself.
+    /// Processes a server's metrics.
     pub fn handle_server(&mut self, now: Time, server: u16, view: ServerView) {
         let found = self.config.servers.iter().position(|config| config.number == server);
         if let Some(at) = found {
@@ -264,7 +264,7 @@ impl Coordinator {
         view.rows_of(live.iter().map(|server| self.address(*server).unwrap_or(unknown)))
     }
 
-    /// A server has another queue pair than its row in force says, and that one is ready.
+    /// A server has another queue pair than in its active row, and that one is ready.
     fn has_moved(&self, at: usize, live: &[u16]) -> bool {
         let board = &self.boards[at];
         let (Some((_, view)), Some(old)) = (&board.view, &board.rows) else { return false };
@@ -331,7 +331,7 @@ impl Coordinator {
         for board in self.boards.iter().filter(|board| !board.is_gone) {
             let Some((seen, view)) = &board.view else { continue };
             let ahead = match board.pace {
-                // What waits sends nothing: the change may be right behind what has gone.
+                // A waiting board sends nothing: the change may start directly after the sent events.
                 _ if view.waits || view.held => 0,
                 Some((events, time)) if time > Time::ZERO => {
                     let span = now.saturating_sub(*seen) + self.lead;
@@ -386,7 +386,7 @@ impl Coordinator {
         self.phase = Phase::Cancelling;
     }
 
-    /// Boards hold their events until every living server knows whose they are.
+    /// Boards hold their events until every live server has read the assignment.
     fn announce(&mut self, now: Time, change: Change, since: Time) {
         let tables = self.log.count() as u64;
         let patience = self.config.heartbeat_patience;
@@ -394,7 +394,7 @@ impl Coordinator {
             server.alive(now, patience).is_some_and(|view| view.tables_read.is_some_and(|read| read < tables))
         };
         let configured = || self.config.servers.iter().zip(&self.servers);
-        // Behind a restart: who lives is not known yet.
+        // After a restart: the live servers are not known yet.
         if now.saturating_sub(self.started) < patience
             && configured().any(|(c, s)| c.has_heartbeat && s.heard.is_none())
         {
@@ -412,7 +412,7 @@ impl Coordinator {
         self.phase = Phase::Confirming(change);
     }
 
-    /// What a board is to be asked, by its last view.
+    /// The request to a board, from its last view.
     fn request_for(&mut self, now: Time, at: usize) -> Option<Request> {
         let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
         let name = self.config.boards[at].clone();

@@ -53,7 +53,7 @@ pub enum Notice {
         first: u64,
         why: String,
     },
-    /// In the log: from here on the change is made, whatever happens.
+    /// In the log: from here on the change is final.
     Decided {
         first: u64,
         live: Vec<u16>,

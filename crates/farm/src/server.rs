@@ -6,7 +6,7 @@
 use penstock_units::Time;
 use std::collections::BTreeMap;
 
-/// What a `recv` says of itself (its metrics).
+/// The metrics of a `recv`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerView {
     /// Tables of the log that it has read; none if it does not say.
@@ -15,7 +15,7 @@ pub struct ServerView {
     pub boards_up: BTreeMap<String, bool>,
 }
 
-/// What is known of a server.
+/// The state of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     pub heard: Option<(Time, ServerView)>,

@@ -7,7 +7,7 @@ use crate::notice::Notice;
 use crate::tables::Change;
 use penstock_units::Time;
 
-/// What is to be done.
+/// The pending actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Answer it by [`Coordinator::handle_board`].
@@ -54,12 +54,12 @@ pub(crate) struct Board {
     pub is_gone: bool,
     pub may_take: bool,
     pub must_begin: bool,
-    /// Whether it was asked to prepare the change at hand.
+    /// Whether it has been told to prepare the present change.
     pub attempt: Attempt,
     pub is_cut_off: bool,
     /// Since when it answers without the last table in force.
     pub unset_since: Option<Time>,
-    /// The rows of the table in force, and those that it was asked to prepare.
+    /// The rows of the table in force, and those that it has been told to prepare.
     pub rows: Option<Vec<u8>>,
     pub staged: Option<Vec<u8>>,
     /// Views in a row in which an event waits though every server of `rows` is ready: those are not in force.

@@ -28,7 +28,7 @@ const HALF: u32 = 32767;
 /// Requests for a reply that the board should still have, while it answers status packets.
 const RESENDS: u32 = 16;
 
-/// How long a silent board is asked.
+/// The time to wait for a silent board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience(pub Time);
 
@@ -61,7 +61,7 @@ struct Look {
     due: Time,
 }
 
-/// What the writing packet waits for.
+/// The state of the writing packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The id that the board waits for.
@@ -124,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Adds a request behind those that wait.
+    /// Adds a request after those that wait.
     pub fn submit(&mut self, now: Time, request: &Request) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
@@ -140,7 +140,7 @@ impl Client {
         self.jobs.is_empty()
     }
 
-    /// Packets that were sent again, and replies that nobody waited for.
+    /// Retransmitted packets, and unexpected replies.
     pub fn lost_and_found(&self) -> (u64, u64) {
         (self.repeats, self.strays)
     }
@@ -290,7 +290,7 @@ impl Client {
         }
     }
 
-    /// A status reply; only one that was asked for counts.
+    /// A status reply; only requested ones count.
     fn told(&mut self, now: Time, status: StatusReply) {
         let Some(change) = self.change.as_mut().filter(|change| change.step == Step::Status) else {
             return self.strays += 1;

@@ -89,10 +89,10 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Opens the sockets. `seed` tells this client from others of the same boards: take a random number.
+    /// Opens the sockets. `seed` distinguishes this client from others of the same boards: use a random number.
     ///
     /// # Errors
-    /// An address stands twice, or there is no socket.
+    /// An address occurs twice, or there is no socket.
     pub fn open(addresses: &[BoardAddress], patience: Patience, seed: u64) -> Result<Fleet, FleetError> {
         let mut numbers = HashMap::new();
         for (number, address) in addresses.iter().enumerate() {
@@ -127,7 +127,7 @@ impl Fleet {
         Time::from_duration(self.start.elapsed())
     }
 
-    /// Packets sent again and replies that nobody waited for, over all boards.
+    /// Retransmitted packets and unexpected replies, over all boards.
     pub fn lost_and_found(&self) -> (u64, u64) {
         self.clients.iter().fold((0, 0), |(lost, strays), client| {
             let (more, others) = client.lost_and_found();

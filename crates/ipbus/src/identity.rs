@@ -10,7 +10,7 @@ use penstock_units::Rate;
 /// "PSTK"
 const ID: u32 = 0x5053_544B;
 
-/// What a board says it is.
+/// The identity that a board reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Of the register map: major, minor and patch.
@@ -72,7 +72,7 @@ impl Identity {
     }
 }
 
-/// Why a board is not asked for more.
+/// Why a board is not accessed further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Unfit {

@@ -16,7 +16,7 @@ pub const PACKET_WORDS: usize = 368;
 pub const STATUS_WORDS: usize = 16;
 const VERSION: u32 = 2;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum PacketKind {
@@ -53,7 +53,7 @@ impl PacketHeader {
     }
 }
 
-/// What a transaction does.
+/// The kind of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -68,7 +68,7 @@ pub enum Kind {
     RmwSum = 5,
 }
 
-/// How a transaction ended; `Request` in one that is asked for.
+/// How a transaction ended; `Request` in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Info {
@@ -128,7 +128,7 @@ impl TransactionHeader {
     }
 }
 
-/// What a client needs of a status reply.
+/// The parts of a status reply that a client needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusReply {
     /// Bytes of the longest packet.
@@ -149,7 +149,7 @@ impl StatusReply {
     }
 }
 
-/// A status packet, as it is asked with.
+/// A status request packet.
 pub fn status_request() -> Vec<u32> {
     let mut words = vec![0; STATUS_WORDS];
     words[0] = PacketHeader { id: 0, kind: PacketKind::Status }.word();

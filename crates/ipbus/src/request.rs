@@ -123,7 +123,7 @@ pub enum AccessError {
     Protocol { word: u32 },
 }
 
-/// What of an access is in one transaction.
+/// The part of an access in one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     access: usize,
@@ -155,7 +155,7 @@ pub struct Part {
     pub words: Vec<u32>,
 }
 
-/// What a reply says.
+/// The contents of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Not to this packet.
@@ -200,7 +200,7 @@ impl Packet {
         self.pieces.push(piece);
     }
 
-    /// Reads the words of a reply behind its header.
+    /// Reads the words of a reply after its header.
     pub fn reply(&self, words: &[u32]) -> Reply {
         let mut at = 0;
         let mut done = Vec::with_capacity(self.pieces.len());
@@ -247,7 +247,7 @@ impl Piece {
             }
     }
 
-    /// Behind the header of the reply.
+    /// After the header of the reply.
     fn answered_words(&self) -> usize {
         match self.kind {
             Kind::Write | Kind::WriteFifo => 0,

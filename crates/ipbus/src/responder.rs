@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 const BUFFERS: usize = 8;
 const MOST_QUEUE_PAIRS: u32 = 256;
 
-/// What the map says of a word.
+/// The map's entry for a word.
 #[derive(Debug, Clone, Copy)]
 struct Fact {
     writable: bool,
@@ -52,7 +52,7 @@ fn facts() -> &'static HashMap<u32, Fact> {
     })
 }
 
-/// What a board in software is.
+/// The properties of a board in software.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponderConfig {
     #[allow(missing_docs)]
@@ -81,7 +81,7 @@ pub struct Responder {
     carried_out: u64,
 }
 
-/// What a datagram is answered with.
+/// The answer to a datagram.
 pub type Answer = Option<Vec<u8>>;
 
 impl Responder {
@@ -268,7 +268,7 @@ impl Responder {
         true
     }
 
-    /// What the gateware does at a write.
+    /// The gateware's action at a write.
     fn act(&mut self, address: u32, word: u32) {
         match address {
             source::COMMAND => {

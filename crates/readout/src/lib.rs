@@ -6,14 +6,14 @@
 //!
 //! | part | for |
 //! |---|---|
-//! | [`Dataset`], [`EventSource`], [`Triggers`] | the boards' data and its times: recorded camera events at random times |
+//! | [`Dataset`], [`EventSource`], [`Triggers`] | the boards' data and times: recorded camera events at random times |
 //! | [`Ring`] | a board's slots; a posted receive is a credit |
 //! | [`EventBuilder`] | fragments to events: order, time-out, duplicates, strays |
 //! | [`Servers`], [`Share`] | the assignment of events to servers as the farm changes |
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`Serving`] | events to consumers as an Arrow IPC stream, while they are stored |
-//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | verification of stored files; PRBS-31 and counter payloads, stored or arriving |
+//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | stored files verified; PRBS-31 and counter payloads, stored or arriving |
 //! | [`recover_file`], [`recover_folder`] | files that a killed process left become valid |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |

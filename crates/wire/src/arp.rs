@@ -19,7 +19,7 @@ pub struct Arp {
     pub is_reply: bool,
     /// Who sends it.
     pub sender: (MacAddr, Ipv4Addr),
-    /// Whom it is about, or for; the MAC of a request is nothing.
+    /// The target addresses; the MAC of a request is unused.
     pub target: (MacAddr, Ipv4Addr),
 }
 
@@ -52,7 +52,7 @@ impl Arp {
         frame
     }
 
-    /// The answer that `mac` has the address asked for.
+    /// The answer that `mac` has the requested address.
     #[must_use]
     pub fn answer(&self, mac: MacAddr) -> Arp {
         Arp { is_reply: true, sender: (mac, self.target.1), target: self.sender }

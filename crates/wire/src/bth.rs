@@ -38,7 +38,7 @@ impl<'a> BthView<'a> {
         Opcode::from(self.0[0])
     }
 
-    /// Pad bytes behind the payload, 0 .. 3.
+    /// Pad bytes after the payload, 0 .. 3.
     pub fn pad_count(&self) -> u8 {
         self.0[1] >> 4 & 3
     }

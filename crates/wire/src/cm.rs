@@ -30,9 +30,9 @@ const OTHER_AT: usize = 26;
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CmRequest {
-    /// 0: nothing but what the transmit field asks.
+    /// 0: only the request in the transmit field.
     None,
-    /// 1: take a queue pair and, if the message says who asks, open it completely.
+    /// 1: take a queue pair and, if the message has the sender's information, open it completely.
     OpenQp,
     /// 2: here is the peer. Only our own programs answer it.
     SendQpInfo,
@@ -86,7 +86,7 @@ impl fmt::Display for CmRequest {
     }
 }
 
-/// What was answered.
+/// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CmAnswer {
     /// 1: done.
@@ -139,7 +139,7 @@ pub struct CmInfo {
 }
 
 impl Default for CmInfo {
-    /// All zero: says nothing.
+    /// All zero: no information.
     fn default() -> Self {
         CmInfo { qpn: Qpn::new(0), psn: Psn::new(0), rkey: 0, base: 0, ip: Ipv4Addr::UNSPECIFIED }
     }
@@ -165,7 +165,7 @@ impl CmInfo {
     }
 }
 
-/// What the board's source of messages is to do.
+/// The command to the board's source of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CmTransmit {
     /// Begin; else stop.
@@ -176,7 +176,7 @@ pub struct CmTransmit {
     pub is_write: bool,
     /// Bytes of a message.
     pub length: u32,
-    /// Messages; 0 asks for none.
+    /// Messages; 0 requests none.
     pub count: u32,
     /// Clock cycles of the board from one message to the next; 0 is as fast as they go.
     pub interval_cycles: u32,
@@ -185,19 +185,19 @@ pub struct CmTransmit {
 /// One message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CmMessage {
-    /// Asked for, or what an answer answers.
+    /// The request, or the request that an answer belongs to.
     pub request: CmRequest,
     /// `Some` in an answer.
     pub answer: Option<CmAnswer>,
-    /// Whether `sender` says anything.
+    /// Whether `sender` is valid.
     pub info_valid: bool,
     /// Who sends it.
     pub sender: CmInfo,
-    /// Whom it goes to.
+    /// The addressee.
     pub other: CmInfo,
     /// Where the sender takes answers and requests; 0: answers at [`CM_REPLY_PORT`].
     pub port: u16,
-    /// What to transmit.
+    /// The messages to transmit.
     pub transmit: Option<CmTransmit>,
 }
 
@@ -207,7 +207,7 @@ impl CmMessage {
         CmMessage { request, answer: None, info_valid: true, sender, other, port: CM_REQUEST_PORT, transmit: None }
     }
 
-    /// The answer to this request; `sender` tells about the one who answers, and only an ACK has it.
+    /// The answer to this request; `sender` has the answering side's information, which only an ACK contains.
     pub fn answered(&self, answer: CmAnswer, sender: Option<CmInfo>) -> Self {
         CmMessage {
             request: self.request,

@@ -23,7 +23,7 @@ use crate::{ipv4, udp, MacAddr, ParseError, Qpn, MIN_FRAME_LEN, UDP_PORT_ROCE};
 
 /// EtherType of the CN-TAG.
 pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
-/// EtherType of the message behind the tag.
+/// EtherType of the message after the tag.
 pub const ETHERTYPE_CNM: u16 = 0x22E7;
 
 const TAG_LEN: usize = 4;
@@ -65,13 +65,13 @@ pub struct Cnm {
 impl Cnm {
     /// The flow ID a sender has put into the low bits of its source port, 0xC000 + flow ID.
     ///
-    /// A sender under QCN that is to be found by its flow ID alone (the gateware, whose flow ID is its own queue pair)
+    /// A sender under QCN that is identified by its flow ID alone (the gateware, whose flow ID is its own queue pair)
     /// sets its UDP source port so. Others may look at `flow_tuple` and `dest_qpn`, which are always unambiguous.
     pub const fn flow_of(source_port: u16) -> u16 {
         source_port & 0x3FFF
     }
 
-    /// Bytes from the destination MAC to the last one in front of the FCS, padding included.
+    /// Bytes from the destination MAC to the last one before the FCS, including padding.
     pub fn frame_len(&self) -> usize {
         (HEAD + self.msdu_len()).max(MIN_FRAME_LEN)
     }
@@ -99,7 +99,7 @@ impl Cnm {
         frame.freeze()
     }
 
-    /// The headers by which the flow is known; fields that are nobody's business are 0.
+    /// The headers that identify the flow; unused fields are 0.
     fn write_flow(&self, frame: &mut [u8]) {
         let flow = &self.flow_tuple;
         frame[MSDU_IP] = 0x45;
@@ -158,7 +158,7 @@ impl Cnm {
         }))
     }
 
-    /// The address of the host to be told: the source of the sampled packet.
+    /// The address of the host to notify: the source of the sampled packet.
     pub fn ip_dst(&self) -> Ipv4Addr {
         self.flow_tuple.src
     }

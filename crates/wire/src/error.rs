@@ -50,7 +50,7 @@ pub enum ParseError {
         /// Version field.
         version: u8,
     },
-    /// RoCEv2 allows no IPv4 options (annex A17.3), and nobody here sends any.
+    /// RoCEv2 allows no IPv4 options (annex A17.3), and no sender here uses any.
     #[error("IPv4 header of {header_len} bytes: options are not allowed")]
     IpOptions {
         /// Header length in bytes.
@@ -76,7 +76,7 @@ pub enum ParseError {
         /// Payload and pad bytes.
         body: usize,
     },
-    /// Invariant CRC (annex A17.3): the packet was damaged behind the last FCS check.
+    /// Invariant CRC (annex A17.3): the packet was damaged after the last FCS check.
     #[error("ICRC is {found:#010x}, computed {computed:#010x}")]
     BadIcrc {
         /// In the packet.

@@ -74,7 +74,7 @@ impl<'a> EthernetView<'a> {
         be16(self.0, 12)
     }
 
-    /// What follows the header.
+    /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[LEN..]
     }

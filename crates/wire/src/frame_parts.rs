@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crc32fast::Hasher;
 
 pub(crate) const ICRC_LEN: usize = 4;
-/// Ethernet, IPv4, UDP, BTH, RETH and immediate: the longest that stands in front of a payload.
+/// Ethernet, IPv4, UDP, BTH, RETH and immediate: the longest headers before a payload.
 pub(crate) const HEAD_MAX: usize = 74;
 const PAD_MAX: usize = 3;
 

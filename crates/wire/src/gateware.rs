@@ -14,9 +14,9 @@ pub const CLOCK_100G_HZ: u64 = 322_265_625;
 pub const CYCLE: Time = Time::from_ps(1_000_000_000_000 / CLOCK_HZ);
 /// One octet on a 10 Gb/s wire.
 pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
-/// Number of queue pair 0 on the wire where software is not asked for another; its low 8 bits are 0.
+/// Number of queue pair 0 on the wire unless software sets another; its low 8 bits are 0.
 pub const FIRST_QPN: u32 = 0x200;
-/// UDP source port of queue pair 0: the first of the dynamic ports (RFC 6335), as IBTA A17.9.2 asks for.
+/// UDP source port of queue pair 0: the first of the dynamic ports (RFC 6335), as required by IBTA A17.9.2.
 pub const FIRST_UDP_SPORT: u16 = 0xC000;
 /// Detector inputs of the verilated front ends (`N_IN`).
 pub const BOARD_INPUTS: usize = 4;

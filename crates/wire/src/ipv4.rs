@@ -87,7 +87,7 @@ impl<'a> Ipv4View<'a> {
         usize::from(self.0[0] & 15) * 4
     }
 
-    /// Protocol behind the header.
+    /// Protocol after the header.
     pub fn protocol(&self) -> u8 {
         self.0[9]
     }
@@ -105,7 +105,8 @@ impl<'a> Ipv4View<'a> {
     /// Checks everything that is demanded of the header and returns its open fields.
     ///
     /// # Errors
-    /// `IpVersion`, `IpOptions`, `BadIpChecksum`, `Fragmented`, or `BadLength` when the packet is longer than the frame.
+    /// `IpVersion`, `IpOptions`, `BadIpChecksum`, `Fragmented`, or `BadLength` when the packet is longer than the
+    /// frame.
     pub fn checked_repr(&self) -> Result<Ipv4Repr, ParseError> {
         let data = self.0;
         if self.version() != 4 {

@@ -68,7 +68,7 @@ pub use stream_frame::{read_stream_header, stream_header, stream_padding, STREAM
 pub use tcp::{SackBlocks, SynOptions, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 
-/// Bytes that a frame costs on the wire beside itself: preamble and start delimiter (8), FCS (4)
+/// Bytes that a frame needs on the wire in addition to its own: preamble and start delimiter (8), FCS (4)
 /// and the average inter-packet gap (12). IEEE 802.3 clause 4A.4.2.
 pub const WIRE_OVERHEAD: usize = 8 + 4 + 12;
 

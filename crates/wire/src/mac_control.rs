@@ -12,7 +12,7 @@ pub const MAC_CONTROL_DST: MacAddr = MacAddr([0x01, 0x80, 0xC2, 0x00, 0x00, 0x01
 const OPCODE_PAUSE: u16 = 0x0001;
 const OPCODE_PFC: u16 = 0x0101;
 
-/// What a MAC control frame asks for.
+/// The request of a MAC control frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MacControl {
     /// Stop all data frames.
@@ -30,7 +30,7 @@ pub enum MacControl {
 }
 
 impl MacControl {
-    /// Reads the bytes behind the Ethernet header; `None` for an opcode that is neither.
+    /// Reads the bytes after the Ethernet header; `None` for an opcode that is neither.
     ///
     /// # Errors
     /// `Truncated`.
@@ -50,7 +50,7 @@ impl MacControl {
         }
     }
 
-    /// Writes behind the Ethernet header of a zeroed minimum-size frame.
+    /// Writes after the Ethernet header of a zeroed minimum-size frame.
     pub(crate) fn write(&self, data: &mut [u8]) {
         match self {
             MacControl::Pause { quanta } => {

@@ -3,7 +3,7 @@
 //! An opcode determines the extension headers that follow; this table is the only place that lists them.
 //! Source: IBTA vol. 1, clause 9.2.1 table 38; annex A17.9 (CNP).
 
-/// What a packet asks for or answers, without its place in the message.
+/// The operation or reply of a packet, without its position in the message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// SEND, into the receive buffer next in line.
@@ -75,7 +75,7 @@ macro_rules! opcodes {
             /// Every opcode that Penstock speaks.
             pub const KNOWN: &'static [Opcode] = &[$(Opcode::$name),*];
 
-            /// What the packet asks for or answers.
+            /// The operation or reply of the packet.
             #[inline]
     pub const fn operation(self) -> Operation {
                 match self { $(Opcode::$name => Operation::$op,)* Opcode::Unknown(_) => Operation::Unknown }
@@ -186,7 +186,7 @@ impl Opcode {
     }
 }
 
-/// Reserved bytes behind the BTH of a CNP (annex A17.9).
+/// Reserved bytes after the BTH of a CNP (annex A17.9).
 pub(crate) const CNP_RESERVED_LEN: usize = 16;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::mac_control::MAC_CONTROL_DST;
 use crate::{tcp, udp, wire_len, MacAddr, MacControl, ParseError, RocePacket, TcpPacket, MIN_FRAME_LEN, UDP_PORT_ROCE};
 use bytes::{Bytes, BytesMut};
 
-/// One frame, from destination MAC to its last byte in front of the FCS.
+/// One frame, from destination MAC to its last byte before the FCS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet {
     /// RoCEv2 over IPv4.
@@ -66,7 +66,7 @@ impl Packet {
         }
     }
 
-    /// What tells its flow from others. Of IPv4 that is neither TCP nor UDP, and of all fragments but the first, the ports
+    /// The identity of its flow. For IPv4 other than TCP and UDP, and for all fragments except the first, the ports
     /// are 0. `None`: no IPv4 packet.
     #[inline]
     pub fn five_tuple(&self) -> Option<FiveTuple> {
@@ -90,7 +90,7 @@ impl Packet {
         }
     }
 
-    /// Bytes from the destination MAC to the last one in front of the FCS: the length of [`Self::emit`].
+    /// Bytes from the destination MAC to the last one before the FCS: the length of [`Self::emit`].
     #[inline]
     pub fn frame_len(&self) -> usize {
         match self {

@@ -27,7 +27,7 @@ impl Prbs31 {
     /// Bytes after which the bytes repeat: the period in bits, since that is odd.
     pub const PERIOD: u64 = (1 << 31) - 1;
 
-    /// The sequence behind the 31 bits of `seed` (register `prbs_seed`, oldest bit in bit 0; 0 means all
+    /// The sequence after the 31 bits of `seed` (register `prbs_seed`, oldest bit in bit 0; 0 means all
     /// ones), complemented where `invert` says so (register field `prbs_invert`, set by O.150).
     pub const fn new(seed: u32, invert: bool) -> Self {
         let seed = seed & STATE_MASK;
@@ -35,7 +35,7 @@ impl Prbs31 {
         Prbs31 { state, flip: if invert { u64::MAX } else { 0 } }
     }
 
-    /// The sequence that goes on behind four bytes of it: how a reader joins a stream in the middle.
+    /// The continuation of the sequence after four bytes of it, for a reader that joins a stream in the middle.
     /// `None` for bytes that no PRBS-31 holds: 31 bits of the one value that its register never has.
     pub const fn behind(bytes: [u8; 4], invert: bool) -> Option<Self> {
         let flip = if invert { u64::MAX } else { 0 };
@@ -50,7 +50,7 @@ impl Prbs31 {
         self.state
     }
 
-    /// What so many bytes make of each single bit of a state: the state behind them is the sum of those of its bits.
+    /// The effect of this number of bytes on each single bit of a state: the state after them is the sum over its bits.
     /// For those who compare long stretches side by side.
     pub fn jump(bytes: u64) -> [u32; 31] {
         bytes_on(bytes)
@@ -105,8 +105,8 @@ impl Prbs31 {
         first
     }
 
-    /// Whether `data` goes on as the sequence does, which then moves on. The first bytes are compared with the sequence,
-    /// each of the others with the sum of two before it, 31 and 28 bytes back, which are right by then.
+    /// Whether `data` goes on as the sequence does, which then moves on. The first bytes are compared with the
+    /// sequence, each of the others with the sum of two before it, 31 and 28 bytes back, which are right by then.
     fn agrees(&mut self, data: &[u8]) -> bool {
         const FAR: usize = 31;
         const NEAR: usize = 28;
@@ -130,7 +130,7 @@ impl Prbs31 {
         true
     }
 
-    /// Tells of every wrong byte of `data`: its place, and its wrong bits. The sequence moves on.
+    /// Reports every wrong byte of `data`: its position, and its wrong bits. The sequence advances.
     fn compare(&mut self, data: &[u8], mut wrong: impl FnMut(usize, u8)) {
         let mut expected = [0; FAR + 64 * NEAR];
         let whole = expected.len();

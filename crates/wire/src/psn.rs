@@ -44,12 +44,12 @@ impl Psn {
         (self.0.wrapping_sub(earlier.0) << 8) as i32 >> 8
     }
 
-    /// Circular order: `Less` when `self` lies in the 2^23 PSNs behind `other`.
+    /// Circular order: `Less` if `self` is in the 2^23 PSNs before `other`.
     pub fn cmp_window(self, other: Psn) -> Ordering {
         self.distance_from(other).cmp(&0)
     }
 
-    /// Whether `self` lies in `start .. end` on the circle; an empty range holds nothing.
+    /// Whether `self` is in `start .. end` on the circle; an empty range contains nothing.
     pub const fn in_range(self, start: Psn, end: Psn) -> bool {
         (self.0.wrapping_sub(start.0) & MASK) < (end.0.wrapping_sub(start.0) & MASK)
     }

@@ -55,7 +55,7 @@ pub struct RocePacket {
 
 impl RocePacket {
     /// Parses an Ethernet frame that carries UDP to port 4791; the payload is a slice of `frame`.
-    /// Bytes behind the IP packet (Ethernet padding) are ignored.
+    /// Bytes after the IP packet (Ethernet padding) are ignored.
     ///
     /// # Errors
     /// Any [`ParseError`]; the ICRC is checked last, so a bad ICRC means well-formed headers.
@@ -74,7 +74,7 @@ impl RocePacket {
         check_icrc(packet)?;
         let ext = &packet[bth_at + bth::LEN..];
         let opcode = bth.opcode();
-        // Of RETH, AETH and immediate, no opcode carries an AETH beside another.
+        // No opcode carries an AETH together with a RETH or immediate.
         let reth = opcode.has_reth().then(|| RethRepr::read(ext));
         let aeth = opcode.has_aeth().then(|| AethRepr::read(ext));
         let imm_at = if opcode.has_reth() { reth::LEN } else { 0 };
@@ -166,7 +166,7 @@ impl RocePacket {
         FrameParts::new(head, head_len, payload, self.pad(), icrc)
     }
 
-    /// Everything in front of the payload, over zeros.
+    /// Everything before the payload, over zeros.
     fn write_headers(&self, frame: &mut [u8]) {
         debug_assert_eq!(self.validate(), Ok(()));
         ethernet::write(frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
@@ -193,7 +193,7 @@ impl RocePacket {
     }
 }
 
-/// Where the payload lies behind the start of the BTH, given all bytes from there to the ICRC's end.
+/// The offset of the payload from the start of the BTH, given all bytes from there to the ICRC's end.
 fn body_range(bth: &BthView<'_>, len: usize) -> Result<core::ops::Range<usize>, ParseError> {
     let start = bth::LEN + bth.opcode().extension_len();
     let needed = start + ICRC_LEN;

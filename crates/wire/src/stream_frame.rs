@@ -19,14 +19,14 @@ pub fn stream_header(len: u32) -> [u8; STREAM_HEADER_LEN] {
     header
 }
 
-/// The length that a header tells; none if it is none.
+/// The length in a header; none if it is not a valid header.
 pub fn read_stream_header(header: [u8; STREAM_HEADER_LEN]) -> Option<u32> {
     let [a, b, c, d, e, f, g, h] = header;
     let len = u32::from_le_bytes([a, b, c, d]);
     (u32::from_le_bytes([e, f, g, h]) == len ^ MAGIC).then_some(len)
 }
 
-/// Zeros behind a message of `len` bytes.
+/// Zeros after a message of `len` bytes.
 pub fn stream_padding(len: usize) -> usize {
     len.wrapping_neg() % STREAM_HEADER_LEN
 }

@@ -56,10 +56,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// As many fit behind a header without other options.
+    /// The number that fits after a header without other options.
     pub const MAX: usize = 4;
 
-    /// Adds a block from its first sequence number to the one behind its last; false if four are there already.
+    /// Adds a block from its first sequence number to the one after its last; false if there are already four.
     pub fn push(&mut self, start: u32, end: u32) -> bool {
         let Some(block) = self.blocks.get_mut(usize::from(self.len)) else { return false };
         *block = (start, end);
@@ -86,7 +86,7 @@ impl SackBlocks {
 pub struct SynOptions {
     /// Payload bytes of a segment that its sender takes at most (RFC 9293 section 3.7.1).
     pub mss: Option<u16>,
-    /// Shift of the windows in its sender's later headers, as it stands there: 0 to 255 (RFC 7323 section 2.2).
+    /// Shift of the windows in its sender's later headers, as in the option: 0 to 255 (RFC 7323 section 2.2).
     pub window_scale: Option<u8>,
     /// An option had a length that it cannot have; those after it were not read (RFC 9293 section 3.1, MUST-7).
     pub malformed: bool,
@@ -137,11 +137,11 @@ pub struct TcpPacket {
     pub ack: u32,
     /// Control bits.
     pub flags: TcpFlags,
-    /// Receive window as it stands in the header, not yet scaled.
+    /// Receive window as in the header, not scaled.
     pub window: u16,
     /// Options of a SYN.
     pub options: SynOptions,
-    /// What arrived out of order; not written where there are options of a SYN, which never has any.
+    /// The blocks that arrived out of order; not written together with the options of a SYN, which has no blocks.
     pub sack: SackBlocks,
     /// Payload.
     pub payload: Payload,
@@ -149,7 +149,7 @@ pub struct TcpPacket {
 
 impl TcpPacket {
     /// Parses an Ethernet frame that carries TCP over IPv4; the payload is a slice of `frame`.
-    /// Bytes behind the IP packet (Ethernet padding) are ignored.
+    /// Bytes after the IP packet (Ethernet padding) are ignored.
     ///
     /// # Errors
     /// `Truncated`, `BadLength`, `BadIpChecksum`, `IpOptions`, `Fragmented`, or `BadTcpChecksum`, the last one checked.
@@ -231,8 +231,8 @@ impl TcpPacket {
     }
 
     /// The headers alone, written to the front of `frame`, for a card that computes the checksum and cuts the payload
-    /// into segments; returns their length. The checksum field holds the sum over the pseudo-header, from which the card
-    /// goes on.
+    /// into segments; returns their length. The checksum field holds the sum over the pseudo-header, from which the
+    /// card goes on.
     ///
     /// # Panics
     /// `frame` has less than 114 bytes, or the packet is longer than IPv4 allows.
@@ -275,7 +275,7 @@ impl TcpPacket {
     }
 }
 
-/// What the options say; those behind one of a wrong length are not read.
+/// The options; those after one with an invalid length are not read.
 fn read_options(mut options: &[u8]) -> (SynOptions, SackBlocks) {
     let (mut syn, mut sack) = (SynOptions::default(), SackBlocks::default());
     while let [kind, rest @ ..] = options {

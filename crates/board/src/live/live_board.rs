@@ -32,8 +32,8 @@ pub enum LiveError {
     Capture(#[from] CaptureError),
 }
 
-/// Cycles without a frame either way behind which a board is looked at more closely: 105 us. The longest IPbus packet, 367
-/// words at 16 bits, is answered within it; a board that fell idle in between would answer after half a second.
+/// Cycles without a frame either way behind which a board is looked at more closely: 105 us. The longest IPbus packet,
+/// 367 words at 16 bits, is answered within it; a board that fell idle in between would answer after half a second.
 const QUIET_CYCLES: u64 = 16_384;
 /// Frames that wait to enter the board; more stay on the wire, which then has to hold or drop them.
 const INBOX_FRAMES: usize = 64;
@@ -125,7 +125,7 @@ impl LiveBoard {
         let elapsed = self.last_turn.elapsed();
         self.last_turn = Instant::now();
         if !self.flush()? {
-            // The wire is full: the clock stands still until it has room. What arrives is taken meanwhile, or two ends
+            // The wire is full: the clock stops until it has room. Arriving frames are taken meanwhile, or two ends
             // that each wait for the other would wait for ever.
             self.take_in(INBOX_BLOCKED)?;
             self.wire.wait(longest, true)?;
@@ -149,7 +149,7 @@ impl LiveBoard {
         Ok(activity)
     }
 
-    /// What the board is about.
+    /// The activity of the board.
     fn activity(&mut self) -> Result<Activity, LiveError> {
         use regs::{connection as c, qp as q, source as s, stream as t};
         let now = self.board.cycle();
@@ -221,7 +221,7 @@ impl LiveBoard {
         self.board.receive(now, frame, true);
     }
 
-    /// Hands over the messages whose time has come.
+    /// Passes on the messages that are due.
     fn post_due(&mut self) {
         let now = self.now();
         let Some(source) = &mut self.source else { return };
@@ -287,7 +287,7 @@ impl LiveBoard {
         Ok(true)
     }
 
-    /// Posts a message behind those of the source.
+    /// Posts a message after those of the source.
     pub fn post(&mut self, message: Message) {
         self.stats.messages.posted += 1;
         self.board.post(message);
@@ -342,7 +342,7 @@ impl LiveBoard {
         self.n_streams
     }
 
-    /// Whose time the wire lives in, and what it still brings.
+    /// The time base of the wire, and its pending frames.
     pub fn wire_time(&self) -> WireTime {
         self.wire.time()
     }

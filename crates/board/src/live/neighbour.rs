@@ -27,11 +27,11 @@ pub enum NoNeighbour {
     Silent { peer: Ipv4Addr, own: Ipv4Addr, waited: Duration },
 }
 
-/// Asks for `peer` over the wire, once a second, for as long as `patience`. Other frames that come meanwhile are
+/// Sends ARP requests for `peer`, once a second, for as long as `patience`. Other frames that come meanwhile are
 /// dropped.
 ///
 /// # Errors
-/// Nobody answers, or the wire breaks.
+/// No answer, or the wire fails.
 pub fn resolve(
     wire: &mut dyn Wire,
     own: (MacAddr, Ipv4Addr),

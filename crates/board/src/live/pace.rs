@@ -7,7 +7,7 @@
 use penstock_wire::gateware::CYCLE;
 use std::time::Duration;
 
-/// What a board is about.
+/// The activity of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// Frames move, or something inside waits for the clock alone: packets for their pacer, the source for its
@@ -15,7 +15,7 @@ pub enum Activity {
     Running,
     /// Only the peer can go on: it owes an acknowledgement or an answer.
     Waiting,
-    /// Nobody owes anybody anything.
+    /// Neither side has pending work.
     Idle,
 }
 
@@ -39,10 +39,10 @@ impl Default for PaceConfig {
 /// Cycles that run in one piece: at 10 Gb/s half a packet of MTU 4096.
 pub const CHUNK_CYCLES: u64 = 256;
 
-/// What the clock does next.
+/// The next action of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Run so many cycles.
+    /// Run this number of cycles.
     Run(u64),
     /// Sleep for so long, or until a frame comes.
     Sleep(Duration),
@@ -61,7 +61,7 @@ impl Pace {
         Self { config, saved_ps: 0 }
     }
 
-    /// The next step of a board that is about `activity`, `elapsed` of wall time behind the last call.
+    /// The next step of a board with `activity`, `elapsed` wall time after the last call.
     pub fn step(&mut self, activity: Activity, elapsed: Duration) -> Step {
         let factor = match activity {
             Activity::Running => {

@@ -16,7 +16,7 @@ pub struct LiveStats {
     pub tx_octets: u64,
     /// Frames cut short by the board: their FCS is wrong, so they go no further.
     pub tx_bad_fcs: u64,
-    /// Frames that found nobody at the far end.
+    /// Frames without a peer at the far end.
     pub lost_frames: u64,
     /// Frames that have entered the board, notifications of an emulated switch included.
     pub rx_frames: u64,

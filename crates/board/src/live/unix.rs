@@ -102,7 +102,7 @@ impl Wire for UnixWire {
     }
 
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError> {
-        // A connected socket takes datagrams of its peer alone; one that was started anew must become the peer first.
+        // A connected socket accepts only datagrams of its peer; a restarted peer must first become the peer.
         self.connected = self.socket.connect(&self.remote).is_ok();
         wait_fd(self.socket.as_fd(), timeout, room)
     }

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-/// What became of a frame that was to be sent.
+/// The outcome of sending a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// It is on the wire.
     Done,
-    /// No room: try again behind [`Wire::wait`].
+    /// No room: try again after [`Wire::wait`].
     Full,
-    /// Nobody is at the other end, or the interface is down: the frame is lost, as on a cable that is not plugged in.
+    /// No peer at the other end, or the interface is down: the frame is lost, as on an unplugged cable.
     Lost,
 }
 
@@ -52,7 +52,7 @@ pub trait Wire: Send {
     /// The wire is broken for good.
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError>;
 
-    /// Whose time its far end lives in.
+    /// The time base of its far end.
     fn time(&self) -> WireTime {
         WireTime::Wall
     }

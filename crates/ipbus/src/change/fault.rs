@@ -5,7 +5,7 @@ use crate::fleet::BoardAddress;
 use crate::map::name_of;
 use crate::request::AccessError;
 
-/// What kind of thing a board did not do.
+/// The kind of failure of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// It does not answer, or was reset meanwhile.
@@ -14,9 +14,9 @@ pub enum FaultKind {
     Refused,
     /// Another operator is changing it: nothing was written.
     Busy,
-    /// What was written is not what is read back.
+    /// The value read back differs from the written one.
     Differs,
-    /// What became of its old settings after another fault.
+    /// The outcome of restoring its old settings after another fault.
     Undone,
     /// It was written, and another operator began to change it meanwhile.
     Meanwhile,
@@ -39,7 +39,7 @@ impl FaultKind {
     }
 }
 
-/// What a board did not do.
+/// A failed request to a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Fault {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-/// How a change is made, and by whom.
+/// The options of a change, and its author.
 #[derive(Debug, Clone)]
 pub struct Manner {
     /// Also what breaks a run, and next to another operator.

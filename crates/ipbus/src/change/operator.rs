@@ -92,7 +92,7 @@ impl Change<'_> {
         self.fault(board, FaultKind::Busy, None, message);
     }
 
-    /// Ends changes; says where another one began meanwhile.
+    /// Ends changes; reports boards on which another one began meanwhile.
     pub(super) fn end(&mut self, tickets: &[Ticket]) -> Result<(), FleetError> {
         let look = |_: &Ticket| Access::Read { address: OPERATOR_IP, count: 2 }.into();
         let requests: Vec<(usize, Request)> = tickets.iter().map(|ticket| (ticket.board, look(ticket))).collect();

@@ -7,7 +7,7 @@ use super::manner::Manner;
 use crate::fleet::{BoardAddress, Fleet};
 use crate::request::AccessError;
 
-/// What one change works with.
+/// The state of one change.
 pub(super) struct Change<'a> {
     pub(super) fleet: &'a mut Fleet,
     pub(super) manner: &'a Manner,

@@ -34,7 +34,7 @@ pub struct Word {
     pub critical: bool,
 }
 
-/// What is to be written to a board, in the order of its settings.
+/// The words to write to a board, in the order of its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Plan {

@@ -9,7 +9,7 @@ pub use name::{find, name_of, names_like, Build, NameError, Place, Target};
 pub use scale::Scale;
 pub use value::ValueError;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Unit {
@@ -101,7 +101,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Copies that a board with so many queue pairs has.
+    /// Copies on a board with this number of queue pairs.
     pub fn copies(&self, queue_pairs: u32) -> u32 {
         if self.per_queue_pair {
             self.count.min(queue_pairs)

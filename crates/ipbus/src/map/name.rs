@@ -12,7 +12,7 @@
 
 use super::{Field, Group, Register, GROUPS};
 
-/// What a name means depends on the board's build.
+/// The meaning of a name depends on the board's build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
     #[allow(missing_docs)]
@@ -43,7 +43,7 @@ pub struct Place {
     pub target: Target,
 }
 
-/// A name that stands for nothing.
+/// A name without a register.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum NameError {
@@ -87,7 +87,8 @@ impl Place {
         }
     }
 
-    /// The only field that it is about, if it is one: a register with one field, or the field of the register's own name.
+    /// The only field that it is about, if it is one: a register with one field, or the field of the register's own
+    /// name.
     pub fn field(&self) -> Option<&'static Field> {
         match self.target {
             Target::Field(field) => Some(field),
@@ -108,7 +109,7 @@ impl Place {
     }
 }
 
-/// The places that a name stands for on a board.
+/// The register places of a name on a board.
 ///
 /// # Errors
 /// There is no such register, or no such copy.
@@ -202,7 +203,7 @@ pub fn names_like(word: &str) -> Vec<String> {
     all_names().filter(|name| name.contains(word)).collect()
 }
 
-/// What may have been meant.
+/// Suggestions for an unknown name.
 fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let far = |known: &str| (distance(known.rsplit('.').next().unwrap_or(known), last), distance(known, name));

@@ -7,7 +7,7 @@ use super::Unit;
 use penstock_units::{Rate, Time};
 use std::net::Ipv4Addr;
 
-/// Bits behind the point of a rate.
+/// Fractional bits of a rate.
 const RATE_FRACTION: u32 = 24;
 const TICK: u64 = 1_024_000; // ps
 
@@ -30,7 +30,7 @@ impl Scale {
         rounded(u128::from(rate.0) << RATE_FRACTION, 8 * u128::from(self.clock_khz.max(1)) * 1000)
     }
 
-    /// How long so many cycles take.
+    /// The time of this number of cycles.
     pub fn time(self, cycles: u64) -> u64 {
         rounded(u128::from(cycles) * 1_000_000_000, u128::from(self.clock_khz.max(1)))
     }

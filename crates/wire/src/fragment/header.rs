@@ -20,7 +20,7 @@ use crate::crc32c;
 
 /// First four bytes of every fragment.
 pub(super) const MAGIC: [u8; 4] = *b"PSTF";
-/// The version whose header has length and CRC-32C of the payload.
+/// The version with length and CRC-32C of the payload in the header.
 pub(super) const VERSION: u16 = 1;
 /// Bytes of the header of version 1.
 pub const HEADER_LEN: usize = 40;
@@ -34,7 +34,7 @@ pub struct FragmentHeader {
     pub event_number: u64,
     /// Time of the event at the board, nanoseconds.
     pub timestamp_ns: u64,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub payload_len: u32,
     /// CRC-32C of those bytes.
     pub payload_crc: u32,
@@ -91,7 +91,7 @@ impl FragmentHeader {
         })
     }
 
-    /// Whose fragment it is.
+    /// The identity of the fragment.
     pub fn id(&self) -> FragmentId {
         let &FragmentHeader { source_id, event_number, timestamp_ns, .. } = self;
         FragmentId { source_id, event_number, timestamp_ns, trigger_type: 0 }

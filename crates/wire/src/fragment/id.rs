@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The identity of a fragment (source and event), and helpers that read its fields.
 
-/// Whose fragment it is, of either version, before anything is checked.
+/// The identity of a fragment of either version, before anything is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FragmentId {
     /// Which board it comes from.
@@ -10,7 +10,7 @@ pub struct FragmentId {
     pub event_number: u64,
     /// Time of the event at the board, nanoseconds.
     pub timestamp_ns: u64,
-    /// What kind of trigger it was; 0 in version 1, which has none.
+    /// The kind of trigger; 0 in version 1, which has none.
     pub trigger_type: u16,
 }
 

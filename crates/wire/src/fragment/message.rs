@@ -26,7 +26,7 @@ use super::parts::Parts;
 use crate::crc::crc32c_combine;
 use crate::crc32c;
 
-/// The version whose length and CRC-32C stand in a trailer.
+/// The version with length and CRC-32C in a trailer.
 pub const VERSION_2: u16 = 2;
 /// Bytes of the header of version 2.
 pub const HEADER_2_LEN: usize = 32;
@@ -42,28 +42,29 @@ pub struct FragmentMessage<'a> {
     pub id: FragmentId,
     /// Its bytes; those of several inputs follow each other, see [`Self::parts`].
     pub payload: &'a [u8],
-    /// Bytes in front of the payload.
+    /// Bytes before the payload.
     pub payload_at: usize,
     /// CRC-32C of the payload.
     pub payload_crc: u32,
-    /// What happened on the board to any part; none in version 1.
+    /// The flags of all parts, set by the board; none in version 1.
     pub flags: PartFlags,
     /// The table of parts.
     pub parts: Parts<'a>,
 }
 
-/// Payload and what stands behind it up to the table of parts.
+/// Payload and the bytes after it up to the table of parts.
 const fn aligned(payload_len: usize) -> usize {
     payload_len.next_multiple_of(PART_ALIGN)
 }
 
-/// Bytes of a message of version 2 with so much payload and so many entries in its table.
+/// Bytes of a version 2 message with this payload length and number of table entries.
 pub const fn message_2_len(payload_len: usize, parts: usize) -> usize {
     HEADER_2_LEN + aligned(payload_len) + parts * PART_LEN + TRAILER_LEN
 }
 
 impl FragmentId {
-    /// Whose fragment begins `data`; of version 1 the header's CRC-32C is checked, of version 2 nothing is.
+    /// The identity of the fragment at the start of `data`; version 1: the header's CRC-32C is checked, version 2:
+    /// nothing is.
     ///
     /// # Errors
     /// `Truncated`, `BadMagic`, `BadVersion`, `BadHeaderCrc`.
@@ -104,7 +105,7 @@ impl FragmentId {
     }
 }
 
-/// The version field behind the magic.
+/// The version field after the magic.
 fn version_of(data: &[u8]) -> Result<u16, FragmentError> {
     let start = data.get(..6).ok_or(FragmentError::Truncated { available: data.len() })?;
     if start[..4] != MAGIC {
@@ -120,7 +121,7 @@ impl<'a> FragmentMessage<'a> {
     /// Reads a whole message and checks all of it: lengths, CRC-32C, table of parts.
     ///
     /// # Errors
-    /// Any [`FragmentError`]. Of version 2, `MessageCrc` stands for any damage that left the lengths alone.
+    /// Any [`FragmentError`]. In version 2, `MessageCrc` covers any damage that did not change the lengths.
     pub fn parse(message: &'a [u8]) -> Result<FragmentMessage<'a>, FragmentError> {
         if version_of(message)? == VERSION_2 {
             return Self::parse_2(message);

@@ -17,10 +17,10 @@ use super::id::le;
 pub const PART_LEN: usize = 16;
 /// Inputs of one board, and entries of a table.
 pub const MAX_PARTS: usize = 16;
-/// Parts begin at multiples of so many bytes.
+/// Parts start at multiples of this number of bytes.
 pub const PART_ALIGN: usize = 8;
 
-/// What happened to a part on its way through the board; bits of one number. The trailer has those of all parts.
+/// The flags of a part from its path through the board; bits of one number. The trailer has those of all parts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PartFlags(pub u16);
 
@@ -53,7 +53,7 @@ impl PartFlags {
 pub struct Part {
     /// Number of the input, below [`MAX_PARTS`].
     pub input: u8,
-    /// What happened to it.
+    /// Its flags.
     pub flags: PartFlags,
     /// First byte in the payload.
     pub offset: u32,

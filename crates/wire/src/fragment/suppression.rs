@@ -25,7 +25,7 @@ pub struct Channel {
     pub threshold: i16,
 }
 
-/// What the gateware's table holds.
+/// The contents of the gateware's table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChannelTable {
     /// Samples of a beat, the columns: 4 at 64 bits, 32 at 512.
@@ -70,7 +70,7 @@ pub enum SuppressionError {
         /// What is wrong.
         why: &'static str,
     },
-    /// Words in front of the first block.
+    /// Words before the first block.
     #[error("{words} words in front of block 0; the trailer says {bytes} bytes")]
     Rest {
         /// Words that no mask speaks of.
@@ -80,7 +80,7 @@ pub enum SuppressionError {
     },
 }
 
-/// What the gateware makes of a payload of samples.
+/// The gateware's output for a payload of samples.
 ///
 /// # Panics
 ///
