@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The parameters of all groups, in LUT RAM: written word by word, looked up by each stage of a visit.
-// Promise: a stage gets the words of the group and the law that it selects; of what both laws have
-// there is one RAM, so the other law's parameters mean nothing (cc_step; regs/penstock.rdl).
+// Promise: a stage gets the words of the group and the law that it selects; parameters that both
+// laws have share one RAM, so the words of the other law are invalid (cc_step; regs/penstock.rdl).
 module cc_parameters
   import penstock_pkg::*;
   import cc_pkg::*;
