@@ -27,7 +27,8 @@ pub struct State {
     pub rate_target: CycleRate,
     /// alpha with its guard bits, 2^31 = 1.
     pub alpha_full: u32,
-    /// Cycles since the last cut, held at its highest value; since the last end of a decrease interval, where cuts wait for it.
+    /// Cycles since the last cut, held at its highest value; since the last end of a decrease interval, where cuts wait
+    /// for it.
     pub since_cut: u32,
     /// Cycles since the last CNP or alpha update.
     pub alpha_elapsed: u32,
@@ -349,8 +350,8 @@ pub struct Outcome {
 ///
 /// A CNP outside the cooldown cuts and restarts everything, or all but the timer, of which an event in
 /// the very visit of a cut is lost. A CNP inside the cooldown only restarts the alpha interval. Otherwise alpha decays
-/// when its interval is over, and at most one recovery event is served: the timer's before the byte counter's, which then
-/// waits for the next visit. `cut_on_tick` and `alpha_rule` change when a CNP cuts and alpha rises.
+/// when its interval is over, and at most one recovery event is served: the timer's before the byte counter's, which
+/// then waits for the next visit. `cut_on_tick` and `alpha_rule` change when a CNP cuts and alpha rises.
 pub fn step(state: &State, happened: Happened, params: &DcqcnParams) -> Outcome {
     let mut state = *state;
     let cnp_ignored = state.visit(happened, params.law, params);
@@ -555,7 +556,7 @@ fn decayed_coarsely(alpha_full: u32, shift: u8, below: u32) -> u32 {
     (alpha_full - (taken & !below) - u32::from(more)) & !below
 }
 
-/// The same so many times over.
+/// The same, repeated.
 fn decayed_often(mut alpha_full: u32, params: &DcqcnParams, mut times: u64) -> u32 {
     let shift = params.g_shift;
     if params.alpha_bits != 0 {

@@ -463,7 +463,7 @@ impl Coordinator {
             self.boards[at].staged = Some(rows.clone());
             return Some(Request::Prepare { first: change.first, rows });
         }
-        // Fresh, reset, or left behind. It waits for its queue pairs, and for servers that read.
+        // Fresh, reset, or with an old table. It waits for its queue pairs, and for servers that read.
         if matches!(self.phase, Phase::Announced { .. } | Phase::Logging(_)) {
             return None;
         }

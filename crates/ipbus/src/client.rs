@@ -224,7 +224,7 @@ impl Client {
                 continue;
             }
             if !self.jobs[at].looks {
-                break; // what comes behind a write waits for it
+                break; // everything after a write waits for it
             }
             at += 1;
         }

@@ -109,7 +109,7 @@ pub type Outcome = Result<Vec<Vec<u32>>, AccessError>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum AccessError {
-    /// What came before this word was carried out, nothing behind it.
+    /// Everything before this word was executed, nothing after it.
     #[error("it refuses to {} 0x{address:05X}: {}", if *.is_write { "write" } else { "read" },
         if *.is_write { "no such register, read-only, or locked" } else { "no such register" })]
     Refused { address: u32, is_write: bool },

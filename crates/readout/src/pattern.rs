@@ -22,8 +22,8 @@ pub enum Pattern {
 pub enum Found {
     /// It continues where the payload before it ended; or it is the first one, and consistent in itself.
     Right,
-    /// Right in itself, but not what should follow: so many bytes of the pattern are missing before it, or were there
-    /// already if the number is below 0. None: there were so many jumps that they are no longer measured.
+    /// Consistent in itself, but not the continuation: `bytes` of the pattern are missing before it, or are repeated if
+    /// the number is negative. None: there were too many jumps to measure all of them.
     Jump { bytes: Option<i64> },
     /// The number of wrong bits (PRBS-31) or bytes (counter); the first of them is in byte `first`.
     Wrong { errors: u64, first: usize },

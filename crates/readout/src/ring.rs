@@ -54,7 +54,7 @@ impl Default for RingConfig {
 }
 
 impl RingConfig {
-    /// This ring's shape for board `board`: its own addresses (with an unmapped gap behind each ring) and key.
+    /// This ring's shape for board `board`: its own addresses (with an unmapped gap after each ring) and key.
     #[must_use]
     pub fn for_board(self, board: u16) -> RingConfig {
         const GAP_BYTES: u64 = 1 << 20;

@@ -112,7 +112,7 @@ impl StoreError {
         }
     }
 
-    /// Whether nothing is wrong: whoever takes the events is slower than they come.
+    /// Whether this is not a fault: the consumer of events is slower than their rate.
     pub fn is_busy(&self) -> bool {
         use StoreError::{AcceleratorBusy, ConsumerBusy, WriterBusy};
         matches!(self, ConsumerBusy { .. } | WriterBusy { .. } | AcceleratorBusy { .. })
@@ -171,8 +171,8 @@ pub trait EventSink {
         true
     }
 
-    /// Of the events that were taken, so many, the first ones, are read no more: their slots may be used again. A sink
-    /// that takes all bytes that it needs at once need not have it.
+    /// The number of taken events, from the first on, that are no longer read: their slots may be reused. A sink
+    /// that takes all bytes that it needs at once need not implement it.
     fn settled(&self) -> u64 {
         u64::MAX
     }

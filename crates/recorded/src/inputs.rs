@@ -16,7 +16,7 @@ const TOGETHER: usize = {
     modules
 };
 
-/// The bytes of each stream in the payload of a board with so many modules; at most `inputs` of them, and none is
+/// The bytes of each stream in the payload of a board with `modules` modules; at most `inputs` of them, and none is
 /// empty.
 pub fn input_streams(modules: usize, inputs: usize) -> Vec<Range<usize>> {
     let each = modules.div_ceil(inputs.max(1)).next_multiple_of(TOGETHER) * MODULE_BYTES;

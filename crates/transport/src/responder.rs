@@ -424,8 +424,8 @@ impl Responder {
     }
 }
 
-/// The payload against what the RETH still leaves: more must be left behind a FIRST or MIDDLE,
-/// nothing behind a LAST or ONLY.
+/// Checks the payload against the rest of the RETH length: after a FIRST or MIDDLE more must be left,
+/// after a LAST or ONLY nothing.
 #[inline]
 fn check_dma_len(packet: &RocePacket, reth: &RethRepr, done: u32) -> Result<(), Fault> {
     let (len, dma_len, remaining) = (packet.payload.len(), reth.dma_len, reth.dma_len - done);

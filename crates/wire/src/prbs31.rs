@@ -172,7 +172,7 @@ impl Prbs31 {
     }
 }
 
-/// The step over so many bytes. The state is linear in itself: square the step of one byte as often as they have bits.
+/// The step over `bytes` bytes. The step is linear in the state: square the step of one byte once per bit of `bytes`.
 fn bytes_on(bytes: u64) -> [u32; 31] {
     let mut columns: [u32; 31] = core::array::from_fn(|i| {
         let mut unit = Prbs31 { state: 1 << i, flip: 0 };

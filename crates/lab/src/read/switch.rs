@@ -437,8 +437,7 @@ impl OneSwitch<'_> {
         PfcParams { classes, threshold, headroom, frame: keys.frame }
     }
 
-    /// What is left of the buffer behind the headroom of all ports, in equal shares of ports, or of their queues; two
-    /// frames less.
+    /// The buffer minus the headroom of all ports, in equal shares of ports, or of their queues; two frames less.
     fn watermarks(&self, buffer: ByteSize, needed: &[u64], notes: &mut Notes) -> (ByteSize, ByteSize) {
         let keys = self.keys;
         let frame = max_frame(self.mtu).bytes();

@@ -34,8 +34,8 @@ pub fn path_of(engine: &Engine, from: NodeId, probe: &Packet) -> Vec<Hop> {
 pub struct Blocking {
     /// The longest time that one port of its path was paused in its class.
     pub paused: Time,
-    /// A port of its path was paused, and behind the last such port none was congested: what it waited for lay on the
-    /// path of others.
+    /// A port of its path was paused, and no port after the last such one was congested: the congestion was on the
+    /// path of other flows.
     pub is_victim: bool,
 }
 

@@ -65,7 +65,7 @@ impl StarShape {
     }
 }
 
-/// Boards behind leaf switches behind one root switch, which holds the servers (AdvCam figure 3): `board0` ..., `leaf0`
+/// Boards at leaf switches, which connect to one root switch with the servers (AdvCam figure 3): `board0` ..., `leaf0`
 /// ..., `root`, `server0` ....
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {

@@ -19,7 +19,7 @@ pub struct Unreachable {
 /// The next hops towards every host.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// By node: the switch behind which a host with a single link lies, else the node itself.
+    /// By node: the switch of a host with a single link, else the node itself.
     root: Vec<usize>,
     /// By root and node: links to go to that root; empty for nodes that are none. Hosts of one switch share a table.
     distance: Vec<Vec<u32>>,
@@ -68,8 +68,8 @@ impl Routes {
         ports.filter(|(_, link)| nearer(link)).map(|(port, _)| port as u16).collect()
     }
 
-    /// Whether the next hops of `node` towards hosts `a` and `b` are the same for sure: both lie behind one switch,
-    /// another than `node`.
+    /// Whether the next hops of `node` towards hosts `a` and `b` are certainly the same: both are at one switch
+    /// other than `node`.
     pub fn share_ways(&self, node: usize, a: usize, b: usize) -> bool {
         let root = self.root[a];
         root == self.root[b] && ![node, a, b].contains(&root) && ![a, b].contains(&node)

@@ -37,7 +37,7 @@ pub struct TriggerParams {
     pub start: Time,
     /// No trigger comes at or after this time.
     pub stop: Time,
-    /// At most so many.
+    /// The maximum number.
     pub events: u64,
 }
 
@@ -176,7 +176,7 @@ impl EventSource {
 
 impl MessageSource for EventSource {
     fn next_message(&mut self, _now: Time) -> Option<Message> {
-        // whoever asks again has begun to send what it was given before: that event has happened
+        // a further call means that the previous message has begun: its event has happened
         if let (Some(teller), Some(last)) = (&self.teller, self.given) {
             teller.tell(&self.events, last);
         }

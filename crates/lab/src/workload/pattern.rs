@@ -113,7 +113,7 @@ pub fn pairs(pairing: Pairing, from: &[usize], to: &[usize], random: &mut Stream
         Pairing::Permutation => {
             let mut receivers: Vec<usize> = to.iter().copied().cycle().take(from.len()).collect();
             random.shuffle(&mut receivers);
-            // whoever drew itself swaps with its neighbour, who cannot have drawn it too
+            // a host that drew itself swaps with its neighbour, which cannot have drawn it, too
             let count = receivers.len();
             for index in 0..count {
                 if receivers[index] == from[index] {

@@ -256,7 +256,7 @@ mod tests {
         Feedback(u8),
         Pause(bool),
         Wait(bool),
-        /// A packet of that many bytes starts, if it may; up to so many in one go.
+        /// A packet of that many bytes starts, if it may; up to this number at once.
         Send(u32, u8),
         CatchUp,
     }

@@ -220,8 +220,8 @@ impl PacketBackend {
         Ok(())
     }
 
-    /// Frames come in by their address whoever has it, but boards find us by asking who has it: without it they fall
-    /// silent, one by one.
+    /// Frames arrive by their address even if the interface lost it, but boards find us by ARP: without the address
+    /// they fall silent, one by one.
     fn look_after_address(&mut self) {
         let (name, ip) = (&self.interface.0, self.address.ip);
         // A process that may open no more files cannot tell.

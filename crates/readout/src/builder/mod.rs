@@ -84,7 +84,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
-    /// The first event is this one, or the first of ours behind it, for whoever comes into a run under way. Nothing
+    /// The first event is this one, or our first one after it, for a server that joins a run in progress. Nothing
     /// must have been pushed.
     pub fn begin_at(&mut self, event: u64) {
         if self.taken == 0 && self.head == 0 {
@@ -181,8 +181,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.head += 1;
         self.taken = self.taken.max(self.head);
         self.sequence.forget_before(self.head);
-        // Its own first fragment, or else the oldest one of a later event: what came first of what should have come
-        // after it. That search is rare: only where nothing of an event has come.
+        // Its own first fragment, or else the oldest fragment of a later event, which should have come after it. That
+        // search is rare: only if no fragment of an event has arrived.
         let evidence = self.window.opened_at(self.head).or_else(|| self.window.oldest());
         self.patience.next(self.head, evidence, &self.progress);
     }
@@ -207,8 +207,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.sequence.change(share, self.taken)
     }
 
-    /// The run has so many events, those handed out included. Fragments of later ones are refused; what is held of them
-    /// already comes out with [`Self::flush`].
+    /// The run has this number of events, including those already delivered. Fragments of later ones are refused;
+    /// fragments of them already held are returned by [`Self::flush`].
     pub fn end_after(&mut self, events: u64) {
         self.end = self.end.min(events);
     }

@@ -100,8 +100,8 @@ impl Progress {
         self.absence.is_any_gone() || head < self.all_begin
     }
 
-    /// Which of the 64 sources from 64 `word` on are gone, or begin behind the head, as bits: what the head lacks of
-    /// them does not come.
+    /// The sources, of the 64 from 64 `word` on, that are gone or start after the head, as bits: their fragments of the
+    /// head will not come.
     pub(super) fn excused(&self, word: usize, head: u64) -> u64 {
         let gone = self.absence.gone(word);
         if head >= self.all_begin {

@@ -240,7 +240,7 @@ impl<S: EventSink> Receiver<S> {
         self.on_checked(now, board, imm, byte_len, None)
     }
 
-    /// The same of a message of which the CRC-32C behind the header is known, if so: see
+    /// The same for a message whose CRC-32C after the header may be known already: see
     /// [`Completion::payload_crc`](crate::backend::Completion::payload_crc).
     ///
     /// # Errors

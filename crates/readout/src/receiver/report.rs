@@ -9,7 +9,7 @@ use crate::check::CheckReport;
 use crate::monitor::PatternReport;
 use crate::ring::RingCounters;
 
-/// Fragments that reached no event, by reason, beside what [`BuilderCounters`] and [`RingCounters`] count.
+/// Fragments that reached no event, by reason, in addition to [`BuilderCounters`] and [`RingCounters`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReceiverCounters {
     /// Fragments of which header, length and CRC-32C are right.

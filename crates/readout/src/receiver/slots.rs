@@ -17,7 +17,7 @@ use crate::sys::RingMemory;
 /// The measures of a pool of slots before it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Fragments that wait for others may be copied out of the pool, so many at a time, while more than half of its
+    /// Fragments that wait for others may be copied out of the pool, this number at a time, while more than half of its
     /// slots hold fragments. Memory for a copy is taken when it is first needed.
     pub copies: u32,
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::LocalQp;
 use crate::{Notice, Standing};
 
-/// How [`super::BoardReport::trouble`] begins, behind the address, where the back end says why it has ended a queue
+/// The start of [`super::BoardReport::trouble`], after the address, if the back end reports why it has ended a queue
 /// pair.
 pub const IN_ERROR: &str = "queue pair in error";
 
@@ -200,8 +200,8 @@ impl Board {
         self.closed(now, Time::ZERO);
     }
 
-    /// A board that fails in the same way whenever it is tried is logged once. The first attempt is nobody's news yet:
-    /// who brings boards up asks the report for what is not up after a while.
+    /// A board that fails in the same way at every attempt is logged once. The first attempt is not logged:
+    /// the caller that brings boards up reads from the report which ones are not up after a while.
     fn log(&mut self, trouble: &str) {
         /// One that has sent no more than these since has not come to work in between.
         const FEW: u64 = 1000;

@@ -235,7 +235,7 @@ impl<S: EventSink> Core<S> {
         Ok(())
     }
 
-    /// A queue pair that nobody has used, over a ring that begins again. False while fragments of the one before are
+    /// An unused queue pair, over a ring that restarts. False while fragments of the previous one are
     /// not stored, or not even delivered.
     pub(super) fn fresh_qp(&mut self, i: usize) -> Result<bool, BackendError> {
         let board = i as u16;

@@ -305,8 +305,8 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
-    /// Goes on answering until nobody has asked again for a while. Boards that go on with new messages are not waited
-    /// for: they have heard of the ones before.
+    /// Continues to answer until no packet has been repeated for a while. It does not wait for boards that continue
+    /// with new messages: they have the acknowledgements of earlier ones.
     fn linger(&mut self, limit: Time) -> Result<(), SessionError> {
         let begun = self.core.clock.now();
         let messages: Vec<u64> = self.core.boards.iter().map(|board| board.messages).collect();

@@ -52,7 +52,7 @@ impl Interface {
         // SAFETY: as above; both members are a sockaddr.
         let [ip, netmask] = [libc::SIOCGIFADDR, libc::SIOCGIFNETMASK]
             .map(|what| ask(what).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr }));
-        // The bytes of a sockaddr_in behind family and port are the address.
+        // The bytes of a sockaddr_in after family and port are the address.
         let address = |of: libc::sockaddr| Ipv4Addr::from(std::array::from_fn(|i| of.sa_data[2 + i] as u8));
         Ok(Interface {
             index,

@@ -75,7 +75,7 @@ fn prefer_memory(node: u32) -> io::Result<()> {
     let mut mask = [0 as c_ulong; 1024 / BITS];
     let word = mask.get_mut(node as usize / BITS).ok_or(io::ErrorKind::InvalidInput)?;
     *word = 1 << (node as usize % BITS);
-    // SAFETY: a mask of so many bits, which the call only reads. The kernel wants one more than there are.
+    // SAFETY: a mask of this many bits, which the call only reads. The kernel wants one more than there are.
     let result =
         unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_PREFERRED, mask.as_ptr(), mask.len() * BITS + 1) };
     check(result as c_int)

@@ -11,7 +11,7 @@ const GSO_TCPV4: u8 = 1;
 pub const WHOLE: [u8; OFFLOAD_LEN] = [0; OFFLOAD_LEN];
 
 /// A frame of TCP over IPv4 whose headers take `header_len` bytes, the TCP header from `tcp_at` on: the checksum is to
-/// be computed from there; `mss`: it is to be cut into segments of so many bytes of payload.
+/// be computed from there; `mss`: it is to be cut into segments of this many payload bytes.
 pub fn tcp(header_len: usize, tcp_at: usize, mss: Option<u16>) -> [u8; OFFLOAD_LEN] {
     let half = |value: u16| value.to_ne_bytes();
     let (len, at, cut) = (half(header_len as u16), half(tcp_at as u16), half(mss.unwrap_or(0)));

@@ -113,7 +113,7 @@ impl PacketSocket {
         // Protocol 0 receives nothing before the filter is there and bind names it.
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor without another owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         attach_filter(&fd, filter)?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;

@@ -28,8 +28,8 @@ impl Default for CmOpenerConfig {
 /// The number of keep-alives sent to a peer while its data arrive, until it has acknowledged one.
 const INTRODUCTIONS: u32 = 3;
 
-/// A peer that has never agreed to a keep-alive is given up when so many in a row are not answered, while no data come:
-/// FEROCE's host software answers none, so a few say nothing.
+/// A peer that has never agreed to a keep-alive is given up when this many in a row are unanswered and no data arrive:
+/// FEROCE's host software answers none, so a few unanswered ones are no evidence.
 const UNANSWERED: u32 = 10;
 
 /// The state of a connection.

@@ -76,7 +76,7 @@ pub struct RequesterConfig {
     pub pkey: u16,
     /// ACK timer and retries.
     pub limits: RetryLimits,
-    /// A packet asks for an ACK if its PSN is the last of so many, whatever else makes it ask; 0: no such
+    /// A packet has AckReq if its PSN is the last of this many, in addition to other reasons; 0: no such
     /// packet. Default 16, as the gateware.
     pub ack_every: u32,
     /// Most packets without an ACK. Default 4096; more than 2^22 counts as 2^22, as PSNs must stay in order.

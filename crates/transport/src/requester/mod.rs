@@ -294,8 +294,8 @@ impl Requester {
         every != 0 && (u64::from(self.config.init_psn.value()) + self.nxt + 1).is_multiple_of(every)
     }
 
-    /// Whether the message at `nxt` has no receive that we know of. Then it goes only as what an acknowledgement
-    /// must follow: with nothing outstanding before it (the probe), or behind packets that have not asked for one.
+    /// Whether no receive is known for the message at `nxt`. Then its packet is sent only if an acknowledgement must
+    /// follow it: with nothing outstanding before it (the probe), or after packets without AckReq.
     #[inline]
     fn limited(&self) -> bool {
         match self.limit {

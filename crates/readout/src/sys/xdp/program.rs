@@ -103,7 +103,7 @@ impl SocketMap {
     pub(super) fn new(queues: u32) -> io::Result<SocketMap> {
         let request =
             MapCreate { map_type: MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, max_entries: queues, map_flags: 0 };
-        // SAFETY: the request of this command, without pointers; a new descriptor that nobody else owns.
+        // SAFETY: the request of this command, without pointers; a new descriptor without another owner.
         Ok(SocketMap(unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &request)?) }))
     }
 
@@ -159,7 +159,7 @@ impl Program {
                                     // SAFETY: as above.
             loaded = unsafe { bpf(PROG_LOAD, &request) };
         }
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor without another owner.
         Ok(Program(unsafe { OwnedFd::from_raw_fd(loaded?) }))
     }
 
@@ -175,7 +175,7 @@ impl Program {
             attach_type: ATTACH_XDP,
             flags: mode.flag(),
         };
-        // SAFETY: the request of this command, without pointers; a new descriptor that nobody else owns.
+        // SAFETY: the request of this command, without pointers; a new descriptor without another owner.
         Ok(Attached { _link: unsafe { OwnedFd::from_raw_fd(bpf(LINK_CREATE, &request)?) } })
     }
 }
@@ -253,7 +253,7 @@ fn instructions(map: c_int, ip: Ipv4Addr, port: u16) -> Vec<Instruction> {
         of(ADD_IMMEDIATE, 4, 0, 0, HEADERS),
         of(IF_GREATER, 4, 3, TO_PASS, 0),
         load(2, 4, 2, 12),
-        // With a tag all lies behind it; without one these five are passed over.
+        // With a tag all fields follow it; without one these five instructions are skipped.
         of(IF_NOT_IMMEDIATE_32, 4, 0, 5, u16::to_be(libc::ETH_P_8021Q as u16).into()),
         of(ADD_IMMEDIATE, 2, 0, 0, TAG),
         of(MOVE, 4, 2, 0, 0),

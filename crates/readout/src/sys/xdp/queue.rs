@@ -60,7 +60,7 @@ impl Queue {
         let sends = if queue == SENDS { SENDING } else { NOT_SENDING };
         // SAFETY: no pointers.
         let socket = check(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) });
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor without another owner.
         let socket = socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).map_err(|e| (SOCKET, e))?;
         let bytes = (chunks + sends) as usize * chunk;
         let memory = RingMemory::allocate(bytes, Pages::Normal);
