@@ -122,7 +122,7 @@ def draw(folder: Path) -> list[Path]:
         return []
     written = []
     pictures = [("throughput", throughput), ("alpha", alpha)]
-    if run.summary["switches"]:  # boards that were sampled stand at switches that nobody has asked
+    if run.summary["switches"]:  # the switches of sampled boards were not sampled
         pictures.append(("queue", queue))
     for name, picture in pictures:
         path = folder / f"{name}.png"

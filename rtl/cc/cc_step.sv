@@ -253,7 +253,7 @@ module cc_step
       end else if (timer || (bytes && !two_counters)) s2_q.c.stage_timer <= s1_timer_more_q;
       else if (bytes) s2_q.c.stage_bytes <= s1_bytes_more_q;
 
-      // DCQCN judges the phase by the stages before this event, QCN by those behind it.
+      // DCQCN takes the phase from the stages before this event, QCN from those after it.
       if (s1_q.qcn) begin
         fast = timer ? s1_timer_below_q && (s1_bytes_below_q || s1_bytes_at_q)
                      : s1_bytes_below_q && (s1_timer_below_q || s1_timer_at_q);

@@ -33,7 +33,7 @@ module mac_rx_xgmii
   localparam int unsigned MaxWords = MAX_BYTES / 8;  // whole ones
   localparam int unsigned MaxRest  = MAX_BYTES % 8;  // octets after them
 
-  // The CRC runs over whole words, the last one filled up with zeros: the root of the state behind a good frame that
+  // The CRC runs over whole words, the last one padded with zeros: the root of the state after a good frame that
   // has i octets in that word.
   function automatic logic [7:0][31:0] residues();
     for (int unsigned i = 0; i < 8; i++)

@@ -163,7 +163,7 @@ module mac_tx_xgmii
 
   // ---- FCS and end of frame -------------------------------------------------------------------
   logic [31:0]  added, root_d, root_q;  // of the CRC: the contribution of a_word_q, after it, before it
-  logic [31:0]  crc;                    // behind b_word_q
+  logic [31:0]  crc;                    // after b_word_q
   logic         a_lane4_q, b_lane4_q;
   logic [127:0] tail;
   logic [15:0]  tail_c;

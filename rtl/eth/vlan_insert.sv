@@ -38,7 +38,7 @@ module vlan_insert
   localparam int unsigned TagBit  = 8 * (TagByte % Bytes);
   localparam logic [15:0] TypeLanes = {<<8{VlanEtherType}};
 
-  logic [1:0]  index_q;      // beat of the frame, stays behind the tag's
+  logic [1:0]  index_q;      // beat of the frame, holds after the tag's
   logic        with_tag, with_tag_q, at_tag, behind_tag;
   logic        spill_q;      // the last four octets still have to leave
   logic [3:0]  spill_keep_q;

@@ -39,7 +39,7 @@ module vlan_strip
   localparam logic [15:0] TypeLanes = {<<8{VlanEtherType}};
 
   // ---- the kind of the frame, known with the beat that holds the tag ---------------------------
-  logic [1:0]  index_q;                // beat of the frame, stays behind the tag's
+  logic [1:0]  index_q;                // beat of the frame, holds after the tag's
   logic        at_tag, has_tag, wanted;
   logic [11:0] tag_vid;
   logic        with_tag, with_tag_q;       // the present beat is in or after the tag

@@ -14,7 +14,7 @@ module message_crc #(
 ) (
   input  logic              clk,
   input  logic              rst,
-  input  logic [DATA_W-1:0] s_data,          // zeros behind the last word, and in place of the CRC
+  input  logic [DATA_W-1:0] s_data,          // zeros after the last word, and in place of the CRC
   input  logic [CountW-1:0] s_count,         // words; all but in the last beat
   input  logic              s_last,
   input  logic [31:0]       s_length,        // bytes of the message

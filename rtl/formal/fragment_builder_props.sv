@@ -144,7 +144,7 @@ module fragment_builder_props
     if (taken) a_own : assert (rest_q || (open_q && !ended_q));
     if (taken && !rest_q && n_bytes != '0) a_kept : assert (go && piece[7:0] == s_axis_tdata[7:0]);
     if (go && state == Payload) a_not_made_up : assert (taken && !rest_q && n_bytes != '0);
-    // A message ends with its payload whole, its table behind it, its length and entries in the trailer.
+    // A message ends with its payload complete, then its table, and its length and entries in the trailer.
     if (go && piece_last) a_ends : assert (ended_q && (!TABLE || table_q) && state == Trailer);
     if (s_axis_part_tvalid && s_axis_part_tready) a_table : assert (ended_q && !table_q);
     if (go && state == Trailer && beat == '0)

@@ -37,7 +37,7 @@ module mac_rx_xgmii_props
   input logic [31:0] root_q, added,
   input logic [63:0] a_word_q
 );
-  // The root of the state behind a good frame with its FCS, and behind zeros that fill its last word up from i octets.
+  // The root of the state after a good frame with its FCS, and after zeros that pad its last word from i octets.
   localparam logic [31:0] Residue = 32'hDEBB_20E3;
   function automatic logic [7:0][31:0] residues();
     for (int n = 0; n < 8; n++) begin
@@ -68,7 +68,7 @@ module mac_rx_xgmii_props
   typedef enum logic [1:0] {
     None,
     Data,
-    Whole,  // ends a frame as it should, behind `count` octets of this word
+    Whole,  // ends a frame correctly, after `count` octets of this word
     Bad
   } judged_e;
 
@@ -97,7 +97,7 @@ module mac_rx_xgmii_props
     end
   end
 
-  logic [31:0] adds, fcs, fcs1_q, fcs2_q;  // roots: what word1 adds; behind word1, in front of it, in front of word2
+  logic [31:0] adds, fcs, fcs1_q, fcs2_q;  // roots: contribution of word1; after word1, before it, before word2
   logic [63:0] filled1;  // with zeros after the frame
   assign filled1 = word1_q & 64'((65'd1 << {count1_q, 3'b000}) - 65'd1);
   anything #(.W(32)) u_adds (.value(adds));

@@ -196,7 +196,7 @@ module mac_tx_xgmii_props
   end
 
   logic [31:0] adds, root1_q;              // roots: what word1 adds, in front of it
-  logic [31:0] tail, tail2_q, tail3_q;  // the CRC behind word2, 3 and 4
+  logic [31:0] tail, tail2_q, tail3_q;  // the CRC after word2, 3 and 4
   anything #(.W(32)) u_adds (.value(adds));
   anything #(.W(32)) u_tail (.value(tail));
   always_ff @(posedge clk) begin
@@ -212,7 +212,7 @@ module mac_tx_xgmii_props
     if ({root1_q, word2_q.count} == {root_q, b_count_q}) assume (tail == crc);
   end
 
-  // The word that entered four cycles ago and what comes behind it, as they left.
+  // The word that entered four cycles ago and the following one, as they left.
   logic [63:0] last_txd_q;
   logic [7:0]  last_txc_q;
   logic        last_lane4_q;

@@ -24,7 +24,7 @@ module requester_progress_props
 ) (
   input op_t     any_op,
   input qp_row_t any_row,
-  input psn_t    used, req_end, nxt, sent_end, poison, wr,  // from una, `used` slots behind it
+  input psn_t    used, req_end, nxt, sent_end, poison, wr,  // from una, `used` slots after it
   input psn_t    ack_psn,                                   // from una
   input qp_cfg_t cfg,
   input tick_t   now, left,                                 // ticks until the deadline
@@ -69,7 +69,7 @@ module requester_progress_props
     checks.rnr    = !r.rnr_wait || (r.nxt == r.una && r.req_end == r.una && !r.credit_wait);
     // Who waits for credits has asked for an ACK of all that is outstanding.
     checks.credit = !r.credit_wait || (r.nxt != r.una && r.req_end == r.nxt);
-    // Behind a packet that did not ask comes one more, even while the queue pair drains.
+    // A packet without AckReq is followed by another one, even while the queue pair drains.
     checks.asks   = r.nxt == r.req_end || (r.nxt != send_end(r) && (r.midway || r.nxt != r.sent_end));
   endfunction
 

@@ -41,7 +41,7 @@ package requester_rules_pkg;
 
   typedef struct packed {
     logic opens;  // only by a load or, outside messages, a visit, and when nothing of the past is left
-    logic tail;   // moves by a release of a filled slot that nobody reads or fills, one at a time
+    logic tail;   // moves by a release of a filled slot that is neither read nor filled, one at a time
     logic wr;     // moves by commits, one at a time, and the MTU not at all
     logic sends;  // the packet at nxt
     logic leaves; // is told

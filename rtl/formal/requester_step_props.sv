@@ -42,7 +42,7 @@ module requester_step_props
 
   facts_t facts;
   requester_facts u_facts (.*);
-  requester_step dut (.now(now_step), .*);  // a cycle behind the facts
+  requester_step dut (.now(now_step), .*);  // a cycle after the facts
 
   always_comb begin
     assume (op.kind == DoInit || row_checks(row) == '1);

@@ -98,7 +98,7 @@ module roce_tx_props
   psn_t tail_seen;
   assign bound     = at_work || cached_q;
   assign waiting   = commits + 3'(valid1_q && op1_q.kind == DoCommit) + 3'(valid2_q && op2_q.kind == DoCommit);
-  assign last      = row.wr + psn_t'(waiting);  // behind the last slot that is committed
+  assign last      = row.wr + psn_t'(waiting);  // after the last committed slot
   assign held      = last - row.tail;
   assign filled    = wr_q - row.tail;
   assign tail_seen = view.freed ? view.tail : tail_q;
@@ -274,7 +274,7 @@ module roce_tx_props
     c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
     c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
                      && row.wr != row.tail && row.nxt == row.tail);
-    // The segmenter rests in these three, or the runs behind them would begin inside any message, however long.
+    // The segmenter is idle in these three; otherwise later runs would start inside any message, however long.
     c_filled : cover (!waits && rests && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
                       && !committed_q && row.nxt == row.tail && row.wr != row.tail);
     c_sent : cover (!waits && rests && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);

@@ -16,7 +16,7 @@ module crc32_word #(
 
   import crc32_pkg::*;
 
-  // A one at bit j passes the feedback once and then moves on with the DATA_W-1-j bits behind it.
+  // A one at bit j passes the feedback once and then shifts with the DATA_W-1-j bits after it.
   function automatic logic [DATA_W-1:0][31:0] columns();
     logic [31:0] moved;
     logic [31:0][31:0] roots;  // of single bits: a root costs a reader of constant functions many steps

@@ -85,7 +85,7 @@ module requester_step
   assign rewinds = resumes || waits || (retries && !retry_spent);
 
   // 9.7.7.2: beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
-  // nothing outstanding before it (the probe), and one behind packets that have not asked for an ACK.
+  // nothing outstanding before it (the probe), and one after packets without AckReq.
   logic limited, blocked, blocks, sends;
   assign limited = nxt_consumes && !row.unlimited && facts.beyond;
   assign blocked = limited && !facts.at_una && facts.asked_all;

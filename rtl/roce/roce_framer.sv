@@ -113,7 +113,7 @@ module roce_framer
     };
   endfunction
 
-  // A narrow frame comes to its checksum some beats behind its first.
+  // A narrow frame reaches its checksum some beats after its first.
   logic [15:0] checksum, checksum_now;
   assign checksum_now = ~ones_complement_fold(ip_sum_q + 20'(ip_length_q));
   if (DATA_W == 64) begin : gen_later

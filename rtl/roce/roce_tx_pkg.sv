@@ -74,7 +74,7 @@ package roce_tx_pkg;
     logic in_window;     // a packet that is outstanding, of a live queue pair
     logic repeats_last;  // of what is known to have arrived, likewise; may still bring credits
     logic progress;      // upto is after una
-    logic passes_nxt;    // ... and behind a rewound nxt
+    logic passes_nxt;    // ... and after a rewound nxt
     logic passes_req;
     logic asked_beyond;  // a packet after upto has AckReq
     logic repeated;      // already rewound to this PSN and nothing sent since

@@ -78,7 +78,7 @@ module transfer_meter
   qp_t access_qp_q;
   logic [RowAddrW-3:0] word_q;
 
-  // a lies behind b, or is b: PSNs are compared in their circular window.
+  // a is after b, or is b: PSNs are compared in their circular window.
   function automatic logic reaches(psn_t a, psn_t b);
     return 24'(a - b) < 24'h80_0000;
   endfunction

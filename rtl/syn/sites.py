@@ -23,7 +23,7 @@ def pairs(cells: dict, luts: dict[str, frozenset]) -> list[tuple[str, str]]:
     driver = {cells[name]["connections"]["O"][0]: name for name in luts}
     found, taken = [], set()
     for one, other in _carry_bits(cells, driver):
-        taken.add(one)  # its output is the chain's: nobody but its own bit may share the site
+        taken.add(one)  # its output is the chain's: only its own bit may share the site
         if other and other not in taken and len(luts[one] | luts[other]) <= INPUTS:
             taken.add(other)
             found.append((one, other))

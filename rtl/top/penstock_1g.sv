@@ -150,7 +150,7 @@ module penstock_1g #(
 );
   localparam int unsigned DATA_W = 64;
 
-  // A frame begins when its first word has crossed over, so the words behind must come faster than they leave.
+  // A frame starts when its first word has crossed over, so the following words must come faster than they leave.
   if (64'(CLK_KHZ) * DATA_W < 64'(LINE_MBPS) * 1250) begin : gen_bad_clock
     $fatal(1, "%m: CLK_KHZ is %0d: %0d bits a cycle must be 1.25 times LINE_MBPS (%0d) or more, so %0d or more",
            CLK_KHZ, DATA_W, LINE_MBPS, (LINE_MBPS * 1250 + DATA_W - 1) / DATA_W);

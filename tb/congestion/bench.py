@@ -146,7 +146,7 @@ async def a_qcn_message_cuts_the_rate_of_its_queue_pair_on_the_wire(dut):
     assert await read("qp.rate_current", qp) == cut and await count("rp_cnp_clamped") == 1
 
     await write_memory(board, qp, rng.randbytes(80_000), 80_000)
-    packets = board.peer.seen[10:-1]  # behind what was saved up at the line rate
+    packets = board.peer.seen[10:-1]  # after the credit saved at the line rate
     wire = 8 * sum(p.wire_bytes for p in packets[:-1]) / (packets[-1].start_ns - packets[0].start_ns)
     dut._log.info(f"{wire:.3f} Gb/s on the wire, R_C {line.gbps_of(cut):.3f}")
     assert abs(wire / line.gbps_of(cut) - 1) < 0.02

@@ -50,7 +50,7 @@ module connection_manager_bench
 
   output logic stat_request,    // served
   output logic stat_refused,    // answered with anything but ACK
-  output logic stat_ignored,    // an answer that nobody waits for, or a request while not listening
+  output logic stat_ignored,    // an unexpected answer, or a request while not listening
   output logic stat_timeout,    // an answer did not come in time
   output logic stat_peer_lost   // an open queue pair has failed
 );

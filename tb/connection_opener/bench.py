@@ -173,7 +173,7 @@ async def a_queue_pair_of_ours_that_failed_is_opened_again_until_the_server_is_b
     assert (await board.settled())["step"] == STEP_DONE
     running.cancel()
     await board.fail_qp(0)
-    for _ in range(30 * CYCLES_PER_MS):  # nobody answers for a while
+    for _ in range(30 * CYCLES_PER_MS):  # no answer for a while
         await RisingEdge(dut.clk)
     while not board.sent.empty():
         board.sent.get_nowait()

@@ -12,7 +12,7 @@ module crc32_bench #(
   input  logic              start,
   input  logic              move,
   input  logic [DATA_W-1:0] data,
-  input  logic [StepW-1:0]  spare,  // steps of zeros behind the last word's bytes
+  input  logic [StepW-1:0]  spare,  // steps of zeros after the last word's bytes
   output logic [31:0]       state
 );
   logic [31:0] added, root_q;

@@ -144,7 +144,7 @@ async def a_stream_that_ends_in_a_message_fails_what_is_affected_and_comes_back(
     arrived, beside = rng.randbytes(3000), rng.randbytes(2000)
     await board.post(0, arrived, 0)
     assert await board.completion() == (0, 0, SUCCESS)
-    board.peer.receivers[0].buffer = 0  # nothing of what comes now is taken
+    board.peer.receivers[0].buffer = 0  # no further data is accepted
     await board.peer.answer(0, board.peer.receivers[0].acknowledgement())
     await ClockCycles(dut.clk, 400)
     await board.post(0, rng.randbytes(5000), 1)
@@ -156,7 +156,7 @@ async def a_stream_that_ends_in_a_message_fails_what_is_affected_and_comes_back(
     await board.peer.end(0, flags)
     assert {await board.completion() for _ in range(3)} == {(0, 1, REM_ABORT), (0, 2, FLUSH_ERR), (1, 3, SUCCESS)}
     assert content(board, 1) == framed(beside)
-    await reaches(board, 0, "ended", REFUSED)  # it was tried again, and nobody listened
+    await reaches(board, 0, "ended", REFUSED)  # it was retried, and refused
     assert await board.field("stream.state", "state", 1) == ESTABLISHED
     board.peer.receivers[0].listens, board.peer.receivers[0].buffer = True, 65535
     await reaches(board, 0, "state", ESTABLISHED)

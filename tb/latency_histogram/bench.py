@@ -58,7 +58,7 @@ class QueuePair:
     base: int
     una: int = 0
     nxt: int = 0
-    end: int = 0  # behind the highest ever sent
+    end: int = 0  # after the highest ever sent
     measured: tuple[int, int] | None = None  # PSN, cycle
     expected: Expected = field(default_factory=Expected)
 

@@ -147,7 +147,7 @@ async def a_congestion_notification_halves_the_rate_at_once(dut):
     assert await board.registers.read("qp.rp_cnp_handled", 0) == 1
     assert await board.count("rx_cnp_packets") == 1
     await board.completion()
-    after = board.peer.seen[cut + 8 :]  # behind the pacer's credit and what was on its way
+    after = board.peer.seen[cut + 8 :]  # after the pacer's credit and the packets in flight
     wire = 8 * sum(p.wire_bytes for p in after[:-1]) / (after[-1].start_ns - after[0].start_ns)
     assert 0.49 * line <= wire <= 0.51 * line, f"{wire:.3f} Gb/s on the wire after the cut"
     assert goodput_gbps(board.peer.seen[: cut - 4]) > 0.96 * line

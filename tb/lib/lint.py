@@ -17,7 +17,7 @@ import rtl
 
 TCP = {"WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}
 
-# Beside the default parameters, which every module is elaborated with.
+# In addition to the default parameters, with which every module is elaborated.
 CONFIGURATIONS = [
     *(("penstock_xgmii", {"N_QP": n_qp, "CLK_KHZ": khz}) for khz in (156_250, 390_625) for n_qp in (1, 16, 256)),
     *(("penstock_100g", {"N_QP": n_qp}) for n_qp in (1, 16, 256)),

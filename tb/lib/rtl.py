@@ -22,7 +22,7 @@ BOARDS = [
     "mpf300_eval",
     "ecpix5",
     "versa_ecp5",
-]  # each its top and constraints; beside them what they share
+]  # each has its top and constraints; shared modules are in the parent folder
 FOLDERS = [
     *(RTL / name for name in ROOMS),
     *(RTL / "boards" / name for name in ("", "blackbox", *BOARDS)),

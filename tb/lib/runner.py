@@ -49,7 +49,7 @@ class Bench:
 
     top: str
     configs: list[dict[str, int]] = field(default_factory=lambda: [{}])
-    sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, beside bench.py
+    sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, next to bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
 
     def build(self, config: dict[str, int]) -> Path:

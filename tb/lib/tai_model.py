@@ -7,7 +7,7 @@ Time is a sum of steps in units of 2^-48 ns, one per cycle; a pulse per second c
 
 import bisect
 
-FRACTION = 48  # bits of a step behind the point
+FRACTION = 48  # fractional bits of a step
 SYNCHRONISED = 2  # cycles from the pin to the edge
 DIVIDES = 64  # cycles that the remainder by the second takes
 STEERS = 2  # from there to the new step

@@ -60,7 +60,7 @@ module mac_port
     .s_axis_service_tkeep ('0),
     .s_axis_service_tvalid(1'b0),
     // verilator lint_off PINCONNECTEMPTY
-    .s_axis_service_tready(),  // nobody is there
+    .s_axis_service_tready(),  // unconnected
     // verilator lint_on PINCONNECTEMPTY
     .s_axis_service_tlast (1'b0),
     .m_axis_mac_tdata     (tx_tdata),

@@ -26,7 +26,7 @@ class Phy(RgmiiSource):
     async def between(self) -> None:
         while True:
             await FallingEdge(self.clock)
-            await Timer(1, "ps")  # behind the model, which writes zeros in its gaps
+            await Timer(1, "ps")  # after the model, which writes zeros in its gaps
             if not self.active:
                 self.data.value = self.status
 

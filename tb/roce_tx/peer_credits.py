@@ -28,7 +28,7 @@ async def credits_let_exactly_their_number_of_messages_go_and_more_credits_more(
     await sent(3)
     h.acknowledge(0, Ack.OK, base + 1, value=3, msn=2)
     await sent(5)
-    h.acknowledge(0, Ack.OK, base + 1, value=5, msn=2)  # unsolicited: six buffers behind the second message
+    h.acknowledge(0, Ack.OK, base + 1, value=5, msn=2)  # unsolicited: six buffers after the second message
     await sent(8)
     h.acknowledge(0, Ack.OK, base + 1, value=1, msn=2)  # an old one takes nothing back
     h.acknowledge(0, Ack.OK, base + 7, value=0, msn=8)  # all there, no buffers: one probe

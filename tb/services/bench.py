@@ -198,7 +198,7 @@ async def nobody_can_poison_the_cache(dut):
     host, bus = await begin(dut, arp_tries=1, arp_retry=50)
     evil = OTHER_MAC
     await host.send(
-        arp_reply(src_mac=evil),  # nobody asked
+        arp_reply(src_mac=evil),  # unsolicited
         arp_reply(src_mac=evil, src_ip=GATEWAY_IP),
         Ether(src=evil, dst=BROADCAST) / ARP(op=2, hwsrc=evil, psrc=HOST_IP, hwdst=BROADCAST, pdst=HOST_IP),
         arp_request(src_mac=evil, target=HOST_IP),  # gratuitous, by request
@@ -434,7 +434,7 @@ async def messages_of_the_connection_manager_pass_both_ways(dut):
     assert (reply.dst, reply[IP].dst) == (PEER_MAC, HOST_IP)
     assert (reply[UDP].sport, reply[UDP].dport, bytes(reply[UDP].payload)) == (CM, CM_REPLY, message)
 
-    await bus.cm_send(message, "10.0.1.250", CM_REPLY, CM)  # nobody there: dropped, and the next one goes
+    await bus.cm_send(message, "10.0.1.250", CM_REPLY, CM)  # no host there: dropped, and the next one is sent
     second = rng.randbytes(64)
     await bus.cm_send(second, HOST_IP, 0x7777, CM)
     assert [(await host.receive())[ARP].pdst for _ in range(2)] == ["10.0.1.250"] * 2

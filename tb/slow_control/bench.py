@@ -159,7 +159,7 @@ async def strangers_neither_write_registers_nor_open_queue_pairs(dut):
     for payload, port in ((scratch, 50001), (opening, cm.REQUEST_PORT), (opening, cm.REPLY_PORT)):
         udp = UDP(sport=40000, dport=port) / Raw(payload)
         await server.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=HOST_IP, dst=LOCAL_IP) / udp)
-    _, own = await server.open()  # answered behind the three
+    _, own = await server.open()  # answered after the three
     assert await board.count("udp_strangers") == 3
     assert await board.registers.read("scratch") == 0
     assert await board.state(0) == RTS and await board.registers.read("qp.rkey", 0) == PEER.rkey

@@ -134,7 +134,7 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Queues an event of the detector behind those before it: its trigger comes at its cycle, or when the gateware is
+    /// Queues an event of the detector after earlier ones: its trigger comes at its cycle, or when the gateware is
     /// not busy, and its samples once the trigger is accepted. The gateware makes the message; see
     /// [`Board::set_events`].
     ///

@@ -293,7 +293,7 @@ impl<T: Top> Board<T> {
         Ok(())
     }
 
-    /// Has the gateware take triggers and make messages of what comes to its detector inputs ([`Board::detect`]), into
+    /// Lets the gateware take triggers and make messages from the data at its detector inputs ([`Board::detect`]), into
     /// the ring of a queue pair. It is busy for want of room in its list of triggers alone: the
     /// digitisers hold the samples as long as the store of events is full.
     pub fn set_events(&mut self, config: &EventsConfig) -> Result<(), SetupError> {

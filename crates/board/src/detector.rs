@@ -23,7 +23,7 @@ pub struct DetectorEvent {
     pub trigger_type: u16,
     /// Not before this cycle of the board's clock.
     pub cycle: u64,
-    /// The raw bytes for each input from input 0 on, at most [`BOARD_INPUTS`]; the inputs behind them get nothing.
+    /// The raw bytes for each input from input 0 on, at most [`BOARD_INPUTS`]; later inputs get nothing.
     pub streams: Vec<Bytes>,
 }
 

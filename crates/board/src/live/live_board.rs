@@ -32,7 +32,7 @@ pub enum LiveError {
     Capture(#[from] CaptureError),
 }
 
-/// Cycles without a frame either way behind which a board is looked at more closely: 105 us. The longest IPbus packet,
+/// Cycles without a frame either way after which a board is checked more closely: 105 us. The longest IPbus packet,
 /// 367 words at 16 bits, is answered within it; a board that fell idle in between would answer after half a second.
 const QUIET_CYCLES: u64 = 16_384;
 /// Frames that wait to enter the board; more stay on the wire, which then has to hold or drop them.

@@ -90,7 +90,7 @@ mod tests {
     const OWN: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 2));
     const PEER: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 1));
 
-    /// Answers the request that it is told, behind other frames.
+    /// Answers the given request, after other frames.
     struct Cable(VecDeque<Bytes>);
 
     impl Wire for Cable {

@@ -72,7 +72,7 @@ impl Pace {
             Activity::Idle => self.config.idle,
         };
         let price = u128::from(CHUNK_CYCLES * CYCLE.as_ps()) * u128::from(factor.max(1));
-        // A machine that slept for long grants one chunk, not many: nothing may time out behind its back.
+        // After a long sleep of the machine one chunk runs, not many: nothing may time out because of the sleep.
         self.saved_ps = (self.saved_ps + elapsed.as_nanos() * 1000).min(price);
         if self.saved_ps < price {
             return Step::Sleep(Duration::from_nanos(((price - self.saved_ps) / 1000 + 1) as u64));

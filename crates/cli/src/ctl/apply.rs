@@ -116,7 +116,7 @@ fn shuts_out(session: &Session, board: usize, resolved: &Resolved) -> bool {
     !resolved.allowed.is_empty() && !resolved.allowed.iter().any(|(ip, mask)| own & mask == *ip)
 }
 
-/// A list that this host is on cuts nobody off who is at work here; to lock it is another matter.
+/// An access list that contains this host does not cut off its user; locking the list is a separate check.
 fn admits_us(plan: &mut Plan) {
     let entries = access_entry::BASE..access_entry::BASE + access_entry::COUNT * access_entry::STRIDE;
     for word in &mut plan.words {

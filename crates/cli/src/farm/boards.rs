@@ -26,7 +26,7 @@ pub struct Boards {
     queue_pairs: Vec<usize>,
 }
 
-/// A request of the coordinator on its way: what is still to be written, each behind a look that shows the board ready.
+/// A request of the coordinator in progress: the remaining writes, each made after a poll that shows the board ready.
 struct Job {
     writes: VecDeque<Vec<Access>>,
     now: Step,

@@ -48,7 +48,8 @@ pub use arguments::Arguments;
 /// Time between two polls of progress, metrics and requests.
 const TURN: Time = Time::from_ms(100);
 
-/// A run of so many events or messages is given up when every board was refused and none has sent anything for so long.
+/// A run with a limit on events or messages is given up if every board was refused and none has sent anything for this
+/// time.
 const REFUSED: Time = Time::from_s(10);
 
 /// Receives; prints what went wrong itself.

@@ -208,7 +208,7 @@ fn end(run: &RunArguments) -> EndPlan {
     EndPlan { events: run.events, messages: run.messages, deadline }
 }
 
-/// A span of so many seconds, none included.
+/// A time in seconds, which may be 0.
 fn seconds(option: &str, value: f64) -> Result<Time, String> {
     match value >= 0.0 && value.is_finite() {
         true => Ok(Time::from_secs_f64(value)),

@@ -143,7 +143,7 @@ fn flow(info: &FlowInfo, rates: (f64, f64), scenario: &LabScenario, plan: &mut P
 /// A port of a switch.
 #[derive(Clone, Copy)]
 struct Port {
-    /// Numbers in the topology: of the switch, and of the node behind the port.
+    /// Numbers in the topology: of the switch, and of the node at the port.
     switch: usize,
     other: usize,
     port: u16,

@@ -100,7 +100,7 @@ impl Messages {
         self.next_event = next.filter(|event| *event < self.end_event);
     }
 
-    /// Whether there is a message `n`, made or not; the one behind those that are made at most.
+    /// Whether there is a message `n`, already made or the next one to make.
     pub fn has(&self, n: u64) -> bool {
         n < self.made() || self.next_event.is_some()
     }

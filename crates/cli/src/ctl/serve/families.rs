@@ -84,7 +84,7 @@ impl Families<'_, '_> {
         self.rows("stream", name, help, |read| &read.streams, of)
     }
 
-    /// A value of each of what a board has several of.
+    /// A value for each copy of a register.
     fn rows<T, M: EncodeMetric>(
         &mut self,
         label: &'static str,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is in the network of an interface, by ARP.
-//! Promise: finds whoever answers one of two requests; an address that two devices answer for is told of with both.
+//! Promise: finds every host that answers one of two requests; an address with answers of two devices is reported with
+//! both.
 //! Source: RFC 826; RFC 5227 section 2.1.1 (a request for an own address has no sender's).
 
 use super::super::boards::{Listed, MOST};
