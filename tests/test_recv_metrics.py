@@ -2,7 +2,7 @@
 """`penstock recv --metrics`, read by Prometheus' own parsers.
 
 Promise checked: every family has a name of docs/recv.md, a help text and a type, counters end in `_total`; other
-paths are 404 and other methods 405; clients that never finish their request hold up neither the receiver nor the end of
+paths are 404 and other methods 405; clients that never finish their request delay neither the receiver nor the end of
 its run.
 """
 

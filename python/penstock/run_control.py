@@ -9,8 +9,8 @@
     running, stopping --the run is over with a fault--> error
     error --reset--> idle, error --configure--> configured
 
-Promise: each run is one `penstock recv` of its own, so that none inherits anything from the one before; a state is told
-when it is so, and never before. Over HTTP nothing is told or done without the token. Reference:
+Promise: each run is one `penstock recv` of its own, so that no state carries over from an earlier run; a state is
+reported only after it has been reached. Over HTTP every request needs the token. Reference:
 docs/run-control.md.
 """
 

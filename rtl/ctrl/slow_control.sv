@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// All ways to the registers: the pins of the chip, IPbus over UDP, and the connection manager; with the network
-// services that carry the last two. Frames in and out are DATA_W wide, inside everything is 16 bits.
-// Joins the modules and holds no logic of its own. Without queue pairs (WITH_ROCE = 0) there is no connection manager:
-// its datagrams are dropped. Without SERVICES the pins are the only way, and no frame is taken or sent.
+// All access paths to the registers: the ports of the design, IPbus over UDP, and the connection manager; with the
+// network services that carry the last two. Frames in and out are DATA_W wide, the datapath inside is 16 bits wide.
+// Connects the modules and contains no logic of its own. Without queue pairs (WITH_ROCE = 0) there is no connection
+// manager: its datagrams are dropped. Without SERVICES the pins are the only way, and no frame is taken or sent.
 //
 //   frames -> service_rx -> services <-> ipbus_target ------+
 //                             ^    <-> connection_manager --+-> axil_mux -> registers

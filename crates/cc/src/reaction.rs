@@ -46,7 +46,7 @@ pub struct State {
     pub cut_due: bool,
     /// A CNP came in this alpha interval ([`AlphaRule::Interval`]).
     pub rise_due: bool,
-    /// A CNP has been seen, or the flow began below the line rate; before it, the limiter is idle.
+    /// A CNP has been seen, or the flow started below the line rate; before that, the limiter is idle.
     pub limited: bool,
 }
 
@@ -100,7 +100,7 @@ impl State {
             (true, 0) => 0,
             (true, interval) => until(self.since_cut, interval, cycles),
         };
-        // A held timer shorter than a visit may have one more event left over, which comes in spite of the pause.
+        // A held timer shorter than a visit may have one pending event, which occurs despite the pause.
         let holds = transmitter.holds(params) && self.increase_elapsed < params.increase_interval;
         if self.is_at_line(params) || holds {
             return before_cut;
@@ -567,7 +567,7 @@ fn decayed_often(mut alpha_full: u32, params: &DcqcnParams, mut times: u64) -> u
         }
         return alpha_full;
     }
-    // Of alpha and 2^shift - 1 each decay takes away what of the sum lies above `shift` bits.
+    // Each decay subtracts from the sum of alpha and 2^shift - 1 its bits above `shift`.
     let bias = (1 << shift) - 1;
     let mut sum = alpha_full.wrapping_add(bias);
     while times > 0 && sum > bias {

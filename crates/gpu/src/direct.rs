@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A back end whose NIC writes to the memory of a GPU: rings lie there, and the GPU reads what has come.
-//! Promise: a completion is told when header and CRC-32C of its message are here, and the payload if somebody wants it; in the
-//! order in which the NIC told it. A GPU that fails ends the run, and how many messages are lost with it is said.
+//! A back end whose NIC writes to the memory of a GPU: the rings are there, and the GPU reads received messages.
+//! Promise: a completion is reported when header and CRC-32C of its message have arrived on the host, and the payload
+//! if it is needed; in the order of the NIC's completions. A GPU that fails ends the run, and the number of lost
+//! messages is reported.
 //! Source: docs/gpu.md, "GPUDirect"; what makes a NIC's writes visible to kernels: [`Visibility`].
 //!
 //! ```text

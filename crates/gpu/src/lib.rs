@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events on an NVIDIA GPU while the readout stores them: PRBS-31 compared there, or the camera's charges computed and
-//! handed on; the fragments copied there, or written there by the NIC. Experimental: it has never run on a GPU.
-//! Promise: what the GPU says is what a processor would say, to the bit; pinned memory is bounded, a GPU that is slow holds the
-//! boards back, and one that fails takes nothing with it but its own results, and the rings that lie on it.
+//! Processes events on an NVIDIA GPU while the readout stores them: compares PRBS-31, or computes the camera's charges
+//! and passes them on; the fragments are copied to the GPU, or the NIC writes them there. Experimental: never run on a
+//! GPU.
+//! Promise: the GPU's results equal those of a processor, to the bit; pinned memory is bounded; a slow GPU holds the
+//! boards back; a GPU that fails loses only its own results and the rings in its memory.
 //! Source: docs/gpu.md.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rings on the device, each with its counterpart on the host, where headers are put and payloads if somebody wants them.
-//! Promise: bytes of the one are found in the other, or not at all. Source: docs/gpu.md, "GPUDirect".
+//! Rings on the device, each with a counterpart on the host that receives headers, and payloads if they are needed.
+//! Promise: bytes on the host equal those on the device, or are absent. Source: docs/gpu.md, "GPUDirect".
 
 use std::sync::{Arc, PoisonError, RwLock};
 

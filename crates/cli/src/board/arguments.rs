@@ -65,7 +65,7 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// What the board is plugged into.
+/// The wire of the board.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct WireArguments {

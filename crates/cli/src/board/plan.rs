@@ -48,7 +48,7 @@ pub struct Plan {
     pub json: bool,
 }
 
-/// What the board is plugged into.
+/// The wire of the board.
 pub enum WirePlan {
     Tap(String),
     Packet(String),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log of changes: the file of servers that every `recv` reads, and that says after a crash what was decided.
-//! Promise: a change is in the file whole or not at all, and stays there; one coordinator at a time writes it.
+//! The log of changes: the file of servers that every `recv` reads, and that holds the decisions after a crash.
+//! Promise: a change is in the file whole or not at all, and stays there; only one coordinator at a time writes it.
 //! Source: POSIX rename(2), fsync(2); the file is that of docs/servers.md.
 
 use crate::arguments::farm::read_servers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Heartbeats: the metrics of each `recv`, asked for over HTTP by a thread of its own.
-//! Promise: a server that does not answer, or answers nonsense, is silent; it delays nobody else.
+//! Heartbeats: a thread per server reads the metrics of its `recv` over HTTP.
+//! Promise: a server that does not answer, or gives an invalid answer, counts as silent and does not delay the others.
 //! Source: RFC 9112 (HTTP/1.1), OpenMetrics 1.0; the names are in docs/recv.md ("Metrics").
 
 use penstock_farm::ServerView;

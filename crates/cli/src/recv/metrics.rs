@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prometheus metrics: every counter of a session, in families with a help text, as `prometheus-client` writes them.
-//! Promise: the receiver hands its report over and goes on; the text is made by the thread that serves it.
+//! Promise: the receiver passes its report on and continues; the serving thread formats the text.
 //! Source: OpenMetrics 1.0; docs/recv.md lists the names.
 
 use super::listening::not_listening;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the packet back end has its frames from: AF_XDP, or a packet socket with a ring.
-//! Promise: which of the two it is, and why not the other, is said; what was asked for by name is opened or refused.
+//! The frame source of the packet back end: AF_XDP, or a packet socket with a ring.
+//! Promise: reports which of the two is used, and why not the other; a socket requested by name is opened or refused.
 //! Source: kernel documentation `networking/af_xdp`; packet(7); which is faster is measured in docs/measurements.md.
 
 use std::io;
