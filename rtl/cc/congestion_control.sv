@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
-// Joins its modules and holds no logic of its own.
-// Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked at.
-// CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
+// Connects its modules and contains no logic of its own.
+// Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked
+// at. CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
 module congestion_control
   import penstock_pkg::*;
   import ctrl_pkg::*;

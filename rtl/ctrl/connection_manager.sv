@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Opens and closes queue pairs over the network, asked by a server (listening) or asking one (opening).
+// Opens and closes queue pairs over the network, on request of a server (listening) or by requests to one (opening).
 // Every request gets one answer, a repeated one the same answer; only the peer that opened a
 // queue pair can change it. Messages of the FEROCE connection manager (cm_pkg); states of IBTA 10.3.1.
 module connection_manager

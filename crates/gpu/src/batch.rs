@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A batch of events for the GPU: their fragments side by side in one lane's memory, or in rings on the device, with tables
-//! of what to do. Promise: an event lies in a batch whole; fragments come back in the order in which they went in.
+//! A batch of events for the GPU: their fragments side by side in one lane's memory, or in rings on the device, with
+//! tables of the work. Promise: an event is in one batch as a whole; fragments are returned in the order of their
+//! entry.
 //! Source: the layout that kernels.cu reads; PRBS-31 in pieces of 4 KiB, so that long fragments keep many threads busy.
 //!
 //! ```text
@@ -310,8 +311,8 @@ impl Batch {
     }
 }
 
-/// Tables of a payload at `address` whose first bytes are PRBS-31; the pieces go on behind them. Of its bytes only these are
-/// looked at. Returns how many pieces there are.
+/// Tables of a payload at `address` whose first bytes are PRBS-31; the pieces go on behind them. Of its bytes only
+/// these are looked at. Returns how many pieces there are.
 fn write_pieces(input: &mut [u8], size: &BatchSize, first: usize, address: u64, payload: &[u8], invert: bool) -> usize {
     let Some(state) = state_behind(payload, invert) else { return 0 };
     let body = payload.len() - HEAD;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events on a GPU, without one: the kernels by the C++ compiler, behind a driver that does its work late and fails on request.
-//! Promise checked: results are the processor's to the bit, in order, none lost; memory is bounded and boards wait; a GPU that
-//! fails costs its own results and nothing else. What this cannot show is that a real driver behaves so: docs/gpu.md.
+//! Events on a GPU, without one: the kernels compiled for the CPU, with a driver that works late and fails on request.
+//! Promise checked: results equal the processor's to the bit, in order, none lost; memory is bounded and boards wait; a
+//! GPU that fails loses only its own results. This test cannot show the behaviour of a real driver: docs/gpu.md.
 
 #[path = "support/kept.rs"]
 mod kept;

@@ -7,7 +7,7 @@
 //!
 //! It prints "ready" when all addresses are taken, ends at Ctrl-C, and then prints how many packets it has answered.
 //! Faults are drawn from `--seed`: `--loss 0.01` loses datagrams of both directions, `--mute 5` makes the board of that
-//! number say nothing from the first write on, `--reset 5:200` resets it after so many packets, `--wrong-map 5` gives it
+//! number say nothing from the first write on, `--reset 5:200` resets it after 200 packets, `--wrong-map 5` gives it
 //! another register map.
 
 use clap::Parser;

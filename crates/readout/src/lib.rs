@@ -13,7 +13,7 @@
 //! | [`Reference`], [`CheckReport`] | received against sent, byte by byte |
 //! | [`EventSink`], [`EventWriter`], [`RunWriter`] | storage as Parquet, one file or a folder of them |
 //! | [`Serving`] | events to consumers as an Arrow IPC stream, while they are stored |
-//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | stored files verified; PRBS-31 and counter payloads, stored or arriving |
+//! | [`verify_file`], [`PatternCheck`], [`PatternReport`] | stored files verified; test patterns in stored or arriving payloads |
 //! | [`recover_file`], [`recover_folder`] | files that a killed process left become valid |
 //! | [`Receiver`] | all of these joined; a back end writes memory and reports completions |
 //! | [`session`] | back end, connection manager and receiver in one loop |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file of servers that share a run: which of them are live, from which event on. It is read again when it changes.
-//! Promise: what was announced holds: a file that contradicts it, or that cannot be read, changes nothing and is told
-//! of.
+//! The file of servers that share a run: the live servers, from which event on. It is read again when it changes.
+//! Promise: announced changes hold; a file that contradicts them, or that cannot be read, changes nothing and is
+//! reported.
 //! Source: docs/servers.md; event n goes to live server n modulo their number (docs/integration.md).
 
 use penstock_readout::Servers;

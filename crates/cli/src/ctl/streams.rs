@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP streams of boards: how many a board has, and where each stands.
+//! TCP streams of boards: their number on a board, and the state of each.
 //! Source: docs/tcp.md; a board without TCP says that it has none.
 
 use super::session::Session;

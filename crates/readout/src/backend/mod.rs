@@ -4,8 +4,8 @@
 //! again. Source: ARCHITECTURE.md, "The way of a fragment"; the calls follow those of libibverbs.
 //!
 //! ```text
-//! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (told to the board by the connection manager)
-//! connect   <-- PeerQp: the board's qpn, psn, ip          (what the board told)
+//! create_qp --> LocalQp: qpn, psn, rkey, base, ip        (sent to the board by the connection manager)
+//! connect   <-- PeerQp: the board's qpn, psn, ip          (sent by the board)
 //! post_receives(RecvWr of Ring::take_receives) ... poll --> Completion --> Receiver::on_completion
 //! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Round-trip time and retransmission timeout.
-//! Promise: integers only; the timeout lies between its minimum and 60 s.
+//! Promise: integers only; the timeout is between its minimum and 60 s.
 //! Source: RFC 6298 sections 2 and 5 (alpha 1/8, beta 1/4, K = 4; doubled at each timeout).
 
 use penstock_units::Time;
