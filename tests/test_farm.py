@@ -26,6 +26,7 @@ BOARDS = [f"10.77.9.{k + 1}" for k in range(3)]
 EVENTS, SHARED = 100_000, 64  # more than a run gets to; a board has every 64th module of an event
 BEYOND = 12  # events of the living server after the change
 SLOTS, SLOT_BYTES = 8, 16384
+VERBS = ["write-imm", "send-imm", "write-imm"]  # of each board: a receiver takes either
 TIMEOUT_CODE, RETRIES = 6, 7
 # A queue pair is given up after retries + 1 timers without an answer, the first of them begun by the next event.
 TIMERS_US = (RETRIES + 1) * 4.096 * 2**TIMEOUT_CODE
@@ -51,7 +52,7 @@ def recv(network: Network, server: int, table, out) -> subprocess.Popen:
 def board(network: Network, k: int) -> subprocess.Popen:
     command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/{SHARED}", "--json")
     ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
-    events = ("--events", EVENTS, "--by-event", "--data", DATA, "--interval", "20us")
+    events = ("--events", EVENTS, "--by-event", "--verb", VERBS[k], "--data", DATA, "--interval", "20us")
     return network.start("b", *map(str, (*command, *ring, *events)))
 
 
