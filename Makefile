@@ -52,6 +52,7 @@ lint: setup      ## formatters and linters, nothing is changed
 
 formal: setup    ## proofs by k-induction, each with covers and planted faults; FORMAL=name for one
 	$(PYTHON) rtl/formal/check.py $(FORMAL)
+	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
 synth: setup     ## cost and depth of logic on UltraScale+: front ends and congestion controller, also out/synth.json (an hour)
 	$(PYTHON) rtl/syn/synth.py --out $(OUT)
