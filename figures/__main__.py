@@ -25,7 +25,7 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, feroce, peers, qcn, scale, stability
+from figures import advcam, cms_tcp, feroce, latency, peers, qcn, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -87,6 +87,12 @@ FIGURES = {
     "qcn-panels": Figure(tuple(Job(*qcn.panel_job(*panel)) for panel in qcn.PANELS), qcn.panels),
     "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
     "feroce": Figure(tuple(Job(*job) for job in feroce.JOBS), feroce.draw),
+    "cepc-latency": _cases(
+        "feroce-1",
+        latency.draw,
+        {f"{of.lower().replace(' ', '-')}-{size}-alone": latency.settings(of, size) for of, size in latency.POINTS},
+    ),
+    "cms-tcp-1": _one("cms-daq", cms_tcp.merged),
     "cms-tcp-3": _cases(
         "cms-tcp-3",
         cms_tcp.fragment_sizes,

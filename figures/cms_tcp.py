@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMS-TCP figure 3: throughput against the size of fragments, measured between two kernels and simulated. Figures 5
-and 6: one link's useful throughput and the total bandwidth that it takes before, while and after a fifth sender makes
-it congested.
+"""CMS-TCP figure 1: the network of 600 front ends. Figure 3: throughput against the size of fragments, measured between
+two kernels and simulated. Figures 5 and 6: one link's useful throughput and the total bandwidth that it takes before,
+while and after a fifth sender makes it congested.
 
 Measured is what `tests/tcp_bench.py` measures on this machine, over a veth pair; where it may not make one, the
 simulated half stands alone.
@@ -19,10 +19,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from penstock.results import Run
 
-from figures.comparison import Compared, Drawn, flows, mean, register, throughput
+from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
 
 START_MS, STOP_MS, END_MS = 1000.0, 1900.0, 3000.0  # `flow.1.start`, `flow.1.stop`, `run.time_limit` of the scenarios
 
@@ -44,16 +45,21 @@ def _attempted(run: Run, begin_ms: float, end_ms: float) -> float:
     return float(np.mean([rate(flow) for flow in flows(run)[:4]]))
 
 
-def _draw(run: Run, title: str, paper: float) -> Figure:
-    """The first of the four links, as in the paper: the useful part of its traffic."""
-    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
-    figure.suptitle(title)
+def _lines(axis: Axes, run: Run) -> None:
+    """Total bandwidth and useful throughput of the first link."""
     flow = flows(run)[0]
     sent = register(run, flow, "tx_payload_bytes")
     total = np.diff(sent.value) * 8 / np.diff(sent.time_ms) / 1e6
     axis.plot(sent.time_ms[1:], total, lw=0.8, color="tab:red", label="total bandwidth")
     useful = throughput(run, flow["name"])
     axis.plot(useful.time_ms, useful.value, lw=0.8, color="tab:blue", label="useful throughput")
+
+
+def _draw(run: Run, title: str, paper: float) -> Figure:
+    """The first of the four links, as in the paper: the useful part of its traffic."""
+    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+    figure.suptitle(title)
+    _lines(axis, run)
     axis.axhline(paper, color="black", lw=1, ls="--")
     axis.axvspan(START_MS, STOP_MS, color="grey", alpha=0.15)
     axis.set_xlabel("simulated time [ms]")
@@ -84,6 +90,28 @@ def recovers(runs: list[Run]) -> Drawn:
     """Figure 6: with the simplified congestion control the links recover."""
     picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
     return picture, _compare(runs[0], "falls", 2.048)
+
+
+def merged(runs: list[Run]) -> Drawn:
+    """Figure 1: what 600 front ends deliver through links of 40 Gb/s, and how late their fragments come."""
+    [run] = runs
+    rates = np.array([mean(throughput(run, flow["name"]), 5.0, 10.0) for flow in flows(run)])
+    late = np.array([[flow["mct_us"][of] for of in ("p50", "p99")] for flow in flows(run)])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    figure.suptitle("CMS-TCP 1: 600 front ends, twelve to a link of 40 Gb/s")
+    left.hist(rates, bins=40)
+    left.set(xlabel="throughput [Gb/s]", ylabel="front ends")
+    for column, label in enumerate(("half of its fragments", "99 % of them")):
+        right.hist(late[:, column], bins=40, alpha=0.7, label=label)
+    right.set(xlabel="delivered within [us]", ylabel="front ends")
+    right.legend()
+    return figure, [
+        Compared("front ends", 600.0, len(rates), digits=0),
+        Compared("one front end, mean", 2.048, float(rates.mean()), "Gb/s", 3),
+        Compared("one front end, least", 2.048, float(rates.min()), "Gb/s", 3),
+        Compared("fragments delivered within, 99 %, the slowest front end", None, float(late[:, 1].max()), "us", 1),
+        Compared("frames lost or repeated", None, lost(run), digits=0),
+    ]
 
 
 # Figure 3: sizes of fragments in bytes, and the two stacks; `penstock figures cms-tcp-3` runs each with each.

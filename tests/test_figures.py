@@ -86,13 +86,18 @@ def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: 
     assert (rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0)))[1:].mean() < 0.5, "Jain's index"
 
 
-@pytest.fixture(scope="module")
-def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
-    """The numbers of CMS-TCP 5 and 6, by figure and quantity."""
-    done = figures(penstock, "cms-tcp-5", "cms-tcp-6", "--out", tmp_path_factory.mktemp("cms"), "--json")
+def quantities(penstock: Penstock, out: Path, *names: str) -> dict[str, dict[str, float]]:
+    """The numbers of some figures, by figure and quantity."""
+    done = figures(penstock, *names, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     drawn = json.loads(done.stdout)["figures"]
     return {one["figure"]: {row["quantity"]: row["penstock"] for row in one["quantities"]} for one in drawn}
+
+
+@pytest.fixture(scope="module")
+def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
+    """The numbers of CMS-TCP 5 and 6, by figure and quantity."""
+    return quantities(penstock, tmp_path_factory.mktemp("cms"), "cms-tcp-5", "cms-tcp-6")
 
 
 def test_cms_tcp_5_without_congestion_control_the_collapse_stays(congested: dict[str, dict[str, float]]) -> None:
@@ -112,6 +117,21 @@ def test_cms_tcp_6_with_it_the_links_recover(congested: dict[str, dict[str, floa
     assert figure["one link long after it stopped"] == pytest.approx(2.048, rel=0.01)
     assert figure["attempted by one link long after"] == pytest.approx(2.048, rel=0.01)
     assert figure["retransmissions in all segments of the four"] < 10
+
+
+def test_600_front_ends_are_merged_into_links_of_40_gbps_without_loss(penstock: Penstock, tmp_path: Path) -> None:
+    figure = quantities(penstock, tmp_path, "cms-tcp-1")["cms-tcp-1"]
+    assert figure["front ends"] == 600 and figure["frames lost or repeated"] == 0
+    assert figure["one front end, least"] == pytest.approx(2.048, rel=0.01)
+
+
+def test_tcp_is_as_fast_as_rdma_until_nagle_holds_the_end_of_a_message(penstock: Penstock, tmp_path: Path) -> None:
+    """A last segment that is short waits for the acknowledgement of those before it, which the receiver delays."""
+    figure = quantities(penstock, tmp_path, "cepc-latency")["cepc-latency"]
+    for size in (256, 4096):
+        assert figure[f"TCP, {size} B"] == pytest.approx(figure[f"RDMA, {size} B"], rel=0.05)
+    for size in (16384, 65536):
+        assert figure[f"TCP, {size} B"] > 1000
 
 
 def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, Path], tmp_path: Path) -> None:
