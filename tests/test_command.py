@@ -185,4 +185,4 @@ def test_a_python_without_the_packages_is_named_with_what_is_missing(penstock: P
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
     done = ask(penstock, "sweep", "--help", env={**os.environ, "PENSTOCK_PYTHON": str(python), "PYTHONPATH": ""})
-    assert done.returncode == 2 and f"{sys.executable} has no " in done.stderr and "requirements.txt" in done.stderr
+    assert done.returncode == 2 and f"{sys.executable} has no " in done.stderr and "`make setup`" in done.stderr

@@ -37,7 +37,8 @@ Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
 Environment:
   PENSTOCK_LOG     What is logged on standard error: error, warn (default), info or debug
-  PENSTOCK_PYTHON  The Python of sweep, tune, figures and plots [default: the repository's .venv, then python3]
+  PENSTOCK_PYTHON  The Python of sweep, tune, figures and plots [default: that of the clone the
+                   command lies in, or the one it was installed with, then python3]
 
 Documentation: README.md and docs/ of the repository";
 

@@ -3,15 +3,14 @@
 //! `penstock`, the papers' figures in the folder `figures/` of a checkout.
 //! Promise: arguments, signals and the exit status are those of the Python process, which replaces this one.
 
-mod interpreter;
+mod home;
 
-pub use interpreter::interpreter;
+pub use home::Home;
 
 use crate::outcome::Verdict;
 use crate::output::screen::say;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `python -m MODULE` with words instead of a traceback where a package is missing. The module is its first argument.
@@ -20,8 +19,9 @@ import importlib, sys
 try:
     status = importlib.import_module(sys.argv.pop(1) + '.__main__').main()
 except ModuleNotFoundError as error:
-    wanted = 'requirements.txt (`make setup`), or set PENSTOCK_PYTHON to a Python that has it'
-    print(f'error: {sys.executable} has no {error.name}; install {wanted}', file=sys.stderr)
+    wanted = '`make setup` in a clone of the repository, or pip install \"penstock[plots,sweep,tune]\"'
+    print(f'error: {sys.executable} has no {error.name}: {wanted}, or set PENSTOCK_PYTHON to a Python that has it',
+          file=sys.stderr)
     status = 2
 sys.exit(status)
 ";
@@ -37,16 +37,16 @@ pub struct Arguments {
 /// Becomes `python -m penstock COMMAND ARGUMENTS`; returns only if that cannot be started. The points of a sweep are
 /// run by this same executable.
 pub fn become_package(command: &str, arguments: &Arguments) -> Verdict {
-    let repo = repository();
-    become_python(&repo, &["penstock", command], arguments, python_path([repo.join("python")]))
+    let home = Home::find();
+    let path = home.python_path(&["python"]);
+    become_python(&home, &["penstock", command], arguments, path)
 }
 
-/// Becomes `python -m figures ARGUMENTS`; returns only if that cannot be started, or if the checkout that this command
-/// was built from is gone.
+/// Becomes `python -m figures ARGUMENTS`; returns only if that cannot be started, or if the executable lies in no checkout.
 pub fn become_figures(arguments: &Arguments) -> Verdict {
-    let repo = repository();
-    match figures(&repo) {
-        Ok(()) => become_python(&repo, &["figures"], arguments, python_path([repo.join("python"), repo.clone()])),
+    let home = Home::find();
+    match figures(&home) {
+        Ok(()) => become_python(&home, &["figures"], arguments, home.python_path(&["python", "."])),
         Err(error) => {
             say(format_args!("error: {error}"));
             Verdict::Refused
@@ -54,46 +54,29 @@ pub fn become_figures(arguments: &Arguments) -> Verdict {
     }
 }
 
-/// The checkout that this command was built from.
-fn repository() -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    crates.unwrap_or(Path::new(env!("CARGO_MANIFEST_DIR"))).to_path_buf()
-}
-
-/// Whether the repository has the papers' figures; otherwise an error with the remedy.
-fn figures(repo: &Path) -> Result<(), String> {
-    let program = repo.join("figures/__main__.py");
-    if program.is_file() {
-        return Ok(());
+/// Whether there is a checkout with the papers' figures; says what to do where there is none.
+fn figures(home: &Home) -> Result<(), String> {
+    match home.in_checkout("figures/__main__.py") {
+        Some(_) => Ok(()),
+        None => Err("`penstock figures` draws from a clone of the repository, whose scenarios it runs: use the \
+             `penstock` that `make build` makes there"
+            .to_owned()),
     }
-    Err(format!(
-        "{}: no such file; `penstock figures` draws from the checkout it was built in: run the `penstock` that \
-         `make build` makes in a clone of the repository",
-        program.display()
-    ))
 }
 
-fn become_python(repo: &Path, module: &[&str], arguments: &Arguments, path: OsString) -> Verdict {
-    let python = interpreter(repo);
-    let mut process = Command::new(&python);
+fn become_python(home: &Home, module: &[&str], arguments: &Arguments, path: OsString) -> Verdict {
+    let python = home.interpreter();
+    let mut process = Command::new(python);
     process.args(["-c", PROGRAM]).args(module).args(&arguments.all).env("PYTHONPATH", path);
     if let Ok(own) = std::env::current_exe() {
         process.env("PENSTOCK", own);
     }
     let error = process.exec();
     say(format_args!(
-        "error: cannot run {}: {error}; set PENSTOCK_PYTHON to a Python with requirements.txt",
+        "error: cannot run {}: {error}; set PENSTOCK_PYTHON to a Python with the package penstock",
         python.display()
     ));
     Verdict::Refused
-}
-
-/// These folders first, then what the user has.
-fn python_path(folders: impl IntoIterator<Item = PathBuf>) -> OsString {
-    let given = std::env::var_os("PYTHONPATH").unwrap_or_default();
-    let others = std::env::split_paths(&given).filter(|folder| !folder.as_os_str().is_empty());
-    let folders: Vec<PathBuf> = folders.into_iter().chain(others).collect();
-    std::env::join_paths(&folders).unwrap_or_else(|_| folders[0].clone().into())
 }
 
 #[cfg(test)]
@@ -101,10 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_without_a_checkout_are_refused_with_where_to_get_them() {
-        let told = figures(Path::new("/no/checkout")).unwrap_err();
-        assert!(told.starts_with("/no/checkout/figures/__main__.py: no such file"), "{told}");
-        assert!(told.contains("clone of the repository"), "{told}");
-        assert_eq!(figures(&repository()), Ok(()));
+    fn figures_are_found_in_the_checkout_that_the_executable_lies_in() {
+        assert_eq!(figures(&Home::find()), Ok(()));
     }
 }

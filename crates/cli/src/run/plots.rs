@@ -2,7 +2,7 @@
 //! Plots of a run, drawn by the Python package (matplotlib).
 
 use super::summary::Summary;
-use crate::python::interpreter;
+use crate::python::Home;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,12 +16,12 @@ pub fn draw_of(summary: &Summary, out: &Path) -> Result<(), String> {
 
 /// Draws the plots of the run in `out`; reports an error if it cannot. A missing plot does not make a run fail.
 fn draw(out: &Path) -> Result<(), String> {
-    let repo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = interpreter(&repo);
-    let result = Command::new(&python)
+    let home = Home::find();
+    let python = home.interpreter();
+    let result = Command::new(python)
         .args(["-m", "penstock.plots"])
         .arg(out)
-        .env("PYTHONPATH", repo.join("python"))
+        .env("PYTHONPATH", home.python_path(&["python"]))
         .output()
         .map_err(|error| format!("no plots: cannot run {}: {error}", python.display()))?;
     match result.status.success() {
