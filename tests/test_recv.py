@@ -249,6 +249,31 @@ def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(net
         assert report["readout"]["receiver"]["fragments_crc_error"] == 0
 
 
+@pytest.mark.parametrize("opener", ["server", "boards"])
+def test_a_sender_that_is_left_running_serves_one_run_after_another(network, opener):
+    """Runs that end by their number of events, and one that an operator ends."""
+    by_boards = opener == "boards"
+    sender = network.send(
+        "--boards", 3, "-l", 2000, "--rate", 200, "--ack-timeout", 16, *(("--connect", SERVER_IP) if by_boards else ())
+    )
+    listening = ("--listen",) if by_boards else ()
+    runs = 4
+    for run in range(runs):
+        if run == 1:
+            receiver = network.recv(*boards(3), *listening, *TOLD, *PATIENT)
+            network.counted(100, "events_complete")
+            receiver.send_signal(signal.SIGINT)
+            result = ended(receiver)
+        else:
+            result = ended(network.recv(*boards(3), *listening, "--events", 100, *PATIENT))
+        # Boards were not stopped at one event, so that the first events of a later run may lack some.
+        readout = result.json()["readout"]
+        assert readout["builder"]["events_complete"] >= 90, result
+        assert readout["receiver"]["fragments_crc_error"] == readout["receiver"]["fragments_malformed"] == 0
+    sender.send_signal(signal.SIGINT)
+    assert all(board["lives"] == runs for board in ended(sender).json()["boards"])
+
+
 def test_boards_that_open_by_themselves_are_served_and_sends_land_in_their_slots(network):
     for verb in ((), ("--send-verb",)):
         receiver = network.recv(*boards(3), "--listen", "--events", 50, "--keep-alive", 50, *PATIENT)

@@ -342,6 +342,19 @@ def test_a_port_where_nobody_listens_is_named(wire):
     assert first_board() in fault
 
 
+def test_an_ordinary_socket_whose_receiver_has_gone_is_a_fault_though_it_had_no_end(wire):
+    subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", f"{first_board()}/16", "dev", "veth1"], check=True)
+    receiver = Receiver(wire)
+    sender = emulator(wire, "--stack", "sockets", "-l", 20_001)
+    connection = receiver.accept()
+    connection.recv(1)
+    connection.close()
+    result = ended(sender)
+    assert result.status == 1, result
+    [fault] = json.loads(result.stdout)["faults"]
+    assert first_board() in fault and "--stack sockets opens no connection again, the emulator does" in fault
+
+
 def test_ordinary_sockets_send_the_same_bytes(wire):
     subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", f"{first_board()}/16", "dev", "veth1"], check=True)
     receiver = Receiver(wire)

@@ -204,8 +204,13 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
         trouble: sender.trouble,
         ..BoardReport::default()
     };
-    let boards = senders.into_iter().zip(lives).map(report).collect();
-    Ok(with_faults("sockets", boards, &done, plan.events > 0, now, Default::default(), None))
+    let boards: Vec<BoardReport> = senders.into_iter().zip(lives).map(report).collect();
+    // Of a sender without an end every connection was to last until it is stopped; one that was told how many messages
+    // there are says so board by board.
+    let ended =
+        boards.iter().filter(|board| plan.events == 0 && board.lives > 0).find_map(|board| board.trouble.clone());
+    let ended = ended.map(|why| format!("{why}; --stack sockets opens no connection again, the emulator does"));
+    Ok(with_faults("sockets", boards, &done, plan.events > 0, now, Default::default(), ended))
 }
 
 fn patiently(ip: Ipv4Addr, tcp: &TcpPlan, clock: &SessionClock, interrupted: &AtomicBool) -> io::Result<TcpStream> {
