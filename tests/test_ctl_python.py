@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from board_server import BOARD_IP
 from ctl import boards
+from test_ctl import network, verilated  # noqa: F401
 from test_python_module import environment, installed, snippets  # noqa: F401
 
 CODE = """
@@ -78,10 +80,10 @@ def group(built):
         yield group
 
 
-def printed(installed, folder, code, *words) -> str:  # noqa: F811
+def printed(installed, folder, code, *words, python=(sys.executable,)) -> str:  # noqa: F811
     """What a script prints; the journal of its writes is in the folder."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [*python, "-c", code, *words],
         env={**environment(installed), "XDG_STATE_HOME": str(folder / "state")},
         cwd=folder,
         capture_output=True,
@@ -102,3 +104,46 @@ def test_the_snippet_of_the_page_runs_but_for_the_address(group, installed, tmp_
     assert '"10.0.0.2"' in snippet
     code = snippet.replace("10.0.0.2", group.address(0)) + "print(board.cc[0].rate_ai.text)"
     assert printed(installed, tmp_path, code) == "40Mbps\n"
+
+
+VERILATED = """
+import sys
+import numpy as np
+from penstock.boards import Board, RegisterError
+
+board = Board(sys.argv[1], patience=60)
+assert board.queue_pairs == 4 and board.clock_khz == 156250 and int(board.id) == 0x5053544B, board
+assert board.local_ip.text == sys.argv[1]
+board.cc[1].rate_ai = "40Mbps"
+assert board.cc[1].rate_ai.text == "40Mbps" and abs(board.cc[1].rate_ai.quantity - 40e6) < 10
+board.flow_control.traffic_class = 5
+assert board.flow_control.traffic_class == 5 and board.flow_control.pfc_en == 1
+words = np.arange(1, 41, dtype=np.uint32) * 0x01010101
+for n, word in enumerate(words):
+    board.write(f"replay_block[{n // 16}].word{n % 16}", int(word))
+block = board.block("replay_block[0].word0", 4096)  # twelve packets: all of the memory
+assert block.shape == (4096,) and block.dtype == np.uint32 and (block[:40] == words).all()
+assert (block[16:32] == board.block("replay_block[1].word0", 16)).all()
+try:
+    board.write("id", 1)
+except ValueError as error:
+    assert "read-only" in str(error)
+else:
+    raise AssertionError("not refused")
+board.qp[3].state = "rts"
+assert board.qp[3].state.text == "rts"
+try:
+    board.qp[3].state = "reset"
+except RegisterError as error:
+    assert "breaks a run" in str(error)
+else:
+    raise AssertionError("not refused")
+board.write("qp[3].state", "reset", force=True)
+assert board.qp[3].state.text == "reset"
+print("done")
+"""
+
+
+def test_a_verilated_board_has_the_same_registers_and_blocks(verilated, network, installed, tmp_path):  # noqa: F811
+    python = network.command(sys.executable)
+    assert printed(installed, tmp_path, VERILATED, BOARD_IP, python=python) == "done\n"
