@@ -52,25 +52,27 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 
 /// The numbers of each board, by its own clock.
 fn settings(session: &Session, assignments: &[(String, String)]) -> Result<Vec<(usize, Vec<Setting>)>, Failure> {
-    let of_board = |number: usize| -> Result<Vec<Setting>, String> {
-        let identity = session.boards[number].identity.as_ref().map_err(ToString::to_string)?;
-        let mut found = Vec::new();
-        for (name, text) in assignments {
-            for place in find(name, identity.build).map_err(|error| error.to_string())? {
-                found.push((place, place.parse(text, identity.scale()).map_err(|error| error.to_string())?));
-            }
-        }
-        Ok(found)
-    };
     session
         .fit()
         .map(|(number, _)| {
-            let found = of_board(number);
+            let found = settings_of(session, number, assignments);
             found
                 .map(|found| (number, found))
                 .map_err(|why| Failure::Refused(format!("{}: {why}", session.address(number))))
         })
         .collect()
+}
+
+/// The numbers of one board, by its clock; names and values that it cannot have are refused.
+pub fn settings_of(session: &Session, board: usize, assignments: &[(String, String)]) -> Result<Vec<Setting>, String> {
+    let identity = session.boards[board].identity.as_ref().map_err(ToString::to_string)?;
+    let mut found = Vec::new();
+    for (name, text) in assignments {
+        for place in find(name, identity.build).map_err(|error| error.to_string())? {
+            found.push((place, place.parse(text, identity.scale()).map_err(|error| error.to_string())?));
+        }
+    }
+    Ok(found)
 }
 
 /// The changes.

@@ -72,11 +72,11 @@ fn of_stream(row: u32) -> [Access; ACCESSES] {
     ]
 }
 
+/// The streams of a board, by its number.
+pub type OfBoard = (usize, Result<Vec<Stream>, AccessError>);
+
 /// The streams of boards, by the board's number and how many it has.
-pub fn read(
-    session: &mut Session,
-    counts: &[(usize, u32)],
-) -> Result<Vec<(usize, Result<Vec<Stream>, AccessError>)>, Failure> {
+pub fn read(session: &mut Session, counts: &[(usize, u32)]) -> Result<Vec<OfBoard>, Failure> {
     let requests: Vec<(usize, Request)> =
         counts.iter().map(|(board, count)| (*board, (0..*count).flat_map(of_stream).collect())).collect();
     let outcomes = session.run(&requests)?;

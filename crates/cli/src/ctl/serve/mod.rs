@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl serve`: serves registers of boards as Prometheus metrics.
+//! `penstock ctl serve`: serves registers of boards as Prometheus metrics, and the live page of the boards.
 //! Promise: a scrape costs the boards nothing: it gets the values that were read last, and their age. A silent board
 //! counts as down and is polled further; a board that returns is identified again.
 
 mod families;
 mod look;
+mod page;
 
-use super::arguments::{patience, BoardArguments};
+use super::arguments::{patience, BoardArguments, WriteArguments};
 use super::session::Session;
 use crate::interrupt::{be_quiet, on_interrupt};
+use crate::live::{LiveOptions, Page};
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use families::Served;
-use penstock_dashboard::serve_metrics;
+use page::BoardsPage;
+use penstock_dashboard::{serve_metrics, Settings};
 use penstock_units::Time;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -28,6 +31,14 @@ pub struct Arguments {
     /// Time between two looks at the boards
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = patience)]
     interval: Time,
+    /// Serve the live page, too [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
+    live: Option<String>,
+    /// Nothing can be changed from the live page
+    #[arg(long, requires = "live")]
+    read_only: bool,
+    #[command(flatten)]
+    write: WriteArguments,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
@@ -38,18 +49,35 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let refused = |error: std::io::Error| {
         Failure::Refused(format!("--metrics {}: cannot listen there: {error}; give another address", arguments.metrics))
     };
+    let live = LiveOptions::at(arguments.live.clone());
+    let listener = live.listen()?;
     serve_metrics(arguments.metrics, move || families::encoded(&registry)).map_err(refused)?;
     let mut session = Session::open(&arguments.boards)?;
     session.unfit().tell();
     say(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
+    let mut page = None;
+    if live.is_on() {
+        let manifest = page::manifest(&session, arguments.interval, arguments.read_only);
+        page = Some(BoardsPage::new(Page::open(&live, listener, manifest, Settings::default(), "s")?, &session));
+    }
     let mut next = Instant::now();
     while !interrupted.load(Ordering::Relaxed) {
         session.identify_again()?;
-        served.tell(look::at(&mut session)?);
+        let look = look::at(&mut session)?;
+        if let Some(page) = &mut page {
+            page.look(&mut session, &look)?;
+            // Where looks take longer than their interval, controls have their turn between two of them.
+            page.handle(&mut session, &arguments.write)?;
+        }
+        served.tell(look);
         next = (next + arguments.interval.to_duration()).max(Instant::now());
         while Instant::now() < next && !interrupted.load(Ordering::Relaxed) {
+            if let Some(page) = &mut page {
+                page.handle(&mut session, &arguments.write)?;
+            }
             std::thread::sleep((next - Instant::now().min(next)).min(Duration::from_millis(50)));
         }
     }
+    page.iter().for_each(|page| page.end(&session));
     Ok(Verdict::Verified)
 }
