@@ -17,10 +17,10 @@ BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bitstream bench soak docs fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bitstream bench figures-check soak docs fmt regs setup build clean help
 
 help:            ## list the targets
-	@sed -n 's/^\([a-z]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
 
 setup:           ## all tools: Debian packages (as root), .venv, configured Verilator, the live page
 	@sh tools/setup.sh
@@ -63,6 +63,9 @@ bitstream: setup ## a board's .bit with open tools, timing met after routing, or
 bench: setup build ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
+figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
+	@$(PENSTOCK) figures --check --out $(OUT)/figures
+
 soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a billion random events per law and of TCP against the gateware (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
@@ -72,6 +75,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)
+	$(MAKE) figures-check
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py

@@ -3,8 +3,8 @@
 in the root of the repository with `python/` on `PYTHONPATH`.
 
 `penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md. Numbers: AdvCam, FEROCE, CEPC, QCN,
-CMS-TCP. `scale` and `stability` are our own figures; the table of cases of `scale` is in
+Prints one table of all numbers; `--docs` writes it into docs/results.md, `--check` compares it with that page.
+Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; the table of cases of `scale` is in
 docs/congestion-control.md.
 """
 
@@ -74,11 +74,16 @@ def _seeds(scenario: str, draw: Drawing, seeds: int) -> Figure:
 
 FIGURES = {
     "advcam-4": _one("advcam-4", advcam.parking_lot),
-    "advcam-5": _seeds("advcam-5", advcam.fair_share, 5),
+    "advcam-5": Figure(
+        (*_seeds("advcam-5", advcam.fair_share, 5).jobs, Job("advcam-5-ns3", "advcam-5", advcam.NS3_RULES)),
+        advcam.fair_share,
+    ),
     "advcam-6": _one("advcam-6", advcam.one_sender),
     "advcam-11": _one("advcam-11", advcam.on_off),
     "advcam-12": _one("advcam-12", advcam.plateaus),
-    "advcam-13": _one("advcam-13", advcam.saw_tooth),
+    "advcam-13": Figure(
+        (Job("advcam-13", "advcam-13"), Job("advcam-13-module", "advcam-13", advcam.MODULE_RULES)), advcam.saw_tooth
+    ),
     "advcam-14": _one("advcam-14", advcam.limiter),
     "qcn-1-100us": _seeds("qcn-1-100us", qcn.recovery(179.0), 8),
     "qcn-1-100us-pause": _seeds("qcn-1-100us-pause", qcn.recovery(165.0), 8),
@@ -160,6 +165,17 @@ def write_docs(page: Path, marks: tuple[str, str], text: str) -> None:
     page.write_text(f"{old[:begin]}{marks[0]}\n\n{text}\n\n{old[end:]}")
 
 
+def differences(rows: list[tuple[str, Compared]], page: str) -> list[str]:
+    """Lines that only a page or only the table of these figures has: `-` is the page."""
+    names = {name for name, _ in rows}
+    made = table(rows).splitlines()[2:]
+    written = [line for line in page.splitlines() if line.startswith(tuple(f"| {name} |" for name in names))]
+    return [
+        *(f"- {line}" for line in written if line not in made),
+        *(f"+ {line}" for line in made if line not in written),
+    ]
+
+
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="penstock figures", description="Draw figures of the papers and compare numbers.", allow_abbrev=False
@@ -167,6 +183,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/ (all figures, or scale)")
+    parser.add_argument("--check", action="store_true", help="exit status 1 if docs/results.md has other numbers")
     add_json_option(parser)
     arguments = parser.parse_args(words)
     unknown = [name for name in arguments.names if name not in FIGURES]
@@ -201,6 +218,11 @@ def main(words: list[str] | None = None) -> int:
         print(f"{name}: {out / name}.png", file=sys.stderr)
     cases = [done[job] for job in FIGURES["scale"].jobs if job in done]
     text = table(rows) + (f"\n\n{scale.table(cases)}" if cases else "")
+    if arguments.check:
+        other = differences(rows, (REPOSITORY / "docs/results.md").read_text())
+        if other:
+            print("\n".join(["docs/results.md has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
+            return 1
     if arguments.docs and not arguments.names:
         write_docs(REPOSITORY / "docs/results.md", MARKS, table(rows))
     if arguments.docs:

@@ -38,6 +38,10 @@ def _contention_ms(run: Run) -> float:
     return min(flow["end_s"] for flow in flows(run)) * 1e3
 
 
+def _last_end_ms(run: Run) -> float:
+    return max(flow["end_s"] for flow in flows(run)) * 1e3
+
+
 def _curves(axis: Axes, run: Run) -> None:
     for flow in flows(run):
         series = throughput(run, flow["name"])
@@ -87,8 +91,21 @@ def _spread(rates: np.ndarray) -> float:
     return 100 * (rates.max() / rates.min() - 1)
 
 
+# DCQCN and marking as the RDMA simulators on ns-3 have them, with the numbers of the scenario (F = 5).
+NS3_RULES = (
+    "cc.stage_counting=single",
+    "cc.hyper_threshold=6",
+    "cc.byte_threshold=0B",
+    "cc.cut_on_tick=true",
+    "cc.alpha_rule=interval",
+    "switch.mark_on=departure",
+)
+
+
 def fair_share(runs: list[Run]) -> Drawn:
-    """Figure 5: goodput of each sender over its whole transfer; the runs differ in their seed."""
+    """Figure 5: goodput of each sender over its whole transfer; runs differ in their seed, the last has NS3_RULES."""
+    *runs, ns3 = runs
+    of_ns3 = np.array([flow["goodput_gbps"] for flow in flows(ns3)])
     goodput = [np.array([flow["goodput_gbps"] for flow in flows(run)]) for run in runs]
     spreads = [_spread(rates) for rates in goodput]
     figure, axes = _panels("AdvCam 5: PFC and DCQCN; dashed: the paper", runs[0])
@@ -106,6 +123,11 @@ def fair_share(runs: list[Run]) -> Drawn:
             "aggregate until the first ends", "tracks 10 Gb/s", mean(throughput(runs[0], "network"), 0, end), "Gb/s"
         ),
         Compared("frames lost or repeated, five seeds", 0.0, sum(lost(run) for run in runs), digits=0),
+        Compared("mean of the eight senders, rules of ns-3", 1.1, of_ns3.mean(), "Gb/s"),
+        Compared("slowest sender, rules of ns-3", "about 1.1 Gb/s", of_ns3.min(), "Gb/s"),
+        Compared("fastest over slowest, rules of ns-3", "negligible", _spread(of_ns3), "%", 1),
+        Compared("last sender ends", "", _last_end_ms(runs[0]), "ms", 0),
+        Compared("last sender ends, rules of ns-3", "", _last_end_ms(ns3), "ms", 0),
     ]
 
 
@@ -194,32 +216,24 @@ def plateaus(runs: list[Run]) -> Drawn:
 
 
 def saw_tooth(runs: list[Run]) -> Drawn:
-    """Figure 13: R_C of flow_a, from 200 ms on while all contend: its climbs, and the decay behind each.
+    """Figure 13: R_C of flow_a, from 200 ms on while all contend: its climbs, and the decay after each.
 
     A climb is a rise of more than 20 % from one sample to the next. A decay runs from a climb to where R_C is within
-    5 % of its lowest before the next.
+    5 % of its lowest before the next. The second run has MODULE_RULES.
     """
-    (run,) = runs
-    flow, end = flows(run)[0], _contention_ms(run)
-    current, cuts = register(run, flow, "rate_current_bps"), register(run, flow, "cnp_handled")
-    inside = (current.time_ms > 199) & (current.time_ms < end)
-    time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
-    climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
-    teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    run, module = runs
+    end = _contention_ms(run)
     figure, axes = _axes(
-        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T; throughput in windows of 2 ms", 2
+        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T; throughput in windows of 2 ms", 4
     )
-    for each in flows(run):
-        series = throughput(run, each["name"])
-        windows = [_coarser(values[:, None], 20)[:, 0] for values in (series.time_ms, series.value)]
-        axes[0].plot(*windows, lw=0.8, label=each["name"])
-    axes[0].legend(fontsize="x-small", ncols=3)
-    axes[1].step(current.time_ms, current.value / 1e9, where="post", lw=0.8, color="#d62728", label="$R_C$ of flow_a")
-    axes[1].legend(fontsize="x-small")
+    time, rate, count, climbs, teeth = _saw_teeth(run, axes[:2])
+    module_time, module_rate, _, module_climbs, module_teeth = _saw_teeth(module, axes[2:])
+    axes[2].set_title("alpha of 10 bits, and a timer that every cut restarts", fontsize="small")
+    lows = module_rate[module_climbs]
     shares = [mean(throughput(run, each["name"]), 200, end) for each in flows(run)]
     return figure, [
         Compared("climbs of flow_a", "sharp", len(climbs), digits=0),
-        Compared("time between climbs, median", 200.0, _median(np.diff(time[climbs])), "ms", 0),
+        Compared("time between climbs, median", "", _median(np.diff(time[climbs])), "ms", 0),
         Compared("R_C before a climb, median", "toward zero", _median(rate[climbs]), "Gb/s"),
         Compared("R_C behind a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
         Compared("cuts per recovery, median", "many", _median(np.diff(count[climbs])), digits=0),
@@ -229,7 +243,38 @@ def saw_tooth(runs: list[Run]) -> Drawn:
         Compared("fall of R_C from there to the next climb, median", "", _median(teeth[:, 3]), "%", 0),
         Compared("flow_a, mean", "", shares[0], "Gb/s"),
         Compared("slower of the other two senders", "take what is free", min(shares[1:]), "Gb/s"),
+        Compared("alpha of 10 bits: R_C before a climb, median", "toward zero", _median(lows), "Gb/s"),
+        Compared(
+            "alpha of 10 bits: length of the decay, median", "over many CNPs", _median(module_teeth[:, 0]), "ms", 0
+        ),
+        Compared("alpha of 10 bits: its time constant, median", "exponential", _median(module_teeth[:, 1]), "ms", 0),
+        Compared("alpha of 10 bits: R2 of an exponential, median", "exponential", _median(module_teeth[:, 2])),
+        Compared(
+            "alpha of 10 bits: time between climbs, median", "", _median(np.diff(module_time[module_climbs])), "ms", 0
+        ),
     ]
+
+
+# As in the module that the paper's group has published: alpha's resolution, and a timer that CNPs restart.
+MODULE_RULES = ("cc.alpha_bits=10", "cc.restart_timer=true")
+
+
+def _saw_teeth(run: Run, axes: list[Axes]) -> tuple[np.ndarray, ...]:
+    """Draws throughput and R_C; time, R_C, cuts, where flow_a climbs, and what `_decay` says of each tooth."""
+    flow, end = flows(run)[0], _contention_ms(run)
+    current, cuts = register(run, flow, "rate_current_bps"), register(run, flow, "cnp_handled")
+    inside = (current.time_ms > 199) & (current.time_ms < end)
+    time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
+    climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
+    teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    for each in flows(run):
+        series = throughput(run, each["name"])
+        windows = [_coarser(values[:, None], 20)[:, 0] for values in (series.time_ms, series.value)]
+        axes[0].plot(*windows, lw=0.8, label=each["name"])
+    axes[0].legend(fontsize="x-small", ncols=3)
+    axes[1].step(current.time_ms, current.value / 1e9, where="post", lw=0.8, color="#d62728", label="$R_C$ of flow_a")
+    axes[1].legend(fontsize="x-small")
+    return time, rate, count, climbs, teeth
 
 
 def _median(values: np.ndarray) -> float:

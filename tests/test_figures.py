@@ -15,6 +15,11 @@ import pandas
 import pytest
 from conftest import ROOT, TIMEOUT_S, Penstock
 
+sys.path[:0] = [str(ROOT), str(ROOT / "python")]
+
+from figures.__main__ import differences  # noqa: E402
+from figures.comparison import Compared  # noqa: E402
+
 QUICK = ["advcam-4", "advcam-5", "advcam-11", "advcam-13", "qcn-8-500us", "qcn-8-500us-pause", "feroce"]
 LINE_BPS = 10e9
 
@@ -147,6 +152,15 @@ def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, P
         digits = len(ours.split()[0].partition(".")[2])
         assert (row["quantity"], f"{row['penstock']:.{digits}f}") == (quantity, ours.split()[0])
         assert deviation == ("" if row["deviation_percent"] is None else f"{row['deviation_percent']:+.1f} %")
+
+
+def test_numbers_that_the_page_does_not_have_are_told(penstock: Penstock, tmp_path: Path) -> None:
+    assert figures(penstock, "advcam-4", "--check", "--out", tmp_path).returncode == 0
+    page = (ROOT / "docs/results.md").read_text()
+    rows = [("advcam-4", Compared("senders 7 to 10, mean until the first ends", 0.81, 0.9, "Gb/s"))]
+    [*missing, other] = differences(rows, page)
+    assert len(missing) == 3 and all(line.startswith("- | advcam-4 |") for line in missing)
+    assert other.startswith("+ | advcam-4 |") and "0.90 Gb/s" in other
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:

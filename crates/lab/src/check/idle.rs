@@ -36,7 +36,7 @@ const DCQCN: [&str; 21] = [
     "alpha_rule",
     "alpha_bits",
 ];
-const MARKING: [&str; 4] = ["kmin", "kmax", "pmax", "ecn_rate"];
+const MARKING: [&str; 5] = ["kmin", "kmax", "pmax", "mark_on", "ecn_rate"];
 const PFC: [&str; 8] = ["lossless", "pause", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];
 const QCN_POINT: [&str; 4] = ["q_eq", "w", "sample", "jitter"];
 /// Keys of `[tcp]` that the simplified sender has not.

@@ -95,8 +95,23 @@ pub(super) fn read(
             |(key, value)| Ns3Setting { key, value, file: file.to_owned(), line: if numbered { *line } else { 0 } };
         settings.extend(pair.map(setting));
     }
+    if let Some((line, _)) = all.iter().find(|(_, words)| words[0] == "CC_MODE" && words.get(1) == Some(&"1")) {
+        let line = if numbered { *line } else { 0 };
+        settings.extend(rules(&all).map(|(key, value)| Ns3Setting { key, value, file: file.to_owned(), line }));
+    }
     marking.finish(file, settings, warnings);
     Ok(())
+}
+
+/// How those simulators do DCQCN, which their files do not say.
+fn rules(lines: &[(usize, Vec<&str>)]) -> impl Iterator<Item = (&'static str, String)> {
+    let fast = lines.iter().find(|(_, words)| words[0] == "FAST_RECOVERY_TIMES");
+    let fast: Option<u64> = fast.and_then(|(_, words)| words.get(1)?.parse().ok());
+    let hyper = fast.map(|stages| ("cc.hyper_threshold", (stages + 1).to_string()));
+    let text = |value: &str| format!("\"{value}\"");
+    [("cc.profile", text("ns3")), ("qp.cnp_interval", text("0ps")), ("switch.mark_on", text("departure"))]
+        .into_iter()
+        .chain(hyper)
 }
 
 fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static str> {

@@ -235,7 +235,9 @@ impl Switch {
         };
         let bytes = frame.frame_len() as u64;
         let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
-        self.mark(egress, class, &mut frame);
+        if !self.params.mark_on_departure {
+            self.mark(egress, class, &mut frame);
+        }
         let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1);
         let notification = qcn.and_then(|qcn| self.feedback(&qcn, egress, class, bytes, &frame));
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
@@ -307,12 +309,15 @@ impl Switch {
     }
 
     /// Sends a frame at once if nothing is in its way, else lets it wait.
-    fn enqueue(&mut self, egress: PortId, frame: Frame, held: Held, out: &mut Outbox) {
+    fn enqueue(&mut self, egress: PortId, mut frame: Frame, held: Held, out: &mut Outbox) {
         self.catch_up(egress, out);
         let port = &mut self.ports[usize::from(egress.0)];
         if port.is_free_for(usize::from(held.class), out.now()) {
             port.pass(held);
-            port.set_busy(out.transmit(egress, frame));
+            if self.params.mark_on_departure {
+                self.mark(egress, usize::from(held.class), &mut frame);
+            }
+            self.ports[usize::from(egress.0)].set_busy(out.transmit(egress, frame));
             self.release(egress, held, out);
             return;
         }
@@ -385,9 +390,12 @@ impl Switch {
             port.set_busy(out.transmit(id, frame));
             self.plan_refresh(id, out);
             self.await_free(id, out);
-        } else if let Some((frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
+        } else if let Some((mut frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
             let tell = port.must_await_free(now);
-            port.set_busy(out.transmit_and(id, frame, tell));
+            if self.params.mark_on_departure {
+                self.mark(id, usize::from(held.class), &mut frame);
+            }
+            self.ports[usize::from(id.0)].set_busy(out.transmit_and(id, frame, tell));
             self.release(id, held, out);
         }
     }

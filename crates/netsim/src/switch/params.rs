@@ -177,6 +177,9 @@ pub struct SwitchParams {
     pub buffer: ByteSize,
     /// Per class; `None`: nothing is marked. See `Switch::set_ecn` for thresholds of single ports.
     pub ecn: [Option<EcnParams>; CLASSES],
+    /// Marks by what waits behind a packet as it leaves, as the RDMA simulators on ns-3 do; else by what waits before it as it
+    /// arrives.
+    pub mark_on_departure: bool,
     /// `None`: nothing is paused, a full buffer drops. Received PFC is obeyed in either case.
     pub pfc: Option<PfcParams>,
     pub scheduling: Scheduling,
@@ -194,6 +197,7 @@ impl Default for SwitchParams {
         SwitchParams {
             buffer: ByteSize(2_000_000),
             ecn: [None; CLASSES],
+            mark_on_departure: false,
             pfc: None,
             scheduling: Scheduling::Strict,
             lossy_alpha: None,

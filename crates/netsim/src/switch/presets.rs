@@ -29,7 +29,7 @@ const fn mb(megabytes: u64) -> ByteSize {
 }
 
 /// All presets, smallest buffer first: each with the switch and its chip, and where the numbers come from.
-const SWITCH_PRESETS: [SwitchPreset; 7] = [
+const SWITCH_PRESETS: [SwitchPreset; 8] = [
     SwitchPreset {
         name: "qcn-netfpga",
         // the QCN hardware evaluation's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB
@@ -59,6 +59,12 @@ const SWITCH_PRESETS: [SwitchPreset; 7] = [
         // Delta AG9032, 32 ports of 100 Gb/s
         buffer: mb(16),
         // its manual, section 2.3 (easymanua.ls/delta/ag9032)
+    },
+    SwitchPreset {
+        name: "mellanox-sn2100",
+        // Mellanox SN2100, Spectrum, 16 ports of 100 Gb/s, one pool for all: the switch of FEROCE's test bed
+        buffer: mb(16),
+        // product brief (manualmachine.com/mellanox/sn2010/8043324-user-manual): Spectrum; its memory as of the SN2700
     },
     SwitchPreset {
         name: "mellanox-sn2700",
