@@ -4,8 +4,8 @@ in the root of the repository with `python/` on `PYTHONPATH`.
 
 `penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
 Prints one table of all numbers; `--docs` writes it into docs/results.md, `--check` compares it with that page.
-Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; the table of cases of `scale` is in
-docs/congestion-control.md.
+Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; the table of cases
+of `scale` is in docs/congestion-control.md.
 """
 
 import argparse
