@@ -76,8 +76,8 @@ TOPS = [
             f"{n_in} input{'s' if n_in > 1 else ''} of {data_w} bits",
             {"DATA_W": data_w, "N_IN": n_in},
         )
-        for data_w, inputs in ((64, (1, 4, 16)), (512, (1, 4)))
-        for n_in in inputs
+        for data_w in (64, 512)
+        for n_in in (1, 4, 16)
     ),
     ("tcp_engine", NO_QP, "the rules alone", {}),
     *(
