@@ -8,6 +8,7 @@ use crate::ffi::{Model, Pins};
 use crate::message::{Completion, Message, MessagePort};
 use crate::port::{Port, Received};
 use crate::rates::RateSample;
+use crate::stream::{Marks, Pieces, StreamPort};
 use crate::top::{Penstock10g, Top};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -33,6 +34,8 @@ pub struct Board<T: Top = Penstock10g> {
     outbox: VecDeque<Received>,
     messages: MessagePort,
     detector: DetectorPort,
+    /// In place of the detector's triggers and fragments.
+    stream: Option<StreamPort>,
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
     registers: Master,
@@ -77,6 +80,7 @@ impl<T: Top> Board<T> {
             outbox: VecDeque::new(),
             messages: MessagePort::new(T::LANES),
             detector: DetectorPort::new(T::LANES),
+            stream: None,
             completions: VecDeque::new(),
             rates: VecDeque::new(),
             registers: Master::default(),
@@ -144,6 +148,21 @@ impl<T: Top> Board<T> {
         self.detector.push(event);
     }
 
+    /// Has streams without end at the inputs from here on, and marks at the trigger input: see [`Board::set_streaming`].
+    pub fn stream(&mut self, pieces: Pieces, marks: Option<Marks>) {
+        self.stream = Some(StreamPort::new(T::LANES, pieces, marks));
+    }
+
+    /// Whether a stream has begun of which nothing is left to be taken.
+    pub fn is_stream_over(&self) -> bool {
+        self.stream.as_ref().is_some_and(StreamPort::is_over)
+    }
+
+    /// The inputs belong to triggers again.
+    pub fn end_stream(&mut self) {
+        self.stream = None;
+    }
+
     /// Forgets the events whose triggers have not come, and gives their number; those of accepted triggers become
     /// empty.
     pub fn forget_events(&mut self) -> usize {
@@ -152,7 +171,7 @@ impl<T: Top> Board<T> {
 
     /// Messages posted, and events detected, whose data the gateware has not yet taken in full.
     pub fn pending_messages(&self) -> usize {
-        self.messages.pending() + self.detector.pending()
+        self.messages.pending() + self.detector.pending() + usize::from(self.stream.is_some())
     }
 
     /// Messages of these whose data it has not taken in full, and events that are not triggered yet.
@@ -232,14 +251,20 @@ impl<T: Top> Board<T> {
         }
         self.port.drive(&mut self.pins);
         self.messages.drive(&mut self.pins);
-        self.detector.drive(self.cycle, &mut self.pins);
+        match &mut self.stream {
+            Some(stream) => stream.drive(self.cycle, &mut self.pins),
+            None => self.detector.drive(self.cycle, &mut self.pins),
+        }
         self.registers.drive(&mut self.pins);
 
         self.model.cycle(&mut self.pins);
 
         self.outbox.extend(self.port.observe(self.cycle, &self.pins));
         self.messages.observe(&self.pins);
-        self.detector.observe(&self.pins);
+        match &mut self.stream {
+            Some(stream) => stream.observe(&self.pins),
+            None => self.detector.observe(&self.pins),
+        }
         self.registers.observe(self.cycle, &mut self.pins);
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));

@@ -67,6 +67,27 @@ pub struct EventsConfig {
     pub inputs: usize,
 }
 
+/// Where a slice of a stream without end ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SliceEnd {
+    /// At a pulse of the trigger input.
+    Mark,
+    /// After so many cycles.
+    Period(u32),
+    /// After so many bytes of each input.
+    Size(u32),
+}
+
+/// How a board cuts the streams of its inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamingConfig {
+    pub end: SliceEnd,
+    /// Most bytes of an input's slice: what is longer is cut.
+    pub limit: u32,
+    /// Cycles that an event waits for inputs that are late, and a slice for its next beat.
+    pub timeout: u32,
+}
+
 /// A ring of slots in a peer's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct RingTarget {
@@ -91,6 +112,8 @@ pub enum SetupError {
     NoStream { index: u8, streams: u32 },
     #[error("the gateware has no triggers (TIMING = 0): build it again")]
     NoTriggers,
+    #[error("the gateware cuts no streams (STREAMING = 0): build it again")]
+    NoStreaming,
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu { mtu: u16 },
     #[error("queue pair {index} is in state {found} after the command to become ready to send (state 3)")]
@@ -330,6 +353,44 @@ impl<T: Top> Board<T> {
             self.write(address, value)?;
         }
         Ok(())
+    }
+
+    /// Has the gateware take its inputs as streams without end; [`Board::run_slices`] has it begin. After
+    /// [`Board::set_events`].
+    ///
+    /// # Errors
+    /// The build cuts no streams.
+    pub fn set_streaming(&mut self, config: &StreamingConfig) -> Result<(), SetupError> {
+        use regs::events as e;
+        if self.read(e::STAGES)? & e::STAGES_STREAMING_MASK == 0 {
+            return Err(SetupError::NoStreaming);
+        }
+        let (mode, period, size) = match config.end {
+            SliceEnd::Mark => (0u32, e::SLICE_PERIOD_RESET, e::SLICE_SIZE_RESET),
+            SliceEnd::Period(cycles) => (1, cycles, e::SLICE_SIZE_RESET),
+            SliceEnd::Size(bytes) => (2, e::SLICE_PERIOD_RESET, bytes),
+        };
+        let streaming = e::STREAMING_ENABLE_MASK | field(mode, e::STREAMING_MODE_SHIFT, e::STREAMING_MODE_MASK);
+        for (address, value) in [
+            (e::LIMIT, config.limit),
+            (e::TIMEOUT, config.timeout),
+            (e::SLICE_PERIOD, period),
+            (e::SLICE_SIZE, size),
+            (e::STREAMING, streaming),
+        ] {
+            self.write(address, value)?;
+        }
+        Ok(())
+    }
+
+    /// Slices are made from here on, numbered from 0; or what has come is the last one.
+    ///
+    /// # Errors
+    /// The board refuses.
+    pub fn run_slices(&mut self, run: bool) -> Result<(), RegisterError> {
+        use regs::events as e;
+        let others = self.read(e::STREAMING)? & !e::STREAMING_RUN_MASK;
+        self.write(e::STREAMING, others | field(run, e::STREAMING_RUN_SHIFT, e::STREAMING_RUN_MASK))
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.

@@ -25,6 +25,7 @@ mod message;
 mod node;
 mod port;
 mod rates;
+mod stream;
 mod top;
 mod worker;
 mod xgmii;
@@ -33,7 +34,7 @@ pub use axil::Answer;
 pub use board::{Board, RegisterError};
 pub use config::{
     dcqcn_words, qp_register, regs, stream_register, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError,
-    StreamConfig,
+    SliceEnd, StreamConfig, StreamingConfig,
 };
 pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]
@@ -43,5 +44,6 @@ pub use node::{BoardNode, Heard, MessageTally, NodeError};
 pub use penstock_wire::gateware::{CYCLE, OCTET};
 pub use port::{Port, Received};
 pub use rates::RateSample;
+pub use stream::{Marks, Pieces, StreamPiece};
 pub use top::{Penstock10g, Top};
 pub use worker::{Feed, MessageSource, WorkerGone};

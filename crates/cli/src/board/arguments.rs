@@ -145,15 +145,23 @@ pub struct MessageArguments {
     /// Number of recorded camera events, with fragment headers, unchanged (see --data)
     #[arg(long, value_name = "N", group = "source")]
     pub events: Option<u64>,
+    /// The samples of so many recorded camera events as streams without triggers, which the gateware cuts into slices (see
+    /// --slice); --interval lies between the samples of one event and those of the next
+    #[arg(long, value_name = "N", group = "source")]
+    pub stream: Option<u64>,
+    /// With --stream: where a slice ends: size=4096 (bytes of each input), period=20us, or mark=20us (pulses at that
+    /// distance)
+    #[arg(long, value_name = "WHERE", default_value = "size=4096", requires = "stream")]
+    pub slice: Slice,
     /// The recorded events
     #[arg(long, default_value = "data/lst1_run2008/modules.npz", value_name = "FILE.npz")]
     pub data: PathBuf,
-    /// With --events: which of how many boards this one is, as in 0/3
+    /// With --events or --stream: which of how many boards this one is, as in 0/3
     #[arg(long, default_value = "0/1", value_name = "K/N")]
     pub share: Share,
     /// With --events: each goes to the server that the board's destination table names for its number. The table comes
     /// over IPbus (`penstock farm`); the events begin with it
-    #[arg(long, requires = "events", conflicts_with_all = ["connect", "open"])]
+    #[arg(long, conflicts_with_all = ["connect", "open"])]
     pub by_event: bool,
     /// How messages go: write, write-imm (the immediate is the slot), send or send-imm
     #[arg(long, value_enum, default_value_t = VerbChoice::WriteImm)]
@@ -316,6 +324,43 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let (file, series) = text.rsplit_once(',').ok_or("allowed is FILE,LENxN")?;
         Ok(Self { file: file.into(), series: series.parse()? })
+    }
+}
+
+/// Where a slice of a stream ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slice {
+    /// After so many bytes of each input.
+    Size(u32),
+    /// After so much of the board's time.
+    Period(Time),
+    /// At a pulse; these lie so far apart.
+    Mark(Time),
+}
+
+impl FromStr for Slice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// A slice of fewer bytes or cycles has more header than data.
+        const LEAST: Time = Time::from_ns(64);
+        let wrong =
+            || format!("{text:?}: allowed are size=BYTES, period=TIME and mark=TIME, as in size=4096 or mark=20us");
+        let (kind, value) = text.split_once('=').ok_or_else(wrong)?;
+        let time = || match value.parse::<Time>() {
+            Ok(time) if time >= LEAST => Ok(time),
+            Ok(_) => Err(format!("{value}: allowed is {LEAST} or more")),
+            Err(error) => Err(error.to_string()),
+        };
+        match kind {
+            "size" => match number::<u32>(value)? {
+                size @ 8.. => Ok(Self::Size(size)),
+                _ => Err(format!("{value} bytes: allowed are 8 or more")),
+            },
+            "period" => Ok(Self::Period(time()?)),
+            "mark" => Ok(Self::Mark(time()?)),
+            _ => Err(wrong()),
+        }
     }
 }
 

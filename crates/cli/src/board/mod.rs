@@ -10,6 +10,7 @@ mod plan;
 mod report;
 mod session;
 mod setup;
+mod slices;
 mod target;
 
 pub use arguments::Arguments;

@@ -4,7 +4,7 @@
 //! Promise: invalid settings are refused before anything is opened, with the value and what is allowed.
 
 use super::arguments::{
-    Arguments, MessageArguments, Network, Protocol, Series, Share, SocketPair, StaticPeer, TransportArguments,
+    Arguments, MessageArguments, Network, Protocol, Series, Share, Slice, SocketPair, StaticPeer, TransportArguments,
     VerbChoice, WireArguments,
 };
 use super::target::Target;
@@ -16,6 +16,7 @@ use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
 use penstock_readout::{Dataset, EventSource, RingConfig};
+use penstock_wire::fragment::message_2_len;
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, REPLAY_BYTES};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::{Path, PathBuf};
@@ -114,6 +115,12 @@ pub enum Start {
         count: u64,
         source: Arc<EventSource>,
     },
+    /// Streams without triggers, of the samples of so many events.
+    Slices {
+        count: u64,
+        source: Arc<EventSource>,
+        slice: Slice,
+    },
 }
 
 impl Start {
@@ -123,6 +130,13 @@ impl Start {
             Self::Nothing => 0,
             Self::Generator { series, .. } => series.len,
             Self::Events { source, .. } => source.gateware_message_len(0) as u32,
+            Self::Slices { source, slice: Slice::Size(bytes), .. } => {
+                let inputs = source.inputs(0);
+                let whole = bytes.next_multiple_of(8) as usize * inputs;
+                message_2_len(whole.min(BOARD_EVENT_BYTES), inputs) as u32
+            }
+            // What is longer than a slot is cut.
+            Self::Slices { .. } => 0,
         }
     }
 }
@@ -325,11 +339,29 @@ fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
 
 /// The gateware sends events with the slot as immediate data.
 fn check_verb(messages: &MessageArguments) -> Result<(), Failure> {
-    match (messages.events, messages.verb.with_imm()) {
-        (Some(_), false) => {
-            Err(refused("--verb: events go with an immediate; allowed with --events: write-imm, send-imm"))
+    let makes_events = messages.events.or(messages.stream).is_some();
+    if messages.by_event && !makes_events {
+        return Err(refused("--by-event: goes with --events or --stream alone"));
+    }
+    match (makes_events, messages.verb.with_imm()) {
+        (true, false) => {
+            Err(refused("--verb: events and slices go with an immediate; allowed are then: write-imm, send-imm"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Streams whose slices fit into the gateware's events.
+fn slices(messages: &MessageArguments, count: u64) -> Result<Start, Failure> {
+    let (source, slice) = (events(messages)?, messages.slice);
+    let inputs = source.inputs(messages.share.board);
+    match slice {
+        Slice::Size(bytes) if bytes as usize > BOARD_EVENT_BYTES / inputs => Err(refused(format!(
+            "--slice size={bytes}: the gateware's events have at most {BOARD_EVENT_BYTES} bytes; allowed are {} for each \
+             of {inputs} inputs",
+            BOARD_EVENT_BYTES / inputs
+        ))),
+        _ => Ok(Start::Slices { count, source, slice }),
     }
 }
 
@@ -338,6 +370,9 @@ fn start(messages: &MessageArguments) -> Result<Start, Failure> {
     use regs::source as s;
     let generator = |kind: u32, series: Series| Start::Generator { kind, series, replay: Vec::new() };
     debug_assert_eq!(s::CONTROL_GENERATOR_SHIFT, 0);
+    if let Some(count) = messages.stream {
+        return slices(messages, count);
+    }
     Ok(match (messages.prbs, messages.counter, &messages.pattern, messages.events) {
         (Some(series), ..) => generator(0, series),
         (_, Some(series), ..) => generator(1, series),

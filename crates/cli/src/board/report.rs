@@ -5,6 +5,7 @@
 use super::connections::Connection;
 use super::destinations::{Destination, Outage};
 use super::session::{Measured, Session};
+use super::slices::Slices;
 use super::target::stream_failure;
 use crate::gateware::{groups, show_share, InForce, Meters, Triggers, BOARD_CLOCK_HZ, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
@@ -61,6 +62,9 @@ pub struct BoardReport {
     /// The outcomes of its detector's triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     triggers: Option<Triggers>,
+    /// Of its streams without triggers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slices: Option<Slices>,
     /// Counters of the gateware.
     counters: BTreeMap<&'static str, u32>,
     time: BoardTime,
@@ -237,6 +241,7 @@ impl BoardReport {
             rates: session.rates.iter().map(rates).collect(),
             steered: Vec::new(),
             triggers: Triggers::read(|address| session.board.read(address))?,
+            slices: if session.has_slices() { Some(Slices::read(&mut session.board)?) } else { None },
             counters,
             time: BoardTime {
                 simulated_s: session.board.now().as_secs_f64(),
@@ -259,11 +264,13 @@ impl BoardReport {
         self.end
     }
 
-    /// A fault: a message failed or was not sent for want of a server, a frame was cut, or a queue pair is in error.
+    /// A fault: a message failed or was not sent for want of a server, a frame was cut, a queue pair is in
+    /// error, or slices lack data.
     pub fn verdict(&self) -> Verdict {
         const ERROR: u32 = 6;
         let broken = self.queue_pairs.iter().any(|pair| pair.state == ERROR);
-        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && self.end != ABANDONED {
+        let whole = self.slices.as_ref().is_none_or(Slices::are_whole);
+        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && whole && self.end != ABANDONED {
             true => Verdict::Verified,
             false => Verdict::Fault,
         }
@@ -428,6 +435,7 @@ pub fn text(report: &BoardReport) -> String {
         ));
     }
     lines.extend(report.triggers.iter().map(|triggers| format!("triggers     {triggers}")));
+    lines.extend(report.slices.iter().map(|slices| format!("slices       {slices}")));
     if !report.congestion.is_empty() {
         lines.extend(congestion_lines(&report.congestion));
     }

@@ -6,13 +6,14 @@ use super::arguments::{Series, Share, VerbChoice};
 use super::connections::Connections;
 use super::destinations::Destinations;
 use super::plan::{MessagePlan, Plan, Start};
+use super::slices::{self, Slicing};
 use super::target::{Opening, Target};
 use crate::gateware::{cycles, BoardSource};
 use crate::outcome::Failure;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
 use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError};
 use penstock_netsim::{Rate, SwitchedFlow, Time};
-use penstock_readout::RingConfig;
+use penstock_readout::{EventSource, RingConfig};
 use penstock_wire::{Ipv4Addr, Qpn};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ enum Phase {
     Awaiting,
     /// The number of messages to wait for; `None`: no limit.
     Sending(Option<u64>),
+    /// A stream is cut into slices until it ends.
+    Slicing(Slicing),
     /// The server is gone: what was handed to the gateware ends before another server gets the queue pair, so that none
     /// of it goes there before what comes first. `busy`: the last cycle in which something was left.
     Draining { busy: u64 },
@@ -73,6 +76,7 @@ pub struct Session {
     /// A server over the network closes the queue pair in the end.
     is_opened: bool,
     slots: u32,
+    slot_size: u32,
     verb: VerbChoice,
     interval: Time,
     share: Share,
@@ -127,7 +131,7 @@ const LOOK_TURNS: u32 = 16;
 
 impl Session {
     pub fn new(board: LiveBoard, plan: &Plan) -> Self {
-        let MessagePlan { start, share, by_event, verb, slots, interval, .. } = &plan.messages;
+        let MessagePlan { start, share, by_event, verb, slots, slot_size, interval } = &plan.messages;
         let phase = match (plan.open, start) {
             (true, _) => Phase::Opening,
             (false, Start::Nothing) => Phase::Serving,
@@ -141,6 +145,7 @@ impl Session {
             opens: plan.open,
             is_opened: plan.connect.is_none(),
             slots: *slots,
+            slot_size: *slot_size,
             verb: *verb,
             interval: *interval,
             share: *share,
@@ -186,14 +191,23 @@ impl Session {
                 if !self.by_event && is_left && self.loses_connection()? {
                     self.drain()?;
                 } else if let Some(expected) = expected.filter(|expected| self.ended() >= *expected) {
-                    let rx_frames = self.board.stats().rx_frames;
-                    let parts = self.is_opened && self.board.wire_time() == WireTime::Wall;
-                    if !parts {
-                        return Ok(Progress::Done);
-                    }
-                    self.engage(false)?;
-                    self.phase = Phase::Parting(Parting { messages: expected, rx_frames, heard: Instant::now() });
+                    return self.finish(expected);
                 }
+            }
+            // What a server misses of a stream has gone by: no other one gets it.
+            Phase::Slicing(slicing) if !self.by_event && self.loses_connection()? => {
+                let ended = self.ended();
+                return match slicing.is_complete(&mut self.board, ended)? {
+                    true => self.finish(ended),
+                    false => Ok(Progress::Abandoned),
+                };
+            }
+            Phase::Slicing(mut slicing) => {
+                let ended = self.ended();
+                if let Some(messages) = slicing.turn(&mut self.board, ended)? {
+                    return self.finish(messages);
+                }
+                self.phase = Phase::Slicing(slicing);
             }
             Phase::Draining { .. } if activity == Activity::Idle => self.await_server()?,
             Phase::Draining { busy } => {
@@ -211,6 +225,23 @@ impl Session {
             _ => {}
         }
         Ok(Progress::Going)
+    }
+
+    /// All messages have ended.
+    fn finish(&mut self, messages: u64) -> Result<Progress, Failure> {
+        let rx_frames = self.board.stats().rx_frames;
+        let parts = self.is_opened && self.board.wire_time() == WireTime::Wall;
+        if !parts {
+            return Ok(Progress::Done);
+        }
+        self.engage(false)?;
+        self.phase = Phase::Parting(Parting { messages, rx_frames, heard: Instant::now() });
+        Ok(Progress::Going)
+    }
+
+    /// Whether the board cuts streams into slices.
+    pub fn has_slices(&self) -> bool {
+        matches!(self.start, Start::Slices { .. })
     }
 
     /// The board stays until its server has closed the queue pair and has been answered, or is silent: a device that
@@ -432,13 +463,7 @@ impl Session {
             }
             Start::Events { count, source } => {
                 let board = self.share.board;
-                self.board.board().set_events(&EventsConfig {
-                    qp: self.target.index(),
-                    by_event: self.by_event,
-                    send: self.verb.is_send(),
-                    source_id: board,
-                    inputs: source.inputs(board),
-                })?;
+                self.set_events(&source)?;
                 let interval = self.interval;
                 let times = self.triggers.get_or_insert_with(|| (0..count).map(|n| interval * n).collect()).clone();
                 // The first trigger of this connection: now, or later if it had not come when the last one ended.
@@ -448,8 +473,26 @@ impl Session {
                 self.board.set_source(Box::new(BoardSource::new(source, board, times, self.origin, next)));
                 Phase::Sending(Some(count))
             }
+            Start::Slices { count, source, slice } => {
+                self.set_events(&source)?;
+                let Self { slot_size, interval, share: Share { board, .. }, .. } = *self;
+                let plan = slices::Plan { source, board, count, interval, slice, slot_size };
+                Phase::Slicing(Slicing::begin(&mut self.board, &plan)?)
+            }
         };
         Ok(())
+    }
+
+    /// Has the gateware make messages of what its inputs get.
+    fn set_events(&mut self, source: &EventSource) -> Result<(), Failure> {
+        let board = self.share.board;
+        Ok(self.board.board().set_events(&EventsConfig {
+            qp: self.target.index(),
+            by_event: self.by_event,
+            send: self.verb.is_send(),
+            source_id: board,
+            inputs: source.inputs(board),
+        })?)
     }
 
     /// The ring as the registers have it: the connection manager writes its base.

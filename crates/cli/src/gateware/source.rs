@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data of one board's detector: the raw samples of an event per trigger. The gateware makes the messages.
 
-use penstock_board::{DetectorEvent, Feed, MessageSource, CYCLE};
+use penstock_board::{DetectorEvent, Feed, MessageSource, StreamPiece, CYCLE};
 use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
@@ -45,4 +45,19 @@ impl MessageSource for BoardSource {
     fn lead(&self) -> Time {
         LEAD
     }
+}
+
+/// The same samples without triggers: those of `count` events, one after the other, `interval` apart from `origin` on.
+pub fn recorded_stream(
+    events: Arc<EventSource>,
+    board: u16,
+    count: u64,
+    interval: Time,
+    origin: Time,
+) -> impl Iterator<Item = StreamPiece> + Send {
+    let piece = move |event| StreamPiece {
+        cycle: (origin + interval * event).div_ceil(CYCLE),
+        streams: events.streams(event, board),
+    };
+    (0..count).map(piece)
 }
