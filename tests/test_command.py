@@ -151,7 +151,7 @@ def test_a_recording_without_times_is_not_replayed_at_one_instant(penstock: Pens
     scenario = tmp_path / "untimed.toml"
     scenario.write_text("\n".join(lines))
     refused = ask(penstock, "run", scenario, "--out", tmp_path / "out")
-    told = "counters give all events the same time; set trigger = "
+    told = "recording gives all events the same time; set trigger = "
     assert refused.returncode == 2 and told in refused.stderr, refused.stderr
     done = ask(penstock, "run", scenario, "--set", "replay.trigger=periodic", "--no-plots", "--out", tmp_path / "out")
     assert done.returncode in (0, 1) and told not in done.stderr, done.stderr

@@ -4,6 +4,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -57,17 +58,53 @@ def parts(row: dict, fragment: int) -> Iterator[tuple[int, set[str], bytes]]:
         yield int(entry["input"]), flags, payload[entry["offset"] : entry["offset"] + entry["length"]]
 
 
+def _connected(address: str) -> socket.socket:
+    if ":" in address and not Path(address).exists():
+        host, port = address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    return connection
+
+
+class _Tail:
+    """A stream that remembers its last bytes: Arrow takes a broken connection for the end of a stream."""
+
+    END = b"\xff\xff\xff\xff\0\0\0\0"  # Arrow columnar format, "IPC streaming format"
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._last, self.closed = stream, b"", False
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._last = (self._last + data[-8:])[-8:]
+        return data
+
+    def ended(self) -> bool:
+        return self._last == self.END
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def follow_batches(address: str) -> Iterator[pa.RecordBatch]:
+    """Events as a receiver serves them, as Arrow batches, until it closes; columns as `follow_events` has them.
+
+    Raises OSError; ConnectionError where the stream broke off before the receiver had sent its last event.
+    """
+    with _connected(address) as connection, connection.makefile("rb") as stream:
+        tail = _Tail(stream)
+        with pa.ipc.open_stream(pa.PythonFile(tail, mode="r")) as reader:
+            yield from reader
+        if not tail.ended():
+            raise ConnectionError("the stream broke off: the receiver ended early, or took this consumer for dead")
+
+
 def follow_events(address: str) -> Iterator[dict]:
     """Events as a receiver serves them (docs/storage.md), at HOST:PORT or the path of a Unix socket, until it closes.
 
     Rows of table `events/3` and `missed`: how many events in front of this one did not come. Raises OSError.
     """
-    if ":" in address and not Path(address).exists():
-        host, port = address.rsplit(":", 1)
-        connection = socket.create_connection((host, int(port)))
-    else:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(address)
-    with connection, connection.makefile("rb") as stream, pa.ipc.open_stream(stream) as reader:
+    with _connected(address) as connection, connection.makefile("rb") as stream, pa.ipc.open_stream(stream) as reader:
         for batch in reader:
             yield from batch.to_pylist()

@@ -42,6 +42,9 @@ pub trait Contents: Send + Sync {
 
     /// The same as a detector gives it: the raw bytes for each input of a board that makes the message by itself.
     fn streams(&self, event: u64) -> Vec<Bytes>;
+
+    /// The trigger type of event number `event`, as the detector tells it.
+    fn trigger_type(&self, event: u64) -> u16;
 }
 
 /// Contents and where they go.

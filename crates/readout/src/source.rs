@@ -3,8 +3,10 @@
 //! Promise: message (event, board) is the fragment header and then, in order, the modules with index = board modulo the
 //! number of boards; event numbers continue when the file repeats.
 
+use std::ops::Range;
+
 use bytes::{BufMut, Bytes, BytesMut};
-use penstock_recorded::{input_streams, Dataset, MODULE_BYTES};
+use penstock_recorded::Dataset;
 use penstock_wire::fragment::{message_2_len, FragmentHeader, HEADER_LEN};
 use penstock_wire::gateware::BOARD_INPUTS;
 
@@ -12,10 +14,16 @@ use crate::check::Reference;
 
 /// Why events cannot be dealt out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{modules} modules cannot be dealt out to {boards} boards; choose 1 to {modules} boards")]
-pub struct SourceError {
-    pub boards: u16,
-    pub modules: usize,
+pub enum SourceError {
+    #[error("{modules} modules cannot be dealt out to {boards} boards; choose 1 to {modules} boards")]
+    Boards { boards: u16, modules: usize },
+    #[error(
+        "board {board} of {boards} has no byte of recorded event {event}; share the modules among fewer boards, or \
+         leave such events out of the file"
+    )]
+    Empty { board: usize, boards: u16, event: usize },
+    #[error("board {board} of {boards} has {bytes} bytes of recorded event {event}; a fragment has fewer than 2^32")]
+    TooLong { board: usize, boards: u16, event: usize, bytes: usize },
 }
 
 /// Recorded events, dealt out to boards.
@@ -23,31 +31,50 @@ pub struct SourceError {
 pub struct EventSource {
     boards: u16,
     recorded_events: u64,
-    /// Payload and its CRC-32C; row = recorded event, column = board.
-    payloads: Vec<(Bytes, u32)>,
+    /// Row = recorded event, column = board.
+    payloads: Vec<Share>,
+    /// By recorded event.
+    trigger_types: Vec<u16>,
+}
+
+/// What a board has of one recorded event.
+#[derive(Debug, Clone)]
+struct Share {
+    payload: Bytes,
+    crc32c: u32,
+    /// Of the payload: what goes to each input of a board that makes the message by itself.
+    streams: Vec<Range<usize>>,
 }
 
 impl EventSource {
     /// Deals the modules of every recorded event out to boards `0..boards`.
     ///
     /// # Errors
-    /// [`SourceError`] if there is no board, or not a module for each.
+    /// [`SourceError`] if there is no board, not a module for each, or a board without a byte of an event.
     pub fn new(dataset: &Dataset, boards: u16) -> Result<EventSource, SourceError> {
         let modules = dataset.modules();
         let step = usize::from(boards);
         if step == 0 || step > modules {
-            return Err(SourceError { boards, modules });
+            return Err(SourceError::Boards { boards, modules });
         }
         let mut payloads = Vec::with_capacity(dataset.events() * step);
         for event in 0..dataset.events() {
             for board in 0..step {
-                let mut payload = BytesMut::with_capacity(modules.div_ceil(step) * MODULE_BYTES);
-                (board..modules).step_by(step).for_each(|module| payload.put_slice(dataset.module(event, module)));
-                let crc = penstock_wire::crc32c(&payload);
-                payloads.push((payload.freeze(), crc));
+                let bytes = dataset.share_len(event, board, step);
+                match u32::try_from(bytes) {
+                    Ok(0) => return Err(SourceError::Empty { board, boards, event }),
+                    Err(_) => return Err(SourceError::TooLong { board, boards, event, bytes }),
+                    Ok(_) => {}
+                }
+                let mut payload = BytesMut::with_capacity(bytes);
+                dataset.share(board, step).for_each(|module| payload.put_slice(dataset.module(event, module)));
+                let crc32c = penstock_wire::crc32c(&payload);
+                let streams = dataset.input_streams(event, board, step, BOARD_INPUTS);
+                payloads.push(Share { payload: payload.freeze(), crc32c, streams });
             }
         }
-        Ok(EventSource { boards, recorded_events: dataset.events() as u64, payloads })
+        let trigger_types = (0..dataset.events()).map(|event| dataset.trigger_type(event)).collect();
+        Ok(EventSource { boards, recorded_events: dataset.events() as u64, payloads, trigger_types })
     }
 
     /// Number of boards, at least 1.
@@ -60,7 +87,7 @@ impl EventSource {
     /// # Panics
     /// If `board >= self.boards()`.
     pub fn payload(&self, event: u64, board: u16) -> &Bytes {
-        &self.part(event, board).0
+        &self.share(event, board).payload
     }
 
     /// The header before that payload.
@@ -68,13 +95,13 @@ impl EventSource {
     /// # Panics
     /// If `board >= self.boards()`.
     pub fn header(&self, event: u64, board: u16, timestamp_ns: u64) -> FragmentHeader {
-        let (payload, payload_crc) = self.part(event, board);
+        let Share { payload, crc32c, .. } = self.share(event, board);
         FragmentHeader {
             source_id: board,
             event_number: event,
             timestamp_ns,
             payload_len: payload.len() as u32,
-            payload_crc: *payload_crc,
+            payload_crc: *crc32c,
         }
     }
 
@@ -83,7 +110,7 @@ impl EventSource {
     /// # Panics
     /// If `board >= self.boards()`.
     pub fn message(&self, event: u64, board: u16, timestamp_ns: u64) -> Bytes {
-        let mut message = BytesMut::with_capacity(self.message_len(board));
+        let mut message = BytesMut::with_capacity(HEADER_LEN + self.payload(event, board).len());
         message.put_slice(&self.header(event, board, timestamp_ns).to_bytes());
         message.put_slice(self.payload(event, board));
         message.freeze()
@@ -95,43 +122,43 @@ impl EventSource {
     /// # Panics
     /// If `board >= self.boards()`.
     pub fn streams(&self, event: u64, board: u16) -> Vec<Bytes> {
-        let payload = self.payload(event, board);
-        input_streams(payload.len() / MODULE_BYTES, BOARD_INPUTS)
-            .into_iter()
-            .map(|range| payload.slice(range))
-            .collect()
+        let Share { payload, streams, .. } = self.share(event, board);
+        streams.iter().map(|range| payload.slice(range.clone())).collect()
     }
 
-    /// Inputs of `board` that have a stream.
+    /// The trigger type of `event`, as recorded.
+    pub fn trigger_type(&self, event: u64) -> u16 {
+        self.trigger_types[(event % self.recorded_events) as usize]
+    }
+
+    /// Inputs of `board` that have a stream; the same in all events.
     ///
     /// # Panics
     /// If `board >= self.boards()`.
     pub fn inputs(&self, board: u16) -> usize {
-        self.streams(0, board).len()
+        self.share(0, board).streams.len()
     }
 
-    /// Bytes of the message that gateware makes of these streams.
-    ///
-    /// # Panics
-    /// If `board >= self.boards()`.
-    pub fn gateware_message_len(&self, board: u16) -> usize {
-        message_2_len(self.payload(0, board).len(), self.inputs(board))
+    /// Bytes of the longest message that the gateware of any board makes of these streams; a slot must hold them.
+    pub fn max_gateware_message_len(&self) -> usize {
+        self.longest(|share| message_2_len(share.payload.len(), share.streams.len()))
     }
 
-    /// Bytes of every message of `board`.
-    ///
-    /// # Panics
-    /// If `board >= self.boards()`.
-    pub fn message_len(&self, board: u16) -> usize {
-        HEADER_LEN + self.payload(0, board).len()
+    /// Bytes of the longest payload of any board.
+    pub fn max_payload_len(&self) -> usize {
+        self.longest(|share| share.payload.len())
     }
 
     /// Bytes of the longest message of any board; a slot must hold them.
     pub fn max_message_len(&self) -> usize {
-        self.message_len(0)
+        HEADER_LEN + self.max_payload_len()
     }
 
-    fn part(&self, event: u64, board: u16) -> &(Bytes, u32) {
+    fn longest(&self, len: impl Fn(&Share) -> usize) -> usize {
+        self.payloads.iter().map(len).max().unwrap_or(0)
+    }
+
+    fn share(&self, event: u64, board: u16) -> &Share {
         assert!(board < self.boards, "board {board} of {}", self.boards);
         let recorded = (event % self.recorded_events) as usize;
         &self.payloads[recorded * usize::from(self.boards) + usize::from(board)]
@@ -140,6 +167,6 @@ impl EventSource {
 
 impl Reference for EventSource {
     fn payload(&self, event: u64, source: u16) -> Option<&[u8]> {
-        (source < self.boards).then(|| &self.part(event, source).0[..])
+        (source < self.boards).then(|| &self.share(event, source).payload[..])
     }
 }

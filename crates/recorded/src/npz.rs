@@ -21,7 +21,10 @@ pub enum DatasetError {
     Open { file: PathBuf, source: std::io::Error },
     #[error("{file}: not a complete .npz archive ({reason}); the file is truncated or of another kind, copy it again")]
     NotAnArchive { file: PathBuf, reason: String },
-    #[error("{file}: has no array `{array}`; expected the arrays frag, counters and event_id")]
+    #[error(
+        "{file}: has no array `{array}`; expected are event_number, timestamp_ns, trigger_type, source, offset and payload \
+         (made by `python -m penstock.convert`), or LST-1's frag, counters and event_id"
+    )]
     MissingArray { file: PathBuf, array: String },
     #[error("{file}: array `{array}` is corrupt ({reason}); copy the file again")]
     Corrupt { file: PathBuf, array: String, reason: String },
@@ -81,6 +84,11 @@ impl Npz {
             return Err(corrupt(format!("{} data bytes do not fill shape {shape:?}", bytes.len())));
         }
         Ok(RawArray { shape, bytes: bytes.to_vec() })
+    }
+
+    /// Whether there is such an array.
+    pub fn has(&self, name: &str) -> bool {
+        self.archive.index_for_name(&format!("{name}.npy")).is_some()
     }
 
     pub fn wrong_shape(&self, array: &str, found: String, expected: String) -> DatasetError {

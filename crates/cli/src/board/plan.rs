@@ -129,7 +129,7 @@ impl Start {
         match self {
             Self::Nothing => 0,
             Self::Generator { series, .. } => series.len,
-            Self::Events { source, .. } => source.gateware_message_len(0) as u32,
+            Self::Events { source, .. } => source.max_gateware_message_len() as u32,
             Self::Slices { source, slice: Slice::Size(bytes), .. } => {
                 let inputs = source.inputs(0);
                 let whole = bytes.next_multiple_of(8) as usize * inputs;
@@ -325,7 +325,7 @@ fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
     let dataset = Dataset::load(&messages.data).map_err(refused)?;
     let source =
         EventSource::new(&dataset, messages.share.boards).map_err(|error| refused(format!("--share: {error}")))?;
-    let bytes = source.payload(0, 0).len();
+    let bytes = source.max_payload_len();
     if bytes > BOARD_EVENT_BYTES {
         let share = messages.share.boards;
         return Err(refused(format!(

@@ -9,7 +9,7 @@ mod triggers;
 pub use meters::Meters;
 pub use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 pub use shares::{cc_params, cc_words, groups, profile_words, show as show_share, InForce, WORDS as CC_WORDS};
-pub use source::{recorded_stream, BoardSource, LEAD, TRIGGER_TYPE};
+pub use source::{recorded_stream, BoardSource, LEAD};
 pub use triggers::Triggers;
 
 use penstock_netsim::Time;

@@ -6,9 +6,6 @@ use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
 
-/// The trigger type of recorded events: no other is known of them.
-pub const TRIGGER_TYPE: u16 = 1;
-
 /// How long before its trigger an event may be handed to a board: as soon as it has room.
 pub const LEAD: Time = Time::MAX;
 
@@ -38,8 +35,8 @@ impl MessageSource for BoardSource {
         let at = self.next_time()?;
         let number = self.next as u64;
         self.next += 1;
-        let streams = self.events.streams(number, self.board);
-        Some(DetectorEvent { number, trigger_type: TRIGGER_TYPE, cycle: at.div_ceil(CYCLE), streams }.into())
+        let (streams, trigger_type) = (self.events.streams(number, self.board), self.events.trigger_type(number));
+        Some(DetectorEvent { number, trigger_type, cycle: at.div_ceil(CYCLE), streams }.into())
     }
 
     fn lead(&self) -> Time {

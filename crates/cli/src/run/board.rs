@@ -4,7 +4,7 @@
 //! Promise: it sends the messages of the scenario's flows, those of a flow in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD, TRIGGER_TYPE};
+use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
     Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource,
@@ -300,9 +300,8 @@ impl MessageSource for Messages {
         let flow = &mut self.flows[index];
         flow.posted.push_back(packets);
         if let Some(Fragments { contents, .. }) = &flow.fragments {
-            let streams = contents.streams(event);
-            let cycle = at.div_ceil(CYCLE);
-            return Some(DetectorEvent { number: event, trigger_type: TRIGGER_TYPE, cycle, streams }.into());
+            let (streams, trigger_type) = (contents.streams(event), contents.trigger_type(event));
+            return Some(DetectorEvent { number: event, trigger_type, cycle: at.div_ceil(CYCLE), streams }.into());
         }
         let tag = flow.sent;
         flow.sent += 1;

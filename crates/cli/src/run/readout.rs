@@ -100,6 +100,10 @@ impl Contents for BoardContents {
     fn streams(&self, event: u64) -> Vec<bytes::Bytes> {
         self.events.streams(event, self.board)
     }
+
+    fn trigger_type(&self, event: u64) -> u16 {
+        self.events.trigger_type(event)
+    }
 }
 
 /// Makes the receiver of a scenario, which writes into the folder `out`.

@@ -12,7 +12,7 @@ use penstock_recorded::{Dataset, Triggers};
 use super::files::read_text;
 use super::traffic::{Traffic, MOST_EVENTS, SENDERS};
 use crate::language::reader::Section;
-use crate::scenario::{fragment_bytes, CameraEvents, SenderKind};
+use crate::scenario::{CameraEvents, SenderKind};
 use crate::units::{Frequency, Time};
 use crate::workload::{EventList, FragmentSizes, RecordedEvents};
 
@@ -85,11 +85,13 @@ impl Traffic<'_> {
         sender: SenderKind,
     ) -> Result<Option<RecordedEvents>, String> {
         let bytes = (self.read_file)(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let camera = Dataset::read(path, bytes).map_err(|error| error.to_string())?;
+        let dataset = Arc::new(Dataset::read(path, bytes).map_err(|error| error.to_string())?);
+        let camera = CameraEvents { dataset, boards: from.len(), sender };
         let names = from.iter().map(|host| self.topology.name(*host).to_owned()).collect();
-        let events = RecordedEvents::from_camera(&camera, names, |modules| fragment_bytes(sender, modules))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        self.recorded = Some(CameraEvents { dataset: Arc::new(camera), boards: from.len(), sender });
+        let events =
+            RecordedEvents::from_camera(&camera.dataset, names, |event, board| camera.fragment_bytes(event, board))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+        self.recorded = Some(camera);
         Ok(Some(events))
     }
 
@@ -115,8 +117,7 @@ impl Traffic<'_> {
         }
         let untimed = || events.times().windows(2).all(|pair| pair[0] == pair[1]);
         if camera && timing == Timing::Recorded && recorded > 1 && untimed() {
-            let message =
-                "the modules' counters give all events the same time; set trigger = \"poisson\" or \"periodic\"";
+            let message = "the recording gives all events the same time; set trigger = \"poisson\" or \"periodic\"";
             section.refuse("file", message);
             return None;
         }

@@ -19,7 +19,6 @@ use crate::topology::{NodeKind, Topology, TopologyNode};
 use crate::units::{ByteSize, Probability, Rate, Time};
 use crate::workload::EventList;
 pub use flow::{FlowSpec, Protocol, SenderKind, Workload};
-pub(crate) use readout::fragment_bytes;
 pub use readout::{CameraEvents, Readout};
 pub(crate) use switch::scaled;
 pub use switch::SwitchSpec;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use penstock_recorded::{input_streams, Dataset, MODULE_BYTES};
+use penstock_recorded::Dataset;
 use penstock_wire::fragment::{message_2_len, HEADER_LEN};
 use penstock_wire::gateware::BOARD_INPUTS;
 
@@ -21,18 +21,21 @@ pub struct CameraEvents {
 impl CameraEvents {
     /// Bytes of the longest fragment of any board, header included.
     pub fn longest_fragment(&self) -> u64 {
-        fragment_bytes(self.sender, self.dataset.modules().div_ceil(self.boards.max(1)))
+        let shares = (0..self.dataset.events()).flat_map(|event| (0..self.boards).map(move |board| (event, board)));
+        shares.map(|(event, board)| self.fragment_bytes(event, board)).max().unwrap_or(0)
     }
-}
 
-/// Bytes of a fragment with this number of modules, including headers and trailers.
-pub fn fragment_bytes(sender: SenderKind, modules: usize) -> u64 {
-    let payload = modules * MODULE_BYTES;
-    let bytes = match sender {
-        SenderKind::Software => HEADER_LEN + payload,
-        SenderKind::Gateware => message_2_len(payload, input_streams(modules, BOARD_INPUTS).len()),
-    };
-    bytes as u64
+    /// Bytes of a board's fragment of a recorded event, including headers and trailers.
+    pub fn fragment_bytes(&self, event: usize, board: usize) -> u64 {
+        let payload = self.dataset.share_len(event, board, self.boards);
+        let bytes = match self.sender {
+            SenderKind::Software => HEADER_LEN + payload,
+            SenderKind::Gateware => {
+                message_2_len(payload, self.dataset.input_streams(event, board, self.boards, BOARD_INPUTS).len())
+            }
+        };
+        bytes as u64
+    }
 }
 
 /// `[readout]`: the host whose endpoint is the real receiver.

@@ -29,12 +29,16 @@ pub enum RecordedError {
     Number { line: usize, column: String, value: String, unit: &'static str, low: u64, high: u64 },
     #[error("line {line}: the event at {at} comes before that at {last}; sort the table by time")]
     Order { line: usize, at: Time, last: Time },
-    #[error(
-        "event {event}, by its module's counters at {at_ns} ns, comes before the one ahead of it, at {last_ns} ns"
-    )]
+    #[error("event {event}, recorded at {at_ns} ns, comes before the one ahead of it, at {last_ns} ns")]
     Backwards { event: usize, at_ns: u64, last_ns: u64 },
     #[error("{modules} modules cannot be dealt out to {boards} hosts; name 1 to {modules}")]
     Boards { boards: usize, modules: usize },
+    #[error(
+        "host {board} of {boards} has no byte of event {event}; name fewer hosts, or leave such events out of the file"
+    )]
+    Without { event: usize, board: usize, boards: usize },
+    #[error("host {board} has a fragment of {bytes} bytes in event {event}; allowed are fewer than 2^32")]
+    TooLong { event: usize, board: usize, bytes: u64 },
     #[error("there are no events in the table")]
     Empty,
     #[error("no board sends a byte in any of the {events} events")]
@@ -76,23 +80,22 @@ impl RecordedEvents {
         Ok(events)
     }
 
-    /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each,
-    /// every board sends a message with the modules whose index modulo the boards is its number; `message_len` gives
-    /// its bytes.
+    /// Takes recorded camera events: the first at 0, the others as long after it as their modules counted; of each, every
+    /// board sends a message with the modules whose index modulo the boards is its number; `message_len` gives the
+    /// message's bytes, by event and board.
     ///
     /// # Errors
-    /// [`RecordedError::Boards`], [`RecordedError::Backwards`].
+    /// [`RecordedError::Boards`], [`RecordedError::Backwards`], [`RecordedError::Without`], [`RecordedError::TooLong`].
     pub fn from_camera(
         camera: &Dataset,
         boards: Vec<String>,
-        message_len: impl Fn(usize) -> u64,
+        message_len: impl Fn(usize, usize) -> u64,
     ) -> Result<Self, RecordedError> {
         let modules = camera.modules();
         if boards.is_empty() || boards.len() > modules {
             return Err(RecordedError::Boards { boards: boards.len(), modules });
         }
-        let dealt = |board: usize| message_len((board..modules).step_by(boards.len()).count()) as u32;
-        let sizes: Vec<u32> = (0..boards.len()).map(dealt).collect();
+        let mut bytes = Vec::with_capacity(camera.events() * boards.len());
         let mut times = Vec::with_capacity(camera.events());
         for event in 0..camera.events() {
             let (at_ns, last_ns) = (camera.time_ns(event), camera.time_ns(event.saturating_sub(1)));
@@ -100,8 +103,14 @@ impl RecordedEvents {
                 return Err(RecordedError::Backwards { event, at_ns, last_ns });
             }
             times.push(Time::from_ns(at_ns - camera.time_ns(0)));
+            for board in 0..boards.len() {
+                if camera.share_len(event, board, boards.len()) == 0 {
+                    return Err(RecordedError::Without { event, board, boards: boards.len() });
+                }
+                let len = message_len(event, board);
+                bytes.push(u32::try_from(len).map_err(|_| RecordedError::TooLong { event, board, bytes: len })?);
+            }
         }
-        let bytes = sizes.repeat(times.len());
         Ok(RecordedEvents { boards, times, bytes })
     }
 
@@ -176,7 +185,10 @@ mod tests {
     #[test]
     fn camera_events_come_when_their_modules_counted_and_every_module_is_sent_once() {
         let boards: Vec<String> = (0..3).map(|n| format!("board{n}")).collect();
-        let events = RecordedEvents::from_camera(&camera(), boards, |n| 40 + n as u64 * 1142).unwrap();
+        let camera = camera();
+        let events =
+            RecordedEvents::from_camera(&camera, boards, |event, board| 40 + camera.share_len(event, board, 3) as u64)
+                .unwrap();
         // NumPy: counters[:, 0, 2:6].view("<u4") is 5163516, 5169111, ... and 5350614 at last, in ticks of 100 ns
         let [first, second, last] = [0, 1, 49].map(|event| events.times()[event]);
         assert_eq!(
@@ -191,7 +203,7 @@ mod tests {
     #[test]
     fn camera_events_are_refused_where_there_is_not_a_module_for_each_board() {
         for boards in [0, 266] {
-            let error = RecordedEvents::from_camera(&camera(), vec![String::new(); boards], |_| 1).unwrap_err();
+            let error = RecordedEvents::from_camera(&camera(), vec![String::new(); boards], |_, _| 1).unwrap_err();
             assert_eq!(error, RecordedError::Boards { boards, modules: 265 });
         }
     }
