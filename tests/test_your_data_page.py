@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pyarrow.parquet as pq
 from conftest import ROOT, TIMEOUT_S
@@ -31,7 +32,7 @@ def test_the_page_s_commands_bring_another_camera_s_data_through(penstock, tmp_p
     (tmp_path / "pulses.raw").write_bytes(b"HEAD" + bytes(range(32)))
     path = f"{penstock.binary.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "python")}
-    assert len(blocks("sh")) == 4
+    assert len(blocks("sh")) == 5
     for block in blocks("sh"):
         done = subprocess.run(
             ["bash", "-e", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S,
@@ -49,6 +50,13 @@ def test_the_page_s_commands_bring_another_camera_s_data_through(penstock, tmp_p
         for number, fragments in enumerate(table["fragments"].to_pylist()):
             modules = events[number % 10].modules
             assert fragments == [b"".join(modules[board::4]) for board in range(4)]
+    with h5py.File(tmp_path / "received.h5") as file:
+        samples = file["hiGain.waveforms.samples"]
+        assert (samples.shape[:2], samples.dtype) == ((100, 16), np.dtype("<i2"))
+        assert f"shape {samples.shape} in int16" in PAGE.replace("\n", " ")
+        assert file["present"][()].all()
+        for number, event in enumerate(samples[()]):
+            assert event.tobytes() == b"".join(events[number % 10].modules)
     raw, _ = recorded.read(tmp_path / "raw.npz")
     assert raw[1].modules[0] == np.frombuffer(bytes(range(20, 26)), ">i2").astype("<i2").tobytes()
 

@@ -115,5 +115,11 @@ def module_type(path: str | Path) -> np.dtype:
     raise ValueError(f"{path}: does not say what a module's bytes are; only tables of numbers do (docs/your-data.md)")
 
 
+def modules(path: str | Path) -> int:
+    """How many modules an event has in a file of recorded events. Raises OSError, KeyError."""
+    with np.load(path) as file:
+        return file["frag"].shape[1] if "frag" in file.files else len(file["source"])
+
+
 def _short(values: Sequence[int]) -> str:
     return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "") if values else "(none)"
