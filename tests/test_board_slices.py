@@ -6,13 +6,17 @@ numbered from 0 without a gap; boards with the same marks have the same slices; 
 """
 
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DATA
-from penstock.events import parts, read_events
+from conftest import DATA, ROOT
 from veth import Network, ended
+
+sys.path.insert(0, str(ROOT / "python"))
+
+from penstock.events import parts, read_events
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
