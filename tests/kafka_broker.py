@@ -18,7 +18,7 @@ from conftest import ROOT, TIMEOUT_S
 from test_forward import EVENTS, bridge, check, done, forward, free_port
 from veth import until
 
-served, recorded = test_forward.served, test_forward.recorded  # fixtures
+served = test_forward.served  # a fixture
 
 POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
