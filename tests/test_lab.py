@@ -132,6 +132,12 @@ def test_a_verilated_board_repeats_what_links_lose(penstock: Penstock, board: Pa
 
 
 def test_what_a_board_cannot_do_is_refused_by_name(penstock: Penstock, board: Path, tmp_path: Path) -> None:
-    for wrong, says in (("link.rate=25Gbps", "25Gbps"), ("cc.law=qcn", 'cc.law = "qcn"'), ("flow.1.from=board0", "2")):
-        run = penstock.run(tmp_path / "out", wrong, "flow.1.sender=gateware", scenario=board)
+    cases = [
+        (("link.rate=25Gbps",), "25Gbps"),
+        (("flow.1.to=board0",), "board0 is a board of gateware and cannot receive flow"),
+        (("flow.1.from=board0", "flow.1.sender=software"), "must be sent by it too"),
+        (("flow.0.protocol=tcp",), 'the gateware speaks "rc" only'),
+    ]
+    for wrong, says in cases:
+        run = penstock.run(tmp_path / "out", "flow.1.sender=gateware", *wrong, scenario=board)
         assert run.status == 2 and says in run.stderr, run.stderr

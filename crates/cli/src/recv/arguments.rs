@@ -139,7 +139,7 @@ fn event_timeout_ms() -> u64 {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Run")]
 pub struct RunArguments {
-    /// First event's number [default: the first that any board sends]
+    /// First event's number [default: the first event of the boards that agree, see docs/recv.md]
     #[arg(long, value_name = "N")]
     pub first_event: Option<u64>,
     /// File of the servers that share the run (TOML), read again when it changes, see docs/servers.md
