@@ -52,13 +52,18 @@ impl StreamPort {
     }
 
     fn is_taken(&self) -> bool {
-        self.next.is_none() && self.waiting.iter().all(|bytes| bytes.len() < self.lanes)
+        self.next.is_none() && self.is_drained()
+    }
+
+    /// All beats of the pieces that have come have been taken.
+    fn is_drained(&self) -> bool {
+        self.waiting.iter().all(|bytes| bytes.len() < self.lanes)
     }
 
     /// The pins of this cycle.
     pub fn drive(&mut self, cycle: u64, pins: &mut Pins) {
         // A piece waits with the detector until the one before it has been taken.
-        if self.waiting.iter().all(|bytes| bytes.len() < self.lanes) {
+        if self.is_drained() {
             if let Some(piece) = self.next.take_if(|piece| piece.cycle <= cycle) {
                 self.waiting.iter_mut().zip(piece.streams).for_each(|(bytes, stream)| bytes.extend_from_slice(&stream));
                 self.next = self.pieces.next();

@@ -14,6 +14,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod alpha;
 mod cycle_rate;
 mod error;
 mod flow;
@@ -29,6 +30,7 @@ mod reaction;
 mod red;
 mod units;
 
+pub use alpha::ALPHA_ONE;
 pub use cycle_rate::CycleRate;
 pub use error::ParamError;
 pub use flow::{CcParams, Flow, FlowState};
@@ -40,5 +42,5 @@ pub use profile::Profile;
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};
 pub use qcn_params::{QcnParams, QcnSettings};
-pub use reaction::{step, Happened, Outcome, ReactionPoint, State, Transmitter, ALPHA_ONE};
+pub use reaction::{step, Happened, Outcome, ReactionPoint, State, Transmitter};
 pub use red::RedMarker;
