@@ -190,9 +190,9 @@ def test_messages_that_come_byte_by_byte_are_found(wire):
 
 def test_a_receiver_that_stands_still_for_two_seconds_closes_the_window_and_loses_nothing(wire):
     """CMS-TCP section 3.3: Linux is not a real-time OS. What waits fills the kernel's buffer and the board's ring."""
-    events, length = 3000, 50_000  # more than both hold
+    events, length = 3000, 50_000  # more than both hold; 500 a second, so that the stall falls into the flow
     receiver = recv(wire, *boards(1), "--payload", "counter", "--events", events, "--metrics", METRICS)
-    sender = send(wire, "-n", events, "-l", length, "--payload", "counter", "--ring", 1 << 20)
+    sender = send(wire, "-n", events, "--rate", 500, "-l", length, "--payload", "counter", "--ring", 1 << 20)
     wire.counted(10, "fragments_good")
     receiver.send_signal(signal.SIGSTOP)
     time.sleep(2)  # no condition is waited for: the stall itself
