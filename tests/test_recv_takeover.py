@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 
 import board_server  # noqa: F401  (where `lib` is)
 import pytest
@@ -128,14 +129,23 @@ class Forger:
         self.wire.bind(("veth1", 0))
         self.wire.settimeout(LIMIT_S)
 
-    def learns(self) -> int:
-        """The board's queue pair, from the server's ACK to its OPEN_QP."""
+    def messages(self) -> Iterator[tuple[bytes, cm.Message]]:
+        """The connection managers' messages on the wire, with the address that each comes from."""
         while True:
             frame = self.wire.recv(65536)
-            if frame[34:36] == cm.REQUEST_PORT.to_bytes(2) and len(frame) == 42 + 64:
-                message = cm.Message.unpack(frame[42:])
-                if (message.request, message.answer) == (cm.OPEN_QP, cm.ACK) and message.other.qpn != FORGED:
-                    return message.other.qpn
+            if frame[23] == socket.IPPROTO_UDP and len(frame) == 42 + 64:
+                yield frame[26:30], cm.Message.unpack(frame[42:])
+
+    def learns(self) -> int:
+        """The board's queue pair, from the server's ACK to its OPEN_QP."""
+        for _, message in self.messages():
+            if (message.request, message.answer) == (cm.OPEN_QP, cm.ACK) and message.other.qpn != FORGED:
+                return message.other.qpn
+
+    def sees_it_answer(self) -> None:
+        """Waits for the board's answer to a keep-alive: from then on the server knows what silence means."""
+        board = self.ip.to_bytes(4)
+        next(m for ip, m in self.messages() if ip == board and (m.request, m.answer) == (cm.MODIFY_QP_RTS, cm.ACK))
 
     def forges(self, qpn: int) -> None:
         info = cm.Info(qpn=qpn, psn=FORGED, rkey=0, base=0, ip=self.ip)
@@ -144,7 +154,7 @@ class Forger:
 
 @pytest.mark.parametrize("rate", [50, 0.4])
 def test_openings_forged_with_a_board_s_address_take_nothing_from_it(network, rate):
-    """Before it connects they block it only briefly; afterwards the server checks with the board, which answers."""
+    """Before it connects they block it only briefly; then the server checks with the board, known to answer."""
     receiver = network.recv(first_board(), "--listen", *TOLD)
     until("answer", lambda: network.metrics())
     forger = Forger(network, first_board())
@@ -152,6 +162,7 @@ def test_openings_forged_with_a_board_s_address_take_nothing_from_it(network, ra
     network.counted(1, "boards_up")
     sender = network.send("--connect", SERVER_IP, "-l", 1000, "--rate", rate)
     number = forger.learns()
+    forger.sees_it_answer()
     network.counted(1, "events_complete")
     for _ in range(20):
         for qpn in (number, 0x777):

@@ -4,6 +4,7 @@
 Promise checked: errors are reported at once, and acknowledged data is not lost.
 """
 
+import re
 import shutil
 import signal
 import subprocess
@@ -146,12 +147,16 @@ def test_a_board_that_cannot_be_one_or_cannot_be_reached_is_named_with_what_is_w
     twins = "".join(f'[[board]]\nname = "{name}"\nip = "{first_board()}"\n' for name in ("one", "other"))
     file.write_text(twins + '[[board]]\nname = "far"\nip = "192.168.5.5"\n')
     sender = network.send("--boards", 1, "-l", 1000, "--rate", 100)
-    result = ended(network.recv("--file", file, "--seconds", 12, "--bring-up", 8))
+    receiver = network.recv("--file", file, "--bring-up", 8)
+    said = said_until(receiver, "not up: far")
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
     far = "OPEN_QP cannot be sent: Network is unreachable (os error 101); has this server a route to it?"
-    assert f"not up: far (192.168.5.5): {far} `ip route get 192.168.5.5`" in result.stderr, result.stderr
+    assert f"not up: far (192.168.5.5): {far} `ip route get 192.168.5.5`" in said, said
     faults = result.json()["faults"]
     assert result.status == 1 and any(fault.startswith(f"far (192.168.5.5) never came up: {far}") for fault in faults)
-    assert any("answered NO_QP to OPEN_QP" in fault and "one is up at the same address" in fault for fault in faults)
+    # Which of the two is first is the system's choice, and a busy one may not answer the last question in time.
+    assert any(re.search("(one|other) is up at the same address", fault) for fault in faults), faults
     sender.send_signal(signal.SIGINT)
 
 
