@@ -105,6 +105,7 @@ FIGURES = {
     ),
     "cms-tcp-5": _one("cms-tcp-5", cms_tcp.collapse),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
+    "cms-tcp-stall": _cases("cms-tcp-stall", cms_tcp.stalled, cms_tcp.STALLED),
     "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
     "stability": Figure(tuple(Job(*job) for job in stability.jobs()), stability.draw),
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CMS-TCP figure 1: the network of 600 front ends. Figure 3: throughput against the size of fragments, measured between
 two kernels and simulated. Figures 5 and 6: one link's useful throughput and the total bandwidth that it takes before,
-while and after a fifth sender makes it congested.
+while and after a fifth sender makes it congested; the same where a receiver that stands still for 2 s is the cause.
 
 Measured is what `tests/tcp_bench.py` measures on this machine, over a veth pair; where it may not make one, the
 simulated half stands alone.
@@ -90,6 +90,32 @@ def recovers(runs: list[Run]) -> Drawn:
     """Figure 6: with the simplified congestion control the links recover."""
     picture = _draw(runs[0], "CMS-TCP 6: simplified congestion control; grey: the fifth sends; dashed: offered", 2.048)
     return picture, _compare(runs[0], "falls", 2.048)
+
+
+STALL_MS = (500.0, 2500.0)  # `tcp.stall_start` and its end, of the scenario
+STALLED: dict[str, tuple[str, ...]] = {"without": ("tcp.back_off=false",), "with": ("tcp.back_off=true",)}
+
+
+def stalled(runs: list[Run]) -> Drawn:
+    """What a receiver that stands still leaves behind, without and with congestion control."""
+    figure, axes = plt.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
+    figure.suptitle("CMS-TCP section 3.3: the receiver reads nothing for 2 s (grey)")
+    compared = []
+    for axis, name, run in zip(axes, STALLED, runs, strict=True):
+        _lines(axis, run)
+        axis.axvspan(*STALL_MS, color="grey", alpha=0.15)
+        axis.set_ylabel(f"{name} back-off [Gb/s]")
+        begin, end = STALL_MS
+        case = f"{name} congestion control, one link"
+        compared += [
+            Compared(f"{case} before the stall", 2.048, _useful(run, 0.0, begin), "Gb/s"),
+            Compared(f"{case} in the stall's second half", None, _useful(run, (begin + end) / 2, end), "Gb/s"),
+            Compared(f"{case} 1 s later", None, _useful(run, end + 1000, end + 1500), "Gb/s"),
+            Compared(f"{case} 1 s later, attempted", None, _attempted(run, end + 1000, end + 1500), "Gb/s"),
+        ]
+    axes[0].legend(fontsize="x-small")
+    axes[1].set_xlabel("simulated time [ms]")
+    return figure, compared
 
 
 def merged(runs: list[Run]) -> Drawn:

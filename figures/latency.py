@@ -15,8 +15,9 @@ JUMBO = ("tcp.mss=8960", "tcp.delayed_ack=1ms", "tcp.min_rto=2ms")
 TRANSPORTS = {
     "RDMA": ("flow.0.protocol=rc",),
     "TCP": ("flow.0.protocol=simple-tcp", *JUMBO),
+    "TCP without Nagle": ("flow.0.protocol=simple-tcp", "tcp.nagle=false", *JUMBO),
 }
-PAPER = {"RDMA": "0.5 to 2 us", "TCP": "10 to 40 us"}
+PAPER = {"RDMA": "0.5 to 2 us", "TCP": "10 to 40 us", "TCP without Nagle": "10 to 40 us"}
 POINTS = [(transport, size) for transport in TRANSPORTS for size in SIZES]
 ALONE = ("flow.0.messages=4", "flow.0.interval=10ms")  # each is delivered before the next one
 

@@ -101,8 +101,8 @@ def quantities(penstock: Penstock, out: Path, *names: str) -> dict[str, dict[str
 
 @pytest.fixture(scope="module")
 def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
-    """The numbers of CMS-TCP 5 and 6, by figure and quantity."""
-    return quantities(penstock, tmp_path_factory.mktemp("cms"), "cms-tcp-5", "cms-tcp-6")
+    """The numbers of CMS-TCP 5 and 6 and of the stalled receiver, by figure and quantity."""
+    return quantities(penstock, tmp_path_factory.mktemp("cms"), "cms-tcp-5", "cms-tcp-6", "cms-tcp-stall")
 
 
 def test_cms_tcp_5_without_congestion_control_the_collapse_stays(congested: dict[str, dict[str, float]]) -> None:
@@ -124,6 +124,19 @@ def test_cms_tcp_6_with_it_the_links_recover(congested: dict[str, dict[str, floa
     assert figure["retransmissions in all segments of the four"] < 10
 
 
+def test_what_a_receiver_that_stood_still_leaves_behind_ends_by_congestion_control_only(
+    congested: dict[str, dict[str, float]],
+) -> None:
+    figure = congested["cms-tcp-stall"]
+    for case, useful in (("without", 2.048 * 0.65), ("with", 2.048 * 1.01)):
+        case = f"{case} congestion control, one link"
+        assert figure[f"{case} before the stall"] == pytest.approx(2.048, rel=0.01)
+        assert figure[f"{case} in the stall's second half"] < 0.1
+        assert figure[f"{case} 1 s later"] < useful
+    assert figure["without congestion control, one link 1 s later, attempted"] > 2 * 2.048
+    assert figure["with congestion control, one link 1 s later"] == pytest.approx(2.048, rel=0.01)
+
+
 def test_600_front_ends_are_merged_into_links_of_40_gbps_without_loss(penstock: Penstock, tmp_path: Path) -> None:
     figure = quantities(penstock, tmp_path, "cms-tcp-1")["cms-tcp-1"]
     assert figure["front ends"] == 600 and figure["frames lost or repeated"] == 0
@@ -137,6 +150,7 @@ def test_tcp_is_as_fast_as_rdma_until_nagle_holds_the_end_of_a_message(penstock:
         assert figure[f"TCP, {size} B"] == pytest.approx(figure[f"RDMA, {size} B"], rel=0.05)
     for size in (16384, 65536):
         assert figure[f"TCP, {size} B"] > 1000
+        assert figure[f"TCP without Nagle, {size} B"] < 1.3 * figure[f"RDMA, {size} B"]
 
 
 def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, Path], tmp_path: Path) -> None:

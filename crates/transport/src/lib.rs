@@ -49,4 +49,4 @@ pub use requester::{
 };
 pub use responder::{QpState, Responder};
 pub use simple_tcp::{BackOff, SimpleTcpSender};
-pub use tcp::{TcpConfig, TcpCounters, TcpEndpoint, TcpReceiver, TcpReceiverCounters, TcpSender, TcpVariant};
+pub use tcp::{TcpConfig, TcpCounters, TcpEndpoint, TcpReceiver, TcpReceiverCounters, TcpSender, TcpStall, TcpVariant};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-use penstock_transport::{TcpConfig, TcpEndpoint, TcpReceiver, TcpSender, TcpVariant};
+use penstock_transport::{TcpConfig, TcpEndpoint, TcpReceiver, TcpSender, TcpStall, TcpVariant};
 use penstock_units::Time;
 use penstock_wire::{MacAddr, TcpPacket};
 use proptest::prelude::*;
@@ -120,6 +120,23 @@ fn gigabit(config: TcpConfig) -> Run {
 }
 
 const VARIANTS: [TcpVariant; 3] = [TcpVariant::NewReno, TcpVariant::Bic, TcpVariant::Cubic];
+
+#[test]
+fn a_program_that_reads_nothing_closes_the_window_and_gets_all_when_it_reads_again() {
+    let (buffer, bytes, ms) = (100_000, 3_000_000, Time::from_ms(1));
+    for sack in [false, true] {
+        let stall = Some(TcpStall { start: ms * 5, time: ms * 100 });
+        let mut run = gigabit(TcpConfig { receive_buffer: buffer, stall, ..config(TcpVariant::NewReno, sack) });
+        run.sender.write(bytes);
+        assert!(!run.until_acknowledged(bytes, ms * 100));
+        let (read, held) = (run.receiver.delivered(), run.sender.acknowledged() - run.receiver.delivered());
+        assert!(read > 0 && (buffer - 2 * 1460..=buffer).contains(&held), "{read} read, {held} held");
+        assert_eq!(run.receiver.counters().duplicates, 0, "no segment but probes is sent again");
+        assert!(run.until_acknowledged(bytes, Time::from_s(1)));
+        assert_eq!(run.receiver.delivered(), bytes);
+        assert!(run.now > ms * 105);
+    }
+}
 
 #[test]
 fn every_variant_fills_a_link_whose_queue_holds_a_round_trip() {

@@ -62,6 +62,8 @@ impl Builder<'_> {
             sack: tcp.sack,
             initial_window: tcp.initial_window,
             receive_buffer: tcp.receive_buffer.bytes(),
+            stall: tcp.stall,
+            nagle: tcp.nagle,
             min_rto: tcp.min_rto,
             delayed_ack: tcp.delayed_ack,
             dscp: tcp.dscp,

@@ -219,7 +219,7 @@ impl Idle<'_> {
                 self.tell(&table, &TCP_ONLY, &gates, "for flows with protocol = \"tcp\" only");
             }
             if !simple {
-                self.tell(&table, &["back_off"], &gates, "for flows with protocol = \"simple-tcp\" only");
+                self.tell(&table, &["back_off", "nagle"], &gates, "for flows with protocol = \"simple-tcp\" only");
             }
             if !groups.iter().any(|group| group.protocol != Protocol::Rc && group.paced) {
                 self.tell(&table, &["send_buffer"], &gates, "for flows with a rate or interval only");

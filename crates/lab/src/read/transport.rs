@@ -5,7 +5,7 @@
 //! Source: AdvCam Table II and the QCN hardware evaluation for the defaults; IBTA 9.7 for the queue pair.
 
 use penstock_cc::{DcqcnSettings, Law, Profile, QcnSettings};
-use penstock_transport::TcpVariant;
+use penstock_transport::{TcpStall, TcpVariant};
 
 use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain, Profiled};
 use crate::language::reader::Section;
@@ -71,10 +71,12 @@ pub(super) fn tcp(mut section: Section, default: LabTcp) -> LabTcp {
         mss: section.integer("mss", default.mss.into(), 88..=9_948) as u32,
         initial_window: section.integer("initial_window", default.initial_window.into(), 1..=1000) as u32,
         receive_buffer: section.read("receive_buffer", default.receive_buffer),
+        stall: stall(&mut section, default.stall),
         min_rto: section.read("min_rto", default.min_rto),
         send_buffer: section.optional::<ByteSize>("send_buffer").or(default.send_buffer),
         delayed_ack: section.read("delayed_ack", default.delayed_ack),
         back_off: section.read("back_off", default.back_off),
+        nagle: section.read("nagle", default.nagle),
         dscp: section.integer("dscp", default.dscp.into(), 0..=63) as u8,
     };
     if !(u64::from(tcp.mss)..=LARGEST_WINDOW).contains(&tcp.receive_buffer.bytes()) {
@@ -91,6 +93,18 @@ pub(super) fn tcp(mut section: Section, default: LabTcp) -> LabTcp {
     tcp
 }
 
+/// `stall_start` and `stall_time`: one says nothing without the other.
+fn stall(section: &mut Section, default: Option<TcpStall>) -> Option<TcpStall> {
+    let start = section.optional::<Time>("stall_start").or(default.map(|stall| stall.start));
+    let time = section.optional::<Time>("stall_time").or(default.map(|stall| stall.time));
+    match (start, time) {
+        (Some(_), None) => section.refuse("stall_start", "give stall_time, too: for how long nothing is read"),
+        (None, Some(_)) => section.refuse("stall_time", "give stall_start, too: when the receiver stops reading"),
+        _ => {}
+    }
+    Some(TcpStall { start: start?, time: time? })
+}
+
 impl Default for LabTcp {
     /// New Reno with SACK as a present-day Linux sets it, but for the congestion control.
     fn default() -> Self {
@@ -100,10 +114,12 @@ impl Default for LabTcp {
             mss: 1460,
             initial_window: 10,
             receive_buffer: ByteSize(4_000_000),
+            stall: None,
             min_rto: Time::from_ms(200),
             send_buffer: None,
             delayed_ack: Time::from_ms(40),
             back_off: true,
+            nagle: true,
             dscp: 0,
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[qp]` and `[tcp]`: the common settings of all queue pairs and of all TCP connections of a scenario.
 
-use penstock_transport::TcpVariant;
+use penstock_transport::{TcpStall, TcpVariant};
 use penstock_wire::gateware;
 
 use crate::units::{ByteSize, Frequency, Rate, Time};
@@ -69,6 +69,8 @@ pub struct LabTcp {
     /// Segments before the first ACK.
     pub initial_window: u32,
     pub receive_buffer: ByteSize,
+    /// When the receiver's program reads nothing.
+    pub stall: Option<TcpStall>,
     /// The smallest timeout; of the simplified sender the only one, before it backs off.
     pub min_rto: Time,
     /// The maximum unacknowledged data of a source with its own rate; a message without room is lost.
@@ -76,5 +78,7 @@ pub struct LabTcp {
     pub delayed_ack: Time,
     /// Whether the simplified sender has its congestion control.
     pub back_off: bool,
+    /// Whether its short segments wait for more data or for the acknowledgement of all.
+    pub nagle: bool,
     pub dscp: u8,
 }

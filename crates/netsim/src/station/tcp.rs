@@ -260,6 +260,13 @@ impl TcpFlowReceiver {
         self.tcp.counters()
     }
 
+    /// The program has read so many bytes.
+    fn tell(&self, now: Time, bytes: u64) {
+        if bytes > 0 {
+            self.ledger.borrow_mut().streamed(self.flow, now, bytes);
+        }
+    }
+
     /// One ACK waits for the port at a time; those that fall due meanwhile become one, as ACKs are cumulative.
     fn settle(&mut self) {
         if self.ack.is_none() {
@@ -272,9 +279,7 @@ impl Endpoint for TcpFlowReceiver {
     fn on_packet(&mut self, now: Time, packet: &Packet) {
         if let Packet::Tcp(packet) = packet {
             let bytes = self.tcp.handle_packet(now, packet);
-            if bytes > 0 {
-                self.ledger.borrow_mut().streamed(self.flow, now, bytes);
-            }
+            self.tell(now, bytes);
         }
         self.settle();
     }
@@ -284,7 +289,8 @@ impl Endpoint for TcpFlowReceiver {
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.tcp.handle_timeout(now);
+        let bytes = self.tcp.handle_timeout(now);
+        self.tell(now, bytes);
         self.settle();
     }
 

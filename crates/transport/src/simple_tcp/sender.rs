@@ -27,7 +27,7 @@ pub enum BackOff {
 /// The sender of one stream. Its data is virtual: only bytes are counted.
 ///
 /// Of [`TcpConfig`] it uses addresses, ports, `iss`, `mss`, `receive_buffer` (the first window), `min_rto` (its fixed
-/// timeout), `window_shift` and `dscp`.
+/// timeout), `window_shift`, `nagle` and `dscp`.
 #[derive(Clone, Debug)]
 pub struct SimpleTcpSender {
     config: TcpConfig,
@@ -48,6 +48,7 @@ impl SimpleTcpSender {
         let timeout = ticks(config.min_rto).clamp(1, u64::from(u32::MAX >> 5)) as u32;
         let parameters = Parameters {
             mss: config.mss.clamp(1, u32::from(u16::MAX)) as u16,
+            nagle: config.nagle,
             back_off: back_off == BackOff::Exponential,
             adaptive: false,
             rto_initial: timeout,

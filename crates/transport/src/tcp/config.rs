@@ -28,6 +28,23 @@ pub enum TcpVariant {
     Cubic,
 }
 
+/// A program that reads nothing for a while: Linux is no real-time system (CMS-TCP section 3.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TcpStall {
+    /// From then on.
+    pub start: Time,
+    /// For so long.
+    pub time: Time,
+}
+
+impl TcpStall {
+    /// When the program reads again, if it does not at `now`.
+    pub fn end_at(&self, now: Time) -> Option<Time> {
+        let end = self.start.saturating_add(self.time);
+        (self.start <= now && now < end).then_some(end)
+    }
+}
+
 /// Settings of a connection; `TcpConfig::new` has those of RFC 5681, 6298 and 6928 and of a present-day Linux where
 /// they leave a choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +67,17 @@ pub struct TcpConfig {
     pub initial_ssthresh: u64,
     /// Bytes that the receiver buffers, and so the largest window.
     pub receive_buffer: u64,
+    /// When the receiver's program reads nothing; `None`: it reads at once.
+    pub stall: Option<TcpStall>,
     /// Smallest retransmission timeout. RFC 6298 says 1 s, Linux uses 200 ms.
     pub min_rto: Time,
     /// An ACK is held back for a second segment at most so long; 0: every segment is acknowledged.
     pub delayed_ack: Time,
     /// Window scale of RFC 7323.
     pub window_shift: u8,
+    /// Whether the simplified sender has Nagle's algorithm: while something is under way a short segment waits for more
+    /// data, or for the acknowledgement of all (RFC 9293 section 3.7.4). The standard sender never waits.
+    pub nagle: bool,
     /// Differentiated services code point of data and ACKs.
     pub dscp: u8,
 }
@@ -73,9 +95,11 @@ impl TcpConfig {
             initial_window: 10,
             initial_ssthresh: u64::MAX,
             receive_buffer: 4 << 20,
+            stall: None,
             min_rto: Time::from_ms(200),
             delayed_ack: Time::from_ms(40),
             window_shift: 8,
+            nagle: true,
             dscp: 0,
         }
     }

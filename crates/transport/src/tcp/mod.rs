@@ -15,7 +15,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 
-pub use config::{TcpConfig, TcpEndpoint, TcpVariant};
+pub use config::{TcpConfig, TcpEndpoint, TcpStall, TcpVariant};
 pub use receiver::{TcpReceiver, TcpReceiverCounters};
 pub use sender::{TcpCounters, TcpSender};
 

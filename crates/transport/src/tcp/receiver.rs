@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receiving side: puts segments in order, acknowledges them, reports out-of-order data by SACK.
-//! Promise: every byte is delivered once and in order; at least every second full segment is acknowledged.
-//! Source: RFC 9293 section 3.10, RFC 5681 section 4.2 (delayed and duplicate ACKs), RFC 2018 section 4 (SACK).
+//! Promise: every byte is delivered once and in order; at least every second full segment is acknowledged; while the
+//! program reads nothing the window closes to what the buffer still takes, and opens again when it reads.
+//! Source: RFC 9293 sections 3.10 and 3.8.6, RFC 5681 section 4.2 (delayed and duplicate ACKs), RFC 2018 section 4 (SACK).
 
 use super::{unwrap, TcpConfig};
 use penstock_units::Time;
@@ -22,11 +23,15 @@ pub struct TcpReceiverCounters {
     pub acks: u64,
 }
 
-/// The receiver of one connection. Data is counted, not kept: the user reads at once.
+/// The receiver of one connection. Data is counted, not kept: the user reads at once, but for its stall.
 #[derive(Clone, Debug)]
 pub struct TcpReceiver {
     config: TcpConfig,
     next: u64,
+    /// What the program has read; the rest up to `next` fills the buffer.
+    read: u64,
+    /// When it reads that.
+    read_at: Option<Time>,
     /// Ranges above `next`, the one that grew last in front.
     ahead: Vec<(u64, u64)>,
     /// Full segments that no ACK has answered.
@@ -42,6 +47,8 @@ impl TcpReceiver {
         TcpReceiver {
             config,
             next: 0,
+            read: 0,
+            read_at: None,
             ahead: Vec::new(),
             unanswered: 0,
             ack_now: false,
@@ -50,7 +57,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Takes a segment at `now`; returns how many bytes are now in order that were not before.
+    /// Takes a segment at `now`; returns how many bytes the program reads.
     pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) -> u64 {
         let len = packet.payload.len() as u64;
         if packet.ip_src != self.config.peer.ip || packet.src_port != self.config.peer.port || len == 0 {
@@ -59,7 +66,7 @@ impl TcpReceiver {
         self.counters.segments += 1;
         let start = unwrap(self.next, packet.seq.wrapping_sub(self.config.iss));
         let end = start + len;
-        if end > self.next + self.config.receive_buffer {
+        if end > self.read + self.config.receive_buffer {
             self.counters.beyond_window += 1;
             self.ack_now = true;
         } else if end <= self.next {
@@ -70,14 +77,24 @@ impl TcpReceiver {
             self.keep(start, end);
             self.ack_now = true;
         } else {
-            return self.advance(now, end);
+            self.advance(now, end);
         }
-        0
+        self.read(now)
+    }
+
+    /// The program reads all that is in order, unless it stands still.
+    fn read(&mut self, now: Time) -> u64 {
+        let bytes = self.next - self.read;
+        self.read_at = self.config.stall.and_then(|stall| stall.end_at(now)).filter(|_| bytes > 0);
+        if self.read_at.is_some() {
+            return 0;
+        }
+        self.read = self.next;
+        bytes
     }
 
     /// Data up to `end` is in order, and so is data that waited directly after it.
-    fn advance(&mut self, now: Time, end: u64) -> u64 {
-        let before = self.next;
+    fn advance(&mut self, now: Time, end: u64) {
         self.next = end;
         if !self.ahead.is_empty() {
             self.ack_now = true; // a hole is filled, at least in part
@@ -92,7 +109,6 @@ impl TcpReceiver {
         } else if self.ack_deadline.is_none() {
             self.ack_deadline = Some(now + self.config.delayed_ack);
         }
-        self.next - before
     }
 
     /// Stores an out-of-order range, merged with adjacent ranges, before the others.
@@ -108,16 +124,22 @@ impl TcpReceiver {
         self.ahead.insert(0, merged);
     }
 
-    /// When a delayed ACK is due.
+    /// When a delayed ACK is due, or the program reads again.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.ack_deadline
+        [self.ack_deadline, self.read_at].into_iter().flatten().min()
     }
 
-    /// Time has come to `now`.
-    pub fn handle_timeout(&mut self, now: Time) {
+    /// Time has come to `now`; returns how many bytes the program reads.
+    pub fn handle_timeout(&mut self, now: Time) -> u64 {
         if self.ack_deadline.is_some_and(|at| at <= now) {
             self.ack_now = true;
         }
+        if self.read_at.is_none_or(|at| at > now) {
+            return 0;
+        }
+        // The window has been less than the buffer: the sender is told that it is open again.
+        self.ack_now = true;
+        self.read(now)
     }
 
     /// The ACK that is due.
@@ -129,8 +151,9 @@ impl TcpReceiver {
         self.ack_deadline = None;
         self.counters.acks += 1;
         let config = &self.config;
-        // In-order data is never held, and out-of-order data is inside the window into which it was sent.
-        let window = (config.receive_buffer >> config.window_shift).min(u64::from(u16::MAX));
+        // Out-of-order data is inside the window into which it was sent.
+        let free = config.receive_buffer.saturating_sub(self.next - self.read);
+        let window = (free >> config.window_shift).min(u64::from(u16::MAX));
         let mut sack = SackBlocks::default();
         if config.sack {
             for (from, to) in self.ahead.iter().take(SackBlocks::MAX) {
@@ -144,9 +167,9 @@ impl TcpReceiver {
         self.config.iss.wrapping_add(offset as u32)
     }
 
-    /// Bytes delivered in order.
+    /// Bytes that the program has read.
     pub fn delivered(&self) -> u64 {
-        self.next
+        self.read
     }
 
     /// The counters.
