@@ -48,7 +48,7 @@ def boards(network, ips: list[str], events: int, *options: str) -> list[subproce
 
 
 def recv(network, ip: str, ips: list[str], *options: str, slots: int = SLOTS) -> subprocess.Popen:
-    ring = ("--slots", slots, "--slot-bytes", SLOT_BYTES)
+    ring = ("--slots", slots, "--slot-size", SLOT_BYTES)
     return network.recv(*ips, "--ip", ip, "--state", "none", *PATIENT, *ring, *options)
 
 

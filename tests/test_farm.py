@@ -45,7 +45,7 @@ def farm_file(folder) -> str:
 
 def recv(network: Network, server: int, table, out) -> subprocess.Popen:
     share = ("--servers", table, "--server", server, "--ip", SERVERS[server], "--metrics", METRICS[server])
-    ring = ("--slots", SLOTS, "--slot-bytes", SLOT_BYTES, "--event-timeout", 60_000, "--flush", 100)
+    ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--event-timeout", 60_000, "--flush", 100)
     return network.recv(*BOARDS, *share, *ring, "--state", "none", "--out", out)
 
 

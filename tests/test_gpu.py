@@ -186,10 +186,10 @@ def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: P
 def test_recorded_events_get_their_charges_while_they_are_stored(network, driver, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
     boards, events = 3, 30
-    sender = network.send("--boards", boards, "--payload", "recorded", "--events-file", DATA, "-n", events)
+    sender = network.send("--boards", boards, "--payload", "recorded", "--data", DATA, "-n", events)
     folders = ("--out", tmp_path / "run", "--gpu-charges", tmp_path / "charges", "--gpu", 0)
     addresses = [first_board(k) for k in range(boards)]
-    receiver = network.recv(*addresses, "--events", events, "--reference", DATA, *folders, "--event-timeout", 5000)
+    receiver = network.recv(*addresses, "--events", events, "--data", DATA, *folders, "--event-timeout", 5000)
     received, sent = ended(receiver), ended(sender)
     assert (received.status, sent.status) == (0, 0), received.stdout + received.stderr + sent.stderr
     assert received.json()["gpu"]["events"] == events

@@ -43,8 +43,8 @@ def sums(report: dict, counter: str) -> int:
 def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(network, recorded, tmp_path):
     events = 60
     faults = ("--loss", 0.02, "--duplicate", 0.01, "--reorder", 0.01, "--corrupt", 0.01, "--ack-timeout", 14)
-    sender = network.send("--boards", 3, "--payload", "recorded", "--events-file", DATA, "-n", events, *faults)
-    receiver = network.recv(*boards(3), "--reference", DATA, "--events", events, "--out", tmp_path / "run", *PATIENT)
+    sender = network.send("--boards", 3, "--payload", "recorded", "--data", DATA, "-n", events, *faults)
+    receiver = network.recv(*boards(3), "--data", DATA, "--events", events, "--out", tmp_path / "run", *PATIENT)
     received, sent = verified(receiver, sender)
     builder, check = received["readout"]["builder"], received["readout"]["check"]
     assert (builder["events_complete"], builder["events_incomplete"]) == (events, 0)
@@ -61,7 +61,7 @@ def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(
 def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_take(network, tmp_path):
     file = tmp_path / "boards.toml"
     file.write_text(f'[[board]]\nname = "m"\nip = "{first_board()}"\ncount = 64\n')
-    ring = ("--slots", 8, "--slot-bytes", 4096)
+    ring = ("--slots", 8, "--slot-size", 4096)
     sender = network.send("--boards", 64, "-n", 20, "-l", 2000, "--ack-timeout", 16, *ring)
     report = verified(network.recv("--file", file, "--events", 20, *ring, *PATIENT), sender)[0]
     assert report["readout"]["builder"]["events_complete"] == 20
@@ -101,8 +101,8 @@ def test_a_run_ends_between_events_while_boards_go_on(network, by):
 
 
 def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
-    sender = network.send("--boards", 2, "-n", 60, "-l", 20000, "--slots", 4, "--slot-bytes", 32768)
-    ring = ("--slots", 4, "--slot-bytes", 32768)
+    sender = network.send("--boards", 2, "-n", 60, "-l", 20000, "--slots", 4, "--slot-size", 32768)
+    ring = ("--slots", 4, "--slot-size", 32768)
     receiver = network.recv(*boards(2), "--events", 60, "--consumer-rate", 4, *ring, "--event-timeout", 5000)
     received, sent = verified(receiver, sender)
     assert received["readout"]["builder"]["events_complete"] == 60
@@ -151,7 +151,7 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
         'mount -t tmpfs -o size=40m none "$0" && head -c 28000000 /dev/zero > "$0/ballast" && "$@";'
         f" status=$?; cp -r {disk}/run {kept}; exit $status"
     )
-    ring = ("--slots", 8, "--slot-bytes", 16384)
+    ring = ("--slots", 8, "--slot-size", 16384)
     command = (
         "sh",
         "-c",
@@ -377,7 +377,7 @@ def test_forged_frames_of_strangers_change_nothing(network):
     assert sums(received, "resp_invalid_requests") + sums(received, "resp_remote_access_errors") == 0
 
 
-@pytest.mark.parametrize("ring", [("--slots", 32), ("--slots", 128), ("--slot-bytes", 65536), ("--slot-bytes", 262144)])
+@pytest.mark.parametrize("ring", [("--slots", 32), ("--slots", 128), ("--slot-size", 65536), ("--slot-size", 262144)])
 def test_boards_whose_ring_has_other_slots_are_refused_by_name_and_nothing_looks_damaged(network, ring):
     sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, *ring)
     receiver = network.recv(*boards(2), "--payload", "prbs", *PATIENT, *TOLD)
@@ -520,8 +520,8 @@ def test_the_kernel_does_not_refuse_the_port(network):
         (["recv"], "no boards"),
         (["recv", "10.0.0.2"], "--backend packet needs --iface"),
         (["recv", "10.0.0.2", "--iface", "nosuch0"], "nosuch0: no such interface"),
-        (["recv", "10.0.0.2", "--iface", "lo", "--rate", "10", "--latency", "100", "--slots", "4"], "955 slots"),
-        (["recv", "10.0.0.2", "--iface", "lo", "--slots", "4000000", "--slot-bytes", "1000000"], "are free"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--throughput", "10", "--latency", "100", "--slots", "4"], "955 slots"),
+        (["recv", "10.0.0.2", "--iface", "lo", "--slots", "4000000", "--slot-size", "1000000"], "are free"),
         (["recv", "10.0.0.2", "--iface", "lo", "--srq", "3"], "1 boards need at least 4 slots"),
         (["recv", "10.0.0.2", "--iface", "lo", "--mtu", "1000"], "allowed are 256"),
         (["recv", "10.0.0.2", "--iface", "lo", "--numa", "77"], "no NUMA node 77; it has: "),

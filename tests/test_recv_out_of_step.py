@@ -42,7 +42,7 @@ def test_a_stale_board_does_not_decide_where_the_run_begins_and_what_it_sends_is
 
 def test_a_board_that_answers_keep_alives_and_sends_nothing_does_not_slow_the_others_down(network):
     events, timeout_ms, slots = 3000, 300, 8
-    ring = ("--slots", slots, "--slot-bytes", 4096)
+    ring = ("--slots", slots, "--slot-size", 4096)
     good = send(network, 0, 2, "-n", events, "--rate", 1000, *ring)
     # Its second event is a thousand seconds away.
     silent = send(network, 2, 1, "-n", 2, "--rate", 0.001, *ring)

@@ -20,7 +20,7 @@ sys.path.append(str(ROOT / "tb"))
 from lib.source_model import prbs31_bytes  # noqa: E402
 
 BOARD = "10.77.9.9"  # no address of the namespace's kernel
-RING = ("--slots", 16, "--slot-bytes", 4096)
+RING = ("--slots", 16, "--slot-size", 4096)
 
 
 def board(network, *options: str):

@@ -32,7 +32,7 @@ def boards_of(count: int) -> list[str]:
 
 
 def recv(network, ip: str, boards: list[str], metrics: str) -> subprocess.Popen:
-    ring = ("--slots", 8, "--slot-bytes", 4096)
+    ring = ("--slots", 8, "--slot-size", 4096)
     return network.recv(*boards, "--ip", ip, "--state", "none", "--metrics", metrics, *ring)
 
 
@@ -48,7 +48,7 @@ def test_boards_come_up_at_another_address_within_the_dead_servers_timers(networ
         count = min(250, BOARDS - begin)
         options = ("--boards", count, "--first-source", begin, "-l", 1000, "--rate", rate, "--slots", 8)
         command = (network.binary, "send", "--iface", "veth1", "--json", "--ip", boards[begin], *options)
-        senders.append(network.start("b", *map(str, command), "--slot-bytes", "4096"))
+        senders.append(network.start("b", *map(str, command), "--slot-size", "4096"))
     first = recv(network, SERVER_IP, boards, METRICS)
     network.counted(BOARDS, "boards_up")
     if rate > 1:

@@ -81,8 +81,8 @@ def sums(report: dict, counter: str) -> int:
 def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(wire, recorded, tmp_path):
     events = 40
     faults = ("--loss", 0.01, "--duplicate", 0.01, "--reorder", 0.01, "--corrupt", 0.01, "--rto", 50)
-    receiver = recv(wire, *boards(3), "--reference", DATA, "--events", events, "--out", tmp_path / "run")
-    options = ("--boards", 3, "--payload", "recorded", "--events-file", DATA, "-n", events, "--mss", 4000)
+    receiver = recv(wire, *boards(3), "--data", DATA, "--events", events, "--out", tmp_path / "run")
+    options = ("--boards", 3, "--payload", "recorded", "--data", DATA, "-n", events, "--mss", 4000)
     received, sent = verified(receiver, send(wire, *options, *faults))
     builder, check = received["readout"]["builder"], received["readout"]["check"]
     assert (builder["events_complete"], builder["events_incomplete"]) == (events, 0)
@@ -108,7 +108,7 @@ def test_fragments_of_every_size_are_found_in_the_stream(wire, length):
 def test_64_boards_from_a_file(wire, tmp_path):
     file = tmp_path / "boards.toml"
     file.write_text(f'[[board]]\nname = "m"\nip = "{first_board()}"\ncount = 64\n')
-    ring = ("--slots", 8, "--slot-bytes", 4096)
+    ring = ("--slots", 8, "--slot-size", 4096)
     receiver = recv(wire, "--file", file, "--events", 20, *ring)
     sender = send(wire, "--boards", 64, "-n", 20, "-l", 2000, "--ring", 1 << 16)
     report = verified(receiver, sender)[0]
@@ -117,7 +117,7 @@ def test_64_boards_from_a_file(wire, tmp_path):
 
 
 def test_a_slow_consumer_holds_the_board_back_and_nothing_is_lost(wire):
-    options = ("--consumer-rate", 4, "--slots", 4, "--slot-bytes", 65536, "--events", 300)
+    options = ("--consumer-rate", 4, "--slots", 4, "--slot-size", 65536, "--events", 300)
     receiver = recv(wire, *boards(1), *options)
     sender = send(wire, "-n", 300, "-l", 50_000, "--ring", 1 << 20)
     received, sent = verified(receiver, sender)
@@ -132,7 +132,7 @@ def test_strangers_are_refused_and_damage_is_passed_over(wire):
     stream = sent_bytes(wire, "-n", 10, "-l", 1000)
     message = 8 + 1040
 
-    receiver = recv(wire, *boards(1), "--first-event", 0, "--metrics", METRICS, "--slot-bytes", 2048)
+    receiver = recv(wire, *boards(1), "--first-event", 0, "--metrics", METRICS, "--slot-size", 2048)
     with wire.inside("b"):
         stranger = socket.create_connection((SERVER_IP, PORT), source_address=("10.77.5.5", 0))
         board = socket.create_connection((SERVER_IP, PORT), source_address=(first_board(), 0))

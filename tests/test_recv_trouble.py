@@ -28,7 +28,7 @@ def written(partial: Path) -> None:
 
 
 # So few slots that a board that waits shows it soon.
-RING = ("--slots", 8, "--slot-bytes", 4096)
+RING = ("--slots", 8, "--slot-size", 4096)
 
 
 def test_a_folder_that_is_deleted_stops_the_boards_and_the_run_is_whole_when_it_is_made_again(network, tmp_path):
@@ -269,9 +269,9 @@ MISMATCH = "is not in the next slot"
 @pytest.mark.parametrize(("slots", "size", "events"), [(16, 8192, 4), (32, 4096, 40)])
 def test_slots_of_another_size_or_number_are_named_and_what_came_is_right(network, slots, size, events):
     """Both ends have the same slots, or what lies in a wrong one is refused before it is written."""
-    sender = network.send("-n", events, "-l", 1000, "--slots", slots, "--slot-bytes", size)
+    sender = network.send("-n", events, "-l", 1000, "--slots", slots, "--slot-size", size)
     receiver = network.recv(
-        first_board(), "--events", events, "--slots", 16, "--slot-bytes", 4096, "--event-timeout", 60_000
+        first_board(), "--events", events, "--slots", 16, "--slot-size", 4096, "--event-timeout", 60_000
     )
     result = ended(receiver)
     faults = result.json()["faults"]
@@ -288,7 +288,7 @@ def test_bare_messages_into_slots_of_another_size_are_refused_and_the_run_is_giv
     fixed = ("--packet", "veth1", "--ip", "10.77.9.9", "--slots", 16, "--slot-size", 8192, "--mtu", 1024, "--json")
     board = network.start("b", *map(str, (network.binary, "board", *fixed, "--prbs", "1000x40")))
     pattern = ("--payload", "prbs", "--bare", "--messages", 40, "--mtu", 1024)
-    result = ended(network.recv("10.77.9.9", *pattern, "--slots", 16, "--slot-bytes", 4096))
+    result = ended(network.recv("10.77.9.9", *pattern, "--slots", 16, "--slot-size", 4096))
     faults = result.json()["faults"]
     assert result.status == 1 and any(MISMATCH in fault for fault in faults), result
     found = result.json()["readout"]["pattern"][0]

@@ -132,7 +132,7 @@ def test_a_live_board_that_suppresses_zeros_is_stored_as_the_model_says_and_the_
     apply = (str(network.binary), "ctl", "apply", str(tmp_path / "boards.toml"))
     until("settings", lambda: ended(network.start("s", *apply)).status == 0)
     out = tmp_path / "run"
-    fixed = ("--slots", 8, "--slot-bytes", 16384, "--event-timeout", 60_000, "--state", "none")
+    fixed = ("--slots", 8, "--slot-size", 16384, "--event-timeout", 60_000, "--state", "none")
     result = ended(network.recv(board, "--events", events, "--out", out, *fixed))
     assert result.status == 0, result
     assert ended(sender).status == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of recorded events for `penstock run`, `send`, `recv --reference` and `board --data` (docs/your-data.md).
+"""Files of recorded events for `penstock run`, `send`, `recv --data` and `board --data` (docs/your-data.md).
 
 A file holds events; an event has a number, a time, a trigger type and the bytes of each module. Every event has the
 same modules; a module may have no bytes in an event.

@@ -30,7 +30,7 @@ MODES = ("busy", "event", "hybrid:50", "hybrid:1000")
 BOARDS, EVENTS, BYTES, RATE = 4, 300, 6000, 50
 WARM_UP = 50  # events: boards come up, and the consumer's stream begins
 PORT = 9000
-SIZE = "--slots 16 --slot-bytes 8192"
+SIZE = "--slots 16 --slot-size 8192"
 LIMIT_S, ROUNDS = 90, 3
 
 

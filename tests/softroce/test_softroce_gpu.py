@@ -56,7 +56,7 @@ def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.P
 
 def command(*options: str, libraries: str = WITH_NIC, seconds: int = 80) -> str:
     words = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {EVENTS} --state none --seconds {seconds}"
-    words += f" --keep-alive 0 --json --slot-bytes {SLOT} --gpu 0 {' '.join(options)}"
+    words += f" --keep-alive 0 --json --slot-size {SLOT} --gpu 0 {' '.join(options)}"
     return f"sh -c 'LD_LIBRARY_PATH={libraries} exec {words}'"
 
 
@@ -153,9 +153,9 @@ def test_a_gpu_that_fails_takes_what_lies_on_it_and_the_run_says_so(gpu, built):
 
 def test_a_receiver_that_is_killed_is_followed_by_one_with_new_rings_on_the_gpu(gpu, joined):
     """The kernel undoes its registrations; of the events around the crash some are gone with the first receiver."""
-    sender = joined.send("--boards", 2, "-l", 6000, "--rate", 40, "--ack-timeout", 16, "--slot-bytes", 8192)
+    sender = joined.send("--boards", 2, "-l", 6000, "--rate", 40, "--ack-timeout", 16, "--slot-size", 8192)
     words = f"penstock recv --backend verbs --device rxe0 {first_board(0)} {first_board(1)} --state /tmp/state --json"
-    words += " --payload prbs --gpu 0 --gpu-direct on --slot-bytes 8192 --keep-alive 200 --seconds 80"
+    words += " --payload prbs --gpu 0 --gpu-direct on --slot-size 8192 --keep-alive 200 --seconds 80"
     recv = f"sh -c 'LD_LIBRARY_PATH={WITH_NIC} exec {words} --events {{}} --event-timeout 2000'"
     gpu.start("first", recv.format(10000))
     # A kernel for what has come, and one for its payloads.

@@ -13,11 +13,11 @@ EVENTS, BYTES = 12, 6000
 
 
 def test_boards_that_overrun_a_pool_are_held_back_and_every_event_is_whole(machine, joined):
-    size = ("--slot-bytes", 8192)
+    size = ("--slot-size", 8192)
     # The machine is slow, and shares two cores with other programs: the timeouts must allow for this.
     sent = joined.send("--boards", BOARDS, "-n", EVENTS, "-l", BYTES, "--send-verb", "--ack-timeout", 19, *size)
     receive = f"penstock recv --backend verbs --device rxe0 {' '.join(map(first_board, range(BOARDS)))} --state none"
-    receive += f" --srq {2 * BOARDS} --srq-copies {BOARDS} --slot-bytes 8192 --consumer-rate 2 --event-timeout 20000"
+    receive += f" --srq {2 * BOARDS} --srq-copies {BOARDS} --slot-size 8192 --consumer-rate 2 --event-timeout 20000"
     machine.start("recv", f"{receive} --events {EVENTS} --seconds 60 --json")
     result = machine.wait("recv", 90)
     assert result.status == 0, f"{result.output}\n{machine.run('job err recv').output}"

@@ -31,7 +31,7 @@ def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(mac
     board += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT, "--verb", verb]
     board += ["--events", str(EVENTS), "--share", "0/3", "--data", DATA, "--wall", "60", "--json"]
     receive = f"penstock recv --backend verbs --device rxe0 {HOST_IP} --events {EVENTS} --poll {poll} --state none"
-    receive += f" --seconds 60 --keep-alive 0 --json {' '.join(memory)} --slot-bytes {SLOT}"
+    receive += f" --seconds 60 --keep-alive 0 --json {' '.join(memory)} --slot-size {SLOT}"
     with subprocess.Popen(board, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sender:
         try:
             machine.start("recv", receive)

@@ -50,7 +50,7 @@ def test_camera_events_of_the_gateware_come_by_the_native_mode_or_it_is_said_why
     board = [built / "penstock", "board", "--unix", ",".join(machine.ethernet())]
     board += ["--ip", f"{HOST_IP}/24", "--mac", HOST_MAC, "--slots", "8", "--slot-size", SLOT, "--mtu", str(path_mtu)]
     board += ["--events", str(EVENTS), "--share", "0/3", "--data", DATA, "--wall", "60", "--json"]
-    options = f"--mtu {path_mtu} --events {EVENTS} --seconds 60 --keep-alive 0 --slots 8 --slot-bytes {SLOT}"
+    options = f"--mtu {path_mtu} --events {EVENTS} --seconds 60 --keep-alive 0 --slots 8 --slot-size {SLOT}"
     with subprocess.Popen(board, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sender:
         try:
             machine.start("recv", f"{RECEIVE} {options}")

@@ -19,6 +19,7 @@ mod outcome;
 mod output;
 mod python;
 mod recv;
+mod renamed;
 mod run;
 mod send;
 
@@ -103,7 +104,8 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .init();
-    let given = command().get_matches();
+    let given =
+        command().try_get_matches().unwrap_or_else(|error| renamed::explained(error, std::env::args_os()).exit());
     let cli = Cli::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Run(arguments) => run::run(&arguments).into(),

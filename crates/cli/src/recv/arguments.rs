@@ -107,23 +107,23 @@ pub struct BackendArguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Memory")]
 pub struct MemoryArguments {
-    /// Slots of each board's ring [default: 64, or as many as --rate and --latency require]
+    /// Slots of each board's ring [default: 64, or as many as --throughput and --latency require]
     #[arg(long, value_name = "N")]
     pub slots: Option<u32>,
     /// Bytes of a slot: the largest fragment with its header of 40 bytes
     #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES")]
-    pub slot_bytes: u32,
+    pub slot_size: u32,
     /// Gb/s of one board, for the size of its ring
     #[arg(long, requires = "latency", value_name = "GBPS")]
-    pub rate: Option<f64>,
+    pub throughput: Option<f64>,
     /// Milliseconds for which events may have to wait in the rings
-    #[arg(long, requires = "rate", value_name = "MS")]
+    #[arg(long, requires = "throughput", value_name = "MS")]
     pub latency: Option<f64>,
     /// Rings on huge pages
     #[arg(long)]
     pub huge_pages: bool,
     /// Slots that all boards share, which must SEND: one pool in place of rings
-    #[arg(long, value_name = "N", conflicts_with_all = ["slots", "rate", "latency"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["slots", "throughput", "latency"])]
     pub srq: Option<u32>,
     /// Fragments that may be copied out of the pool while their events wait for other boards [default: four times
     /// --srq]
@@ -175,11 +175,11 @@ pub struct CheckArguments {
     #[arg(long, value_enum)]
     pub payload: Option<PatternName>,
     /// Messages are nothing but the --payload, without fragment headers: those of the gateware's own source
-    #[arg(long, requires = "payload", conflicts_with_all = ["events", "out", "serve", "reference", "consumer_rate"])]
+    #[arg(long, requires = "payload", conflicts_with_all = ["events", "out", "serve", "data", "consumer_rate"])]
     pub bare: bool,
     /// Compare payloads with these recorded events (npz)
     #[arg(long, value_name = "FILE")]
-    pub reference: Option<PathBuf>,
+    pub data: Option<PathBuf>,
 }
 
 /// Where events are stored.

@@ -8,16 +8,16 @@ use penstock_readout::RingConfig;
 
 /// Slots that hold what a board sends within the latency, and one that stays free.
 pub fn slots(arguments: &MemoryArguments) -> Result<u32, String> {
-    let rate = positive("--rate", arguments.rate)?.zip(positive("--latency", arguments.latency)?);
-    let Some((gbps, ms)) = rate else {
+    let needs = positive("--throughput", arguments.throughput)?.zip(positive("--latency", arguments.latency)?);
+    let Some((gbps, ms)) = needs else {
         return Ok(arguments.slots.unwrap_or(RingConfig::default().slots));
     };
     let bytes = gbps * 1e9 / 8.0 * ms * 1e-3;
-    let needed = (bytes / f64::from(arguments.slot_bytes.max(1))).ceil() + 1.0;
+    let needed = (bytes / f64::from(arguments.slot_size.max(1))).ceil() + 1.0;
     match arguments.slots {
         Some(slots) if f64::from(slots) < needed => Err(format!(
             "--slots {slots}: {gbps} Gb/s for {ms} ms are {needed} slots of {} bytes; give that many, or larger ones",
-            arguments.slot_bytes
+            arguments.slot_size
         )),
         Some(slots) => Ok(slots),
         None if needed > f64::from(u32::MAX) => Err(format!("{gbps} Gb/s for {ms} ms: {needed} slots are too many")),

@@ -124,7 +124,7 @@ impl Plan {
             line: line.map(|line| (line, sources)),
             sharing: run.servers.clone().zip(run.server),
             end: end(run),
-            check: CheckPlan { pattern, bare: check.bare, reference: check.reference.clone() },
+            check: CheckPlan { pattern, bare: check.bare, reference: check.data.clone() },
             out: storage.out.clone(),
             files: files(storage),
             serving,
@@ -145,9 +145,9 @@ impl Plan {
 }
 
 fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfig, String> {
-    let slot_bytes = arguments.memory.slot_bytes;
+    let slot_bytes = arguments.memory.slot_size;
     if !arguments.check.bare && slot_bytes as usize <= HEADER_LEN {
-        return Err(format!("--slot-bytes {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
+        return Err(format!("--slot-size {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
     }
     check_direct(arguments)?;
     let mtu = Mtu::from_bytes(arguments.backend.mtu)
@@ -342,14 +342,14 @@ pub fn no_board_is_here(boards: &[BoardSpec], ours: Ipv4Addr) -> Result<(), Stri
 fn check_direct(arguments: &Arguments) -> Result<(), String> {
     /// A kernel reads words, after a header of 40 bytes.
     const ALIGNMENT: u32 = 8;
-    let slot_bytes = arguments.memory.slot_bytes;
+    let slot_bytes = arguments.memory.slot_size;
     match arguments.gpu.gpu_direct {
         GpuDirectChoice::Off => Ok(()),
         GpuDirectChoice::On if arguments.backend.name != BackendName::Verbs => {
             Err("--gpu-direct on: only an RDMA NIC writes to a GPU: add --backend verbs".to_owned())
         }
         _ if !slot_bytes.is_multiple_of(ALIGNMENT) => {
-            Err(format!("--slot-bytes {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))
+            Err(format!("--slot-size {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))
         }
         _ => Ok(()),
     }
@@ -403,9 +403,9 @@ mod tests {
 
     #[test]
     fn a_slot_that_holds_no_fragment_is_refused_but_for_bare_messages() {
-        assert!(refusal("10.0.0.2 --slot-bytes 40").contains("--slot-bytes 40"));
-        assert!(read("10.0.0.2 --slot-bytes 41").is_ok());
-        assert!(read("10.0.0.2 --slot-bytes 40 --payload prbs --bare").is_ok());
+        assert!(refusal("10.0.0.2 --slot-size 40").contains("--slot-size 40"));
+        assert!(read("10.0.0.2 --slot-size 41").is_ok());
+        assert!(read("10.0.0.2 --slot-size 40 --payload prbs --bare").is_ok());
     }
 
     #[test]

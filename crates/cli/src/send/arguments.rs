@@ -63,7 +63,7 @@ pub struct EventArguments {
     pub payload: PayloadName,
     /// Recorded camera events (npz), for --payload recorded
     #[arg(long, value_name = "FILE")]
-    pub events_file: Option<PathBuf>,
+    pub data: Option<PathBuf>,
     /// Payload bytes of a fragment, without its header of 40 bytes
     #[arg(short = 'l', long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
     pub length: u32,
@@ -99,7 +99,7 @@ pub struct ProtocolArguments {
     pub slots: u32,
     /// Bytes of a slot of the server's ring
     #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024)]
-    pub slot_bytes: u32,
+    pub slot_size: u32,
     /// SEND instead of RDMA WRITE with immediate
     #[arg(long)]
     pub send_verb: bool,

@@ -7,7 +7,7 @@ pub enum PayloadName {
     Prbs,
     /// 64-bit words that count on over all messages of a board
     Counter,
-    /// Recorded camera events, by --events-file
+    /// Recorded camera events, by --data
     Recorded,
 }
 

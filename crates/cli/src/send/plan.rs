@@ -82,7 +82,7 @@ impl Plan {
             server: a.boards.connect,
             allow: a.boards.allow.clone(),
             slots: a.protocol.slots,
-            slot_bytes: a.protocol.slot_bytes,
+            slot_bytes: a.protocol.slot_size,
             payload: a.events.payload,
             recorded: recorded(a)?,
             length: a.events.length,
@@ -158,15 +158,15 @@ impl Plan {
 }
 
 fn recorded(a: &Arguments) -> Result<Option<Arc<EventSource>>, String> {
-    match (&a.events.events_file, a.events.payload) {
+    match (&a.events.data, a.events.payload) {
         (Some(file), PayloadName::Recorded) => {
             let dataset = Dataset::load(file).map_err(|error| error.to_string())?;
             let boards = u16::try_from(u32::from(a.boards.first_source) + u32::from(a.boards.count))
                 .map_err(|_| "--payload recorded: allowed are sources 0 to 65534".to_owned())?;
             Ok(Some(Arc::new(EventSource::new(&dataset, boards).map_err(|error| error.to_string())?)))
         }
-        (None, PayloadName::Recorded) => Err("--payload recorded needs --events-file".to_owned()),
-        (Some(_), _) => Err("--events-file goes with --payload recorded".to_owned()),
+        (None, PayloadName::Recorded) => Err("--payload recorded needs --data".to_owned()),
+        (Some(_), _) => Err("--data goes with --payload recorded".to_owned()),
         (None, _) => Ok(None),
     }
 }
@@ -235,7 +235,7 @@ mod tests {
     fn the_last_source_number_does_not_overflow() {
         assert!(read("--first-source 65535").is_ok());
         let events = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/lst1_run2008/modules.npz");
-        assert!(read(&format!("--first-source 65535 --payload recorded --events-file {events}")).is_err());
+        assert!(read(&format!("--first-source 65535 --payload recorded --data {events}")).is_err());
     }
 
     #[test]
