@@ -17,7 +17,7 @@ BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bitstream bench figures-check soak docs fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bitstream bench figures-check soak release docs fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -66,7 +66,7 @@ bench: setup build ## the performance table, also out/bench.json
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 
-soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), a billion random events per law and of TCP against the gateware (hours)
+soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, a billion random events per law and of TCP against the gateware (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
@@ -74,9 +74,13 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
+	$(PYTHON) -m pytest -q tests/ctapipe_source.py
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(MAKE) figures-check
+
+release: setup   ## wheel, .deb, static executable, sources and their sums into dist/, each tested (half an hour)
+	$(PYTHON) packaging/release.py --out dist --jobs $(JOBS)
 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py

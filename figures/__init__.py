@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the papers, drawn from runs of the scenarios of the same names: part of a checkout, not of the package."""
+"""Figures of the papers, drawn from runs of the scenarios of the same names, next to which they are installed."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of the papers from the scenarios of the same names: `penstock figures [NAMES...]`, or `python -m figures`
-in the root of the repository with `python/` on `PYTHONPATH`.
+in the root of the repository (installed: in `share/penstock`) with `python/` on `PYTHONPATH`.
 
 `penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
 Prints one table of all numbers; `--docs` writes it into docs/results.md, `--check` compares it with that page.
@@ -190,6 +190,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     unknown = [name for name in arguments.names if name not in FIGURES]
     if unknown:
         parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
+    if (arguments.docs or arguments.check) and not (REPOSITORY / "docs/results.md").exists():
+        parser.error(f"--docs and --check need the pages of a clone of the repository; {REPOSITORY} is installed")
     if arguments.docs and arguments.names not in ([], ["scale"]):
         parser.error("--docs writes the tables of all figures, or of scale: name none, or scale")
     return arguments

@@ -41,10 +41,11 @@ def follow(page: str, built: Path, folder: Path, within: list[str], rename: dict
     for old, new in rename.items():
         assert old in script
         script = script.replace(old, new)
+    path = f"{built}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         [*within, "bash", "-c", script],
         cwd=folder,
-        env={**os.environ, "PATH": f"{built}:{os.environ['PATH']}", "XDG_STATE_HOME": str(folder / "state")},
+        env={**os.environ, "PATH": path, "XDG_STATE_HOME": str(folder / "state")},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -11,7 +11,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 from conftest import ROOT, TIMEOUT_S
+from veth import ended
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -61,14 +63,19 @@ def test_the_page_s_commands_bring_another_camera_s_data_through(penstock, tmp_p
     assert raw[1].modules[0] == np.frombuffer(bytes(range(20, 26)), ">i2").astype("<i2").tobytes()
 
 
-def test_the_gateware_makes_the_same_events(penstock, tmp_path):
-    """Modules whose length changes from event to event, with trigger types, through the verilated gateware."""
+@pytest.fixture
+def made(tmp_path):
+    """Events in the file `any.npz`: modules whose length changes from event to event, with trigger types."""
     rng = np.random.default_rng(27)
-    made = [
+    events = [
         recorded.Event(100 + n, n * 50_000, 7 + n, [rng.bytes(int(size)) for size in rng.integers(1, 3000, 3)])
         for n in range(6)
     ]
-    recorded.write(tmp_path / "any.npz", made, [3, 10, 11])
+    recorded.write(tmp_path / "any.npz", events, [3, 10, 11])
+    return events
+
+
+def test_the_gateware_makes_the_same_events(penstock, made, tmp_path):
     scenario = """\
 [run]
 kind = "network"
@@ -93,3 +100,20 @@ sender = "gateware"
     for row, event in zip(rows, made, strict=True):
         assert row["fragments"] == [event.modules[0] + event.modules[2], event.modules[1]]
         assert row["trigger_types"] == [event.trigger_type] * 2
+
+
+def test_a_live_board_sends_another_detector_s_events(network, made, tmp_path):
+    """`board --data`: more events than the file has, so that they repeat; the receiver compares with the file, too."""
+    board, events, data = "10.77.9.1", 10, tmp_path / "any.npz"
+    command = (network.binary, "board", "--packet", "veth1", "--ip", board, "--events", events, "--data", data)
+    sender = network.start("b", *map(str, command), "--interval", "20us", "--json")
+    result = ended(
+        network.recv(board, "--events", events, "--data", data, "--out", tmp_path / "run", "--state", "none")
+    )
+    assert result.status == 0, result
+    assert ended(sender).status == 0
+    rows = pq.read_table(tmp_path / "run").to_pylist()
+    assert [row["event_number"] for row in rows] == list(range(events))
+    for row in rows:
+        event = made[row["event_number"] % len(made)]
+        assert row["fragments"] == [b"".join(event.modules)] and row["trigger_types"] == [event.trigger_type]

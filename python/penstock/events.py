@@ -12,6 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 SCHEMA_KEY = b"penstock.schema"
+PAYLOAD_KEY = b"penstock.payload"  # of charges that a GPU has computed
 TABLES = ("events/3", "events/2")
 # An entry of the table of parts, and the bits of its flags (docs/fragments.md).
 PART = np.dtype(

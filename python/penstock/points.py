@@ -27,13 +27,14 @@ class RunError(RuntimeError):
 
 
 def command() -> tuple[str, ...]:
-    """What runs a scenario: `$PENSTOCK`, else the `penstock` on the path, else the repository's, else this package,
-    whose compiled half runs all laboratories without `sender = "gateware"`.
+    """What runs a scenario: `$PENSTOCK`, else the `penstock` on the path, else that installed with this Python or the
+    repository's, else this package, whose compiled half runs all laboratories without `sender = "gateware"`.
 
-    Raises FileNotFoundError, which names the four, when there is none.
+    Raises FileNotFoundError, which says what to do, when there is none.
     """
-    built = REPOSITORY / "target" / "release" / "penstock"
-    for candidate in (os.environ.get("PENSTOCK"), shutil.which("penstock"), str(built) if built.exists() else None):
+    installed, built = Path(sys.executable).with_name("penstock"), REPOSITORY / "target" / "release" / "penstock"
+    present = (str(file) for file in (installed, built) if file.exists())
+    for candidate in (os.environ.get("PENSTOCK"), shutil.which("penstock"), *present):
         if candidate:
             return (os.path.abspath(candidate),)
     if importlib.util.find_spec("penstock._native") is not None:

@@ -153,9 +153,9 @@ pub struct MessageArguments {
     /// distance)
     #[arg(long, value_name = "WHERE", default_value = "size=4096", requires = "stream")]
     pub slice: Slice,
-    /// The recorded events
-    #[arg(long, default_value = "data/lst1_run2008/modules.npz", value_name = "FILE.npz")]
-    pub data: PathBuf,
+    /// The recorded events [default: those of the Large-Sized Telescope that come with the command]
+    #[arg(long, value_name = "FILE.npz")]
+    pub data: Option<PathBuf>,
     /// With --events or --stream: which of how many boards this one is, as in 0/3
     #[arg(long, default_value = "0/1", value_name = "K/N")]
     pub share: Share,

@@ -11,6 +11,7 @@ use super::target::Target;
 use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::LiveOptions;
 use crate::outcome::Failure;
+use crate::python::Home;
 use penstock_board::{regs, SetupError};
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
@@ -322,7 +323,11 @@ fn switch(file: &Path, set: &[String]) -> Result<SwitchPlan, Failure> {
 
 /// The recorded events of one board of those that share them.
 fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
-    let dataset = Dataset::load(&messages.data).map_err(refused)?;
+    let own = || Home::find().shared("data/lst1_run2008/modules.npz");
+    let file = messages.data.clone().or_else(own).ok_or_else(|| {
+        refused("--events, --stream: this executable was installed without recorded events; give yours with --data")
+    })?;
+    let dataset = Dataset::load(&file).map_err(refused)?;
     let source =
         EventSource::new(&dataset, messages.share.boards).map_err(|error| refused(format!("--share: {error}")))?;
     let bytes = source.max_payload_len();

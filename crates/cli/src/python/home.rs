@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 /// The Python half.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Home {
-    /// A clone of the repository that the executable lies in; none: the package is installed.
-    checkout: Option<PathBuf>,
+    /// What the command shares with Python: a clone of the repository that the executable lies in, or the folder
+    /// `share/penstock` that a package installs next to the executable's folder.
+    shared: Option<PathBuf>,
     interpreter: PathBuf,
 }
 
@@ -29,23 +30,25 @@ impl Home {
         let beside = executable.parent().map(|folder| folder.join("python3"));
         let own = of_checkout.or(beside).filter(|python| python.exists());
         let interpreter = given.map(PathBuf::from).or(own).unwrap_or_else(|| "python3".into());
-        Home { checkout, interpreter }
+        let installed = || executable.ancestors().nth(2).map(|prefix| prefix.join("share/penstock"));
+        let shared = checkout.or_else(|| installed().filter(|folder| folder.is_dir()));
+        Home { shared, interpreter }
     }
 
     pub fn interpreter(&self) -> &Path {
         &self.interpreter
     }
 
-    /// A file or folder of the checkout.
-    pub fn in_checkout(&self, name: &str) -> Option<PathBuf> {
-        self.checkout.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists())
+    /// A file or folder of the repository, if the package has it, too.
+    pub fn shared(&self, name: &str) -> Option<PathBuf> {
+        self.shared.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists())
     }
 
-    /// `PYTHONPATH`: these folders of the checkout first, then what the user has.
+    /// `PYTHONPATH`: these folders of the repository first, then what the user has.
     pub fn python_path(&self, folders: &[&str]) -> OsString {
         let given = std::env::var_os("PYTHONPATH").unwrap_or_default();
         let others = std::env::split_paths(&given).filter(|folder| !folder.as_os_str().is_empty());
-        let own = self.checkout.iter().flat_map(|checkout| folders.iter().map(|folder| checkout.join(folder)));
+        let own = folders.iter().filter_map(|folder| self.shared(folder));
         let folders: Vec<PathBuf> = own.chain(others).collect();
         std::env::join_paths(&folders).unwrap_or(given)
     }
@@ -65,17 +68,24 @@ mod tests {
         };
         file("clone/python/penstock/__init__.py");
         let home = Home::of(&at("clone/target/release/penstock"), None);
-        assert_eq!(home, Home { checkout: Some(at("clone")), interpreter: "python3".into() });
+        assert_eq!(home, Home { shared: Some(at("clone")), interpreter: "python3".into() });
         file("clone/.venv/bin/python");
         let home = Home::of(&at("clone/target/release/penstock"), None);
         assert_eq!(home.interpreter(), at("clone/.venv/bin/python"));
-        assert!(home.in_checkout("python").is_some() && home.in_checkout("figures").is_none());
+        assert!(home.shared("python").is_some() && home.shared("figures").is_none());
         assert!(home.python_path(&["python"]).to_str().unwrap().starts_with(at("clone/python").to_str().unwrap()));
 
-        let alone = Home { checkout: None, interpreter: "python3".into() };
+        let alone = Home { shared: None, interpreter: "python3".into() };
         assert_eq!(Home::of(&at("venv/bin/penstock"), None), alone);
         file("venv/bin/python3");
         assert_eq!(Home::of(&at("venv/bin/penstock"), None).interpreter(), at("venv/bin/python3"));
         assert_eq!(Home::of(&at("venv/bin/penstock"), Some("/other".into())).interpreter(), Path::new("/other"));
+        file("venv/share/penstock/figures/__main__.py");
+        let home = Home::of(&at("venv/bin/penstock"), None);
+        assert_eq!(home.shared("figures"), Some(at("venv/share/penstock/figures")));
+        assert_eq!(
+            std::env::split_paths(&home.python_path(&["python", "."])).next(),
+            Some(at("venv/share/penstock/."))
+        );
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands implemented in Python: sweeps over parameters and the search for good ones are in the package
-//! `penstock`, the papers' figures in the folder `figures/` of a checkout.
+//! `penstock`, the papers' figures in the folder `figures/`.
 //! Promise: arguments, signals and the exit status are those of the Python process, which replaces this one.
 
 mod home;
@@ -42,7 +42,7 @@ pub fn become_package(command: &str, arguments: &Arguments) -> Verdict {
     become_python(&home, &["penstock", command], arguments, path)
 }
 
-/// Becomes `python -m figures ARGUMENTS`; returns only if that cannot be started, or if the executable lies in no checkout.
+/// Becomes `python -m figures ARGUMENTS`; returns only if that cannot be started, or if there are no figures.
 pub fn become_figures(arguments: &Arguments) -> Verdict {
     let home = Home::find();
     match figures(&home) {
@@ -54,12 +54,12 @@ pub fn become_figures(arguments: &Arguments) -> Verdict {
     }
 }
 
-/// Whether there is a checkout with the papers' figures; says what to do where there is none.
+/// Whether the papers' figures are there, in a clone of the repository or installed; says what to do if not.
 fn figures(home: &Home) -> Result<(), String> {
-    match home.in_checkout("figures/__main__.py") {
+    match home.shared("figures/__main__.py") {
         Some(_) => Ok(()),
-        None => Err("`penstock figures` draws from a clone of the repository, whose scenarios it runs: use the \
-             `penstock` that `make build` makes there"
+        None => Err("`penstock figures` runs scenarios of its own, which this executable was not installed with: \
+             pip install penstock, or use the `penstock` that `make build` makes in a clone of the repository"
             .to_owned()),
     }
 }

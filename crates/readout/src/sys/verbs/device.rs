@@ -12,10 +12,12 @@ use rdma_mummy_sys as ffi;
 
 use super::{done, owned};
 
-/// Whether libibverbs is on this machine. Where it is not, all else here fails.
+/// Whether libibverbs is on this machine and can be loaded: a static executable loads none. Where it is not, all else
+/// here fails.
 pub fn library_is_there() -> bool {
     // SAFETY: a constant name; the handle is kept, as the library is by `rdma-mummy-sys`.
-    unsafe { !libc::dlopen(c"libibverbs.so.1".as_ptr(), libc::RTLD_LAZY).is_null() }
+    !cfg!(target_feature = "crt-static")
+        && unsafe { !libc::dlopen(c"libibverbs.so.1".as_ptr(), libc::RTLD_LAZY).is_null() }
 }
 
 /// Calls `visit` with every device of this machine.
