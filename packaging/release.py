@@ -102,6 +102,11 @@ def check_packages(built: Path) -> None:
     run(*command, cwd=REPOSITORY, env={**os.environ, "PENSTOCK_BUILT": str(built)})
 
 
+def check_container() -> None:
+    """The container file by a linter; building it needs the network and a builder."""
+    run("npx", "--yes", "dockerfile-utils@0.16.3", "lint", REPOSITORY / "packaging/Containerfile")
+
+
 def sums(files: list[Path], out: Path) -> None:
     lines = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
     (out / "SHA256SUMS").write_text("".join(lines))
@@ -110,6 +115,7 @@ def sums(files: list[Path], out: Path) -> None:
 def release(out: Path, jobs: int) -> list[Path]:
     """Makes all files. Raises Failed, OSError, subprocess.CalledProcessError."""
     out.mkdir(parents=True, exist_ok=True)
+    check_container()
     built = build("shared", [], jobs, ["--workspace"])
     check_symbols(built)
     check_packages(built)

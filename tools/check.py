@@ -39,6 +39,7 @@ TESTS = {
     "web": ("test_page", "test_board_page"),
     "dissector": ("test_dissector",),
     "docs": ("test_integration_guide", "test_tutorials", "test_vhdl"),
+    "packaging": ("test_package",),
     "tools": ("test_check", "test_fusesoc", "test_setup"),
     "data": ("test_examples",),
     "rtl/syn": ("test_synthesis",),

@@ -17,7 +17,8 @@ import rtl  # noqa: E402
 CORE = REPO / "penstock.core"
 HEAD = """CAPI=2:
 # SPDX-License-Identifier: SHL-2.1
-# Made by tools/write_core.py. Run `make regs` first: the fileset `registers` is generated from regs/penstock.rdl.
+# Made by tools/write_core.py. A generator makes the register block from regs/penstock.rdl; it needs a `python3` with
+# systemrdl-compiler.
 name: penstock::penstock:0.1.0
 description: RoCEv2 front end with DCQCN and QCN, 1G to 100G
 """
@@ -32,22 +33,35 @@ parameters:
     paramtype: vlogparam
     description: Clock of penstock_xgmii, 156250 for 10G (the default), 390625 for 25G
 
+generators:
+  penstock_registers:
+    interpreter: python3
+    command: tools/fusesoc_registers.py
+    description: The register block, its package and the registers' addresses
+
+generate:
+  registers:
+    generator: penstock_registers
+    position: prepend  # packages before the modules that use them
+
 targets:
   default: &default
     description: The gateware for use in another core
-    filesets: [registers, rtl]
+    generate: [registers]
+    filesets: [rtl]
     toplevel: penstock_xgmii
     parameters: [N_QP, CLK_KHZ]
 
   dcqcn:
     description: The DCQCN limiter alone, between a RoCE engine and its MAC
-    filesets: [registers, rtl]
+    generate: [registers]
+    filesets: [rtl]
     toplevel: penstock_dcqcn
 
   lint:
     <<: *default
     description: Verilator's linter over the 10G front end
-    filesets: [registers, rtl, waivers]
+    filesets: [rtl, waivers]
     default_tool: verilator
     tools:
       verilator:
@@ -56,7 +70,8 @@ targets:
 
   kcu105:
     description: AMD KCU105, 10G; add the IP xxv_ethernet_0 and jtag_axi_0 (see their files in rtl/boards/blackbox)
-    filesets: [registers, rtl, board, kcu105]
+    generate: [registers]
+    filesets: [rtl, board, kcu105]
     toplevel: kcu105
     parameters: [N_QP]
     default_tool: vivado
@@ -66,7 +81,8 @@ targets:
 
   vcu118:
     description: AMD VCU118, 100G; add the IP cmac_usplus_0 and jtag_axi_0 (see their files in rtl/boards/blackbox)
-    filesets: [registers, rtl, board, vcu118]
+    generate: [registers]
+    filesets: [rtl, board, vcu118]
     toplevel: vcu118
     parameters: [N_QP]
     default_tool: vivado
@@ -76,7 +92,8 @@ targets:
 
   mpf300_eval:
     description: PolarFire Evaluation Kit, 10G; add the component pf_10gbaser (see its file in rtl/boards/blackbox)
-    filesets: [registers, rtl, board, mpf300_eval]
+    generate: [registers]
+    filesets: [rtl, board, mpf300_eval]
     toplevel: mpf300_eval
     parameters: [N_QP]
     default_tool: libero
@@ -89,7 +106,8 @@ targets:
 
   ecpix5: &ecp5
     description: LambdaConcept ECPIX-5 85F, 1G; open tools build it by `make bitstream BOARD=ecpix5`
-    filesets: [registers, rtl, board, ecpix5]
+    generate: [registers]
+    filesets: [rtl, board, ecpix5]
     toplevel: ecpix5
     parameters: [N_QP]
     default_tool: diamond
@@ -100,7 +118,8 @@ targets:
   versa_ecp5:
     <<: *ecp5
     description: Lattice ECP5-5G Versa, 1G; open tools build it by `make bitstream BOARD=versa_ecp5`
-    filesets: [registers, rtl, board, versa_ecp5]
+    generate: [registers]
+    filesets: [rtl, board, versa_ecp5]
     toplevel: versa_ecp5
     tools:
       diamond:
@@ -130,7 +149,6 @@ def text() -> str:
     """What `penstock.core` has to say now."""
     boards = rtl.RTL / "boards"
     sets = [
-        fileset("registers", ordered([rtl.GENERATED])),
         fileset("rtl", ordered([rtl.RTL / name for name in rtl.ROOMS])),
         fileset("waivers", [rtl.RTL / "verilator.vlt"]),
         fileset("board", ordered([boards])),
