@@ -130,6 +130,14 @@ def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
     first, *others = found["streams"]
     assert (first["state"], first["peer"]) == ("established", f"{SERVER_IP}:{PORT}") and first["bytes_acked"] > 0
     assert {other["state"] for other in others} <= {"closed"}
+    assert (found["build"]["qcn"], found["build"]["source"], found["build"]["services"]) == (False, True, True)
+    many = found["build"]["streams"]
+    for setting, said in [
+        ("cc.rate_ai=40Mbps", "this board has no queue pairs: its gateware is built without RoCE (WITH_ROCE is 0)"),
+        (f"stream[{many}].peer_port=1", f"stream[{many}].peer_port: this board's gateware is built without stream"),
+    ]:
+        assert f"{BOARD_IP}: " in (refused := ctl.run("set", BOARD_IP, setting, *patience, status=2).err)
+        assert said in refused, refused
     table = ctl.run("status", BOARD_IP, *patience).out
     assert "streams" in table and "1 established to" in table
     counted = ctl.run("counters", BOARD_IP, "--streams", "-J", *patience).board(BOARD_IP)["counters"]

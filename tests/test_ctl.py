@@ -177,6 +177,46 @@ def test_what_cannot_be_written_is_refused_before_anything_is(start, ctl):
         assert words in ctl.run("status", boards_, status=2).err
 
 
+def test_what_a_build_lacks_is_shown_and_its_settings_are_refused_by_board_and_register(start, ctl, tmp_path):
+    group = start(2, "--bare", "1")
+    full, bare = group.address(0), group.address(1)
+    said = ctl.run("status", group.all, "-J")
+    builds = {board["board"]: board["build"] for board in said.json["boards"]}
+    assert [(build["qcn"], build["source"], build["services"]) for build in (builds[full], builds[bare])] == [
+        (True, True, True),
+        (False, False, True),
+    ]
+    shown = ctl.run("status", group.all).out
+    assert [shown.count(text) for text in ("4 queue pairs", "4 queue pairs, QCN, source")] == [2, 1], shown
+    for setting, register, part in [
+        ("cc[2].control.law=qcn", "cc[2].control", "QCN (WITH_QCN is 0)"),
+        ("qp[1].congestion.law=qcn", "qp[1].congestion", "QCN (WITH_QCN is 0)"),
+        ("qcn[0].timer_period=1ms", "qcn[0].timer_period", "QCN (WITH_QCN is 0)"),
+        ("source.count=5", "source.count", "message source (WITH_SOURCE is 0)"),
+        ("replay_block[0].word0=5", "replay_block[0].word0", "message source (WITH_SOURCE is 0)"),
+    ]:
+        refused = ctl.run("set", group.all, "scratch=5", setting, status=2).err
+        words = (f"{bare}: {register}: ", f"is built without {part}", "leave the setting out", "nothing was written")
+        assert all(word in refused for word in words), refused
+        ctl.run("set", full, setting)
+    assert not {line["register"] for line in ctl.written()} & {"scratch"}
+    assert {line["board"] for line in ctl.written()} == {full}
+    # What the build takes all the same: another law, and what reads so already.
+    ctl.run("set", bare, "cc[0].control.law=off", "source.count=0", "--force")
+    file = tmp_path / "boards.toml"
+    boards_ = "".join(f'[[board]]\naddress = "{address}"\n' for address in (full, bare))
+    file.write_text(f'[all]\nsource.interval = "1ms"\n{boards_}')
+    for command in ("diff", "apply"):
+        refused = ctl.run(command, file, status=2).err
+        assert f"{bare}: source.interval: this board's gateware is built without message source" in refused
+    # Commands: the others start.
+    done = ctl.run("source", "start", group.all, "-J", status=1)
+    assert done.json["boards"] == [full] and done.faults(full) == []
+    [(register, message)] = done.faults(bare)
+    assert register == "source.command" and "is built without message source (WITH_SOURCE is 0)" in message
+    assert [line for line in ctl.written() if line["board"] == bare and line["register"].startswith("source")] == []
+
+
 def test_every_write_is_in_the_journal_with_the_old_word(start, ctl):
     group = start(2)
     ctl.run("set", group.all, "scratch=7")

@@ -69,6 +69,10 @@ board.write("scratch", 8, force=True)
 assert board.scratch == 8
 assert "no answer" in refused(OSError, lambda: Board(sys.argv[2], patience=0.2))
 assert "register map" in refused(OSError, lambda: Board(sys.argv[3]))
+bare = Board(sys.argv[4])
+assert (bare.options.qcn, bare.options.source, bare.options.services) == (0, 0, 1)
+lacks = refused(RegisterError, lambda: bare.write("source.count", 5))
+assert lacks.startswith(f"{sys.argv[4]}: source.count: ") and "without message source (WITH_SOURCE is 0)" in lacks
 assert "no IPv4 address" in refused(ValueError, lambda: Board("10.0.0"))
 print("done")
 """
@@ -76,7 +80,7 @@ print("done")
 
 @pytest.fixture
 def group(built):
-    with boards(built, 3, "--dead", "1", "--wrong-map", "2") as group:
+    with boards(built, 4, "--dead", "1", "--wrong-map", "2", "--bare", "3") as group:
         yield group
 
 
@@ -96,7 +100,7 @@ def printed(installed, folder, code, *words, python=(sys.executable,)) -> str:  
 
 
 def test_registers_are_attributes_and_blocks_are_arrays(group, installed, tmp_path):  # noqa: F811
-    assert printed(installed, tmp_path, CODE, *(group.address(n) for n in range(3))) == "done\n"
+    assert printed(installed, tmp_path, CODE, *(group.address(n) for n in range(4))) == "done\n"
 
 
 def test_the_snippet_of_the_page_runs_but_for_the_address(group, installed, tmp_path):  # noqa: F811

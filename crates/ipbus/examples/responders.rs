@@ -8,7 +8,7 @@
 //! It prints "ready" when all addresses are taken, ends at Ctrl-C, and then prints how many packets it has answered.
 //! Faults are drawn from `--seed`: `--loss 0.01` loses datagrams of both directions, `--mute 5` makes the board of that
 //! number say nothing from the first write on, `--reset 5:200` resets it after 200 packets, `--wrong-map 5` gives it
-//! another register map.
+//! another register map, `--bare 5` a build without QCN and message source.
 
 use clap::Parser;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -37,6 +37,9 @@ struct Options {
     /// Queue pairs of each board
     #[arg(long, default_value_t = 4)]
     queue_pairs: u32,
+    /// TCP streams of each board
+    #[arg(long, default_value_t = 0)]
+    streams: u32,
     /// Share of datagrams that are lost, in each direction
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
@@ -54,6 +57,9 @@ struct Options {
     /// Boards with another register map
     #[arg(long, value_delimiter = ',')]
     wrong_map: Vec<u32>,
+    /// Boards whose builds have neither QCN nor the message source
+    #[arg(long, value_delimiter = ',')]
+    bare: Vec<u32>,
     /// The rates of queue pair 0 move, as if notifications came
     #[arg(long)]
     busy: bool,
@@ -85,8 +91,12 @@ fn main() {
             socket.set_nonblocking(true).expect("sockets that do not block");
             let mut config = ResponderConfig::default();
             config.build.queue_pairs = options.queue_pairs;
+            config.streams = options.streams;
             if options.wrong_map.contains(&number) {
                 config.map_hash = !MAP_HASH;
+            }
+            if options.bare.contains(&number) {
+                config.options = global::OPTIONS_SERVICES_MASK;
             }
             let mut board = Responder::new(config);
             let ip = address.to_bits();

@@ -9,7 +9,7 @@ use crate::map::{Build, GROUPS, MAP_HASH};
 use crate::packet::{
     following, from_bytes, Info, Kind, PacketHeader, PacketKind, TransactionHeader, PACKET_WORDS, STATUS_WORDS,
 };
-use crate::regs::{access, connection, destination, global, qp, server, source};
+use crate::regs::{access, connection, destination, global, qp, server, source, tcp};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -59,6 +59,10 @@ pub struct ResponderConfig {
     pub build: Build,
     /// Of its register map.
     pub map_hash: u32,
+    /// The word of `options`.
+    pub options: u32,
+    /// TCP streams.
+    pub streams: u32,
     /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the
     /// map lets be written.
     pub writes: Option<&'static [Range<u32>]>,
@@ -66,7 +70,13 @@ pub struct ResponderConfig {
 
 impl Default for ResponderConfig {
     fn default() -> Self {
-        ResponderConfig { build: Build { queue_pairs: 4, clock_khz: 156_250 }, map_hash: MAP_HASH, writes: None }
+        ResponderConfig {
+            build: Build { queue_pairs: 4, clock_khz: 156_250 },
+            map_hash: MAP_HASH,
+            options: global::OPTIONS_QCN_MASK | global::OPTIONS_SOURCE_MASK | global::OPTIONS_SERVICES_MASK,
+            streams: 0,
+            writes: None,
+        }
     }
 }
 
@@ -105,6 +115,8 @@ impl Responder {
             (global::CLOCK, clock_khz),
             (global::RING, 262_144),
             (global::SLOTS, 256),
+            (global::OPTIONS, self.config.options),
+            (tcp::BUILD, self.config.streams),
         ] {
             self.words.insert(address, word);
         }

@@ -2,7 +2,7 @@
 //! Register writes from Python, with the checks, journal and detection of other operators of `penstock ctl`.
 //! Promise: a failure is reported with kind, register and reason; the caller turns it into exceptions or status codes.
 
-use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, Manner, Setting};
+use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, FaultKind, Manner, Setting};
 use penstock_ipbus::map::{find, ValueError};
 use penstock_ipbus::{Fleet, FleetError, Identity};
 use std::path::PathBuf;
@@ -37,6 +37,7 @@ pub fn write(
     let message = error.to_string();
     Ok(vec![match error {
         ChangeError::Critical { register, .. } => ("critical", Some(register), message),
+        ChangeError::Lacking { register, .. } => (FaultKind::Refused.name(), Some(register), message),
         _ => ("journal", None, message),
     }])
 }

@@ -100,6 +100,7 @@ fn prepare(arguments: &DiffArguments) -> Result<Work, Failure> {
     }
     let settings: Vec<_> = resolved.iter().map(|(number, resolved)| (*number, resolved.settings.clone())).collect();
     let mut plans = session.plan(&settings, &mut faults)?;
+    session.possible(&plans)?;
     plans.iter_mut().for_each(admits_us);
     let commits = resolved.iter().filter_map(|(number, resolved)| {
         let (first, count) = resolved.commit?;

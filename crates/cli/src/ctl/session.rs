@@ -115,6 +115,11 @@ impl Session {
     /// Carries out one request of each of these boards.
     pub fn run(&mut self, requests: &[(usize, Request)]) -> Result<Vec<Outcome>, Failure> {
         self.fleet.run(requests).map_err(fault)
+    /// Refuses plans with settings that do nothing in a board's build.
+    pub fn possible(&self, plans: &[Plan]) -> Result<(), Failure> {
+        change::possible(&self.fleet, plans).map_err(not_made)
+    }
+
     }
 
     /// Reads what is there; the words that differ from the settings.

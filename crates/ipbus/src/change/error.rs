@@ -13,6 +13,8 @@ pub enum ChangeError {
          written; {to_force} does it"
     )]
     Critical { board: BoardAddress, register: String, old: u32, new: u32, to_force: &'static str },
+    #[error("{board}: {register}: {}; nothing was written", lacks(.part))]
+    Lacking { board: BoardAddress, register: String, part: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -24,4 +26,9 @@ impl ChangeError {
     pub const fn wrote_nothing(&self) -> bool {
         !matches!(self, ChangeError::Journal(JournalError::Write { .. }) | ChangeError::Fleet(_))
     }
+}
+
+/// What is said of a setting without the part of the gateware that heeds it.
+pub(super) fn lacks(part: &str) -> String {
+    format!("this board's gateware is built without {part}: leave the setting out, or load a build that has it")
 }

@@ -2,7 +2,7 @@
 //! Changes of boards' registers that are safe to make while others use them.
 //!
 //! ```text
-//!  settings -> plan: what differs -> carry_out: allowed? journal, begin, write, read back, roll back, end
+//!  settings -> plan: what differs -> carry_out: possible, allowed? journal, begin, write, read back, roll back, end
 //!  commands -----------------------> command:            journal, begin, write, end
 //! ```
 //!
@@ -22,4 +22,4 @@ pub use fault::{Fault, FaultKind};
 pub use journal::{Entry, Journal, JournalError};
 pub use manner::Manner;
 pub use operator::own_address;
-pub use writing::{carry_out, command, plan, Plan, Setting, Word};
+pub use writing::{carry_out, command, plan, possible, Plan, Setting, Word};

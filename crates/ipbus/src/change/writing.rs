@@ -4,7 +4,7 @@
 //! Promise: values that are already set are not written. A board that refuses a word, or on which a word does not read
 //! back, gets its old words again; words that could not be restored are reported. The other boards continue.
 
-use super::error::ChangeError;
+use super::error::{lacks, ChangeError};
 use super::fault::{Fault, FaultKind};
 use super::journal::{Entry, Journal, JournalError};
 use super::manner::Manner;
@@ -12,6 +12,7 @@ use super::operator::Ticket;
 use super::work::Change;
 use crate::fleet::{Fleet, FleetError};
 use crate::map::{name_of, Place};
+use crate::options::Options;
 use crate::regs::qp;
 use crate::request::{Access, AccessError, Request};
 use std::collections::BTreeMap;
@@ -40,6 +41,14 @@ pub struct Word {
 pub struct Plan {
     pub board: usize,
     pub words: Vec<Word>,
+    pub options: Options,
+}
+
+impl Plan {
+    /// The first word that does nothing in the board's build, and the part that this lacks.
+    fn lacking(&self) -> Option<(&Word, String)> {
+        self.words.iter().find_map(|word| Some((word, self.options.lacking(word.address, word.old, word.new)?)))
+    }
 }
 
 /// Reads what is there; the words that differ from the settings.
@@ -59,7 +68,10 @@ pub fn plan(
     };
     let wanted: Vec<Vec<u32>> = settings
         .iter()
-        .map(|(_, settings)| addresses(settings).into_iter().chain(settings.iter().filter_map(state_of)).collect())
+        .map(|(_, settings)| {
+            let own = addresses(settings).into_iter().chain(settings.iter().filter_map(state_of));
+            own.chain(Options::REGISTERS).collect()
+        })
         .collect();
     let requests: Vec<_> = settings
         .iter()
@@ -72,7 +84,8 @@ pub fn plan(
         match outcome {
             Ok(words) => {
                 let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
-                plans.push(Plan { board: *board, words: differing(settings, &old) });
+                let options = Options::of(Options::REGISTERS.map(|address| old[&address]));
+                plans.push(Plan { board: *board, words: differing(settings, &old), options });
             }
             Err(error) => faults.push(Fault::of(fleet.addresses()[*board], &error)),
         }
@@ -119,13 +132,14 @@ fn differing(settings: &[Setting], old: &BTreeMap<u32, u32>) -> Vec<Word> {
 /// Writes the plans of all boards side by side; the boards on which all went well.
 ///
 /// # Errors
-/// A change is not allowed, there is no journal, or as [`Fleet::turn`].
+/// A change does nothing in a board's build or is not allowed, there is no journal, or as [`Fleet::turn`].
 pub fn carry_out(
     fleet: &mut Fleet,
     plans: &[Plan],
     manner: &Manner,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<usize>, ChangeError> {
+    possible(fleet, plans)?;
     allowed(fleet, plans, manner)?;
     let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
     let (nothing, work): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| plan.words.is_empty());
@@ -143,7 +157,7 @@ pub fn carry_out(
 }
 
 /// Writes words that do something to boards, side by side and in order: (board, address and word of each); the boards
-/// that took it.
+/// that took it. A board whose build lacks what heeds them is a fault, and not written to.
 ///
 /// # Errors
 /// There is no journal, or as [`Fleet::turn`].
@@ -157,13 +171,18 @@ pub fn command(
     let boards: Vec<usize> = commands.iter().map(|(board, _)| *board).collect();
     let tickets = change.begin(&boards)?;
     let taken: Vec<_> = commands.iter().filter(|(board, _)| has_ticket(&tickets, *board)).collect();
-    let look = |writes: &[(u32, u32)]| Request::reads(writes.iter().map(|(address, _)| *address));
+    let look = |writes: &[(u32, u32)]| {
+        Request::reads(Options::REGISTERS.into_iter().chain(writes.iter().map(|(address, _)| *address)))
+    };
     let requests: Vec<_> = taken.iter().map(|(board, writes)| (*board, look(writes))).collect();
     let mut plans = Vec::new();
     for ((board, writes), outcome) in taken.into_iter().zip(change.fleet.run(&requests)?) {
         match outcome {
-            Ok(old) => {
-                let words = writes.iter().zip(old.into_iter().flatten());
+            Ok(read) => {
+                let read: Vec<u32> = read.into_iter().flatten().collect();
+                let (parts, old) = read.split_at(Options::REGISTERS.len());
+                let options = Options::of(std::array::from_fn(|at| parts[at]));
+                let words = writes.iter().zip(old.iter().copied());
                 let word = |((address, new), old): (&(u32, u32), u32)| Word {
                     address: *address,
                     old,
@@ -171,7 +190,14 @@ pub fn command(
                     kept: 0,
                     critical: false,
                 };
-                plans.push(Plan { board: *board, words: words.map(word).collect() });
+                let plan = Plan { board: *board, words: words.map(word).collect(), options };
+                match plan.lacking() {
+                    None => plans.push(plan),
+                    Some((word, part)) => {
+                        let register = Some(name_of(word.address));
+                        change.fault(*board, FaultKind::Refused, register, lacks(&part));
+                    }
+                }
             }
             Err(error) => change.failed(*board, &error),
         }
@@ -297,6 +323,19 @@ impl Change<'_> {
             .map(|(word, register)| Entry { board, register, old: word.old, new: word.new, result })
             .collect();
         self.journal.note(&entries)
+    }
+}
+
+/// Refuses settings that do nothing in a board's build.
+///
+/// # Errors
+/// [`ChangeError::Lacking`].
+pub fn possible(fleet: &Fleet, plans: &[Plan]) -> Result<(), ChangeError> {
+    match plans.iter().find_map(|plan| Some((plan.board, plan.lacking()?))) {
+        Some((board, (word, part))) => {
+            Err(ChangeError::Lacking { board: fleet.addresses()[board], register: name_of(word.address), part })
+        }
+        None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ mod name;
 mod scale;
 mod value;
 
-pub use name::{find, name_of, names_like, Build, NameError, Place, Target};
+pub use name::{find, name_of, names_like, place_of, Build, NameError, Place, Target};
 pub use scale::Scale;
 pub use value::ValueError;
 

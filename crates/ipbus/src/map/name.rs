@@ -51,6 +51,8 @@ pub enum NameError {
     Unknown { name: String, hint: String },
     #[error("{name:?}: {group} has {count} copies on this board, 0 to {}", .count - 1)]
     NoCopy { name: String, group: &'static str, count: u32 },
+    #[error("{name:?}: this board has no queue pairs: its gateware is built without RoCE (WITH_ROCE is 0)")]
+    NoQueuePairs { name: String },
     #[error("{name:?}: write copies as {group}[0] or {group}[0-3]")]
     BadIndex { name: String, group: String },
 }
@@ -130,6 +132,9 @@ pub fn find(name: &str, build: Build) -> Result<Vec<Place>, NameError> {
         None => (0, count.saturating_sub(1)),
         Some(index) => copies(name, group_name, index)?,
     };
+    if count == 0 {
+        return Err(NameError::NoQueuePairs { name: name.to_owned() });
+    }
     if last >= count {
         return Err(NameError::NoCopy { name: name.to_owned(), group: group.name, count });
     }
@@ -171,19 +176,21 @@ fn within(group: &'static Group, index: u32, name: &str) -> Option<Place> {
     field_name.is_none().then_some(Place { group, index, register: low, target: Target::Pair(high) })
 }
 
-/// The name of the register at an address.
-pub fn name_of(address: u32) -> String {
-    for group in GROUPS.iter().filter(|group| address >= group.base) {
+/// The register at an address.
+pub fn place_of(address: u32) -> Option<Place> {
+    GROUPS.iter().filter(|group| address >= group.base).find_map(|group| {
         let index = if group.count > 1 { (address - group.base) / group.stride } else { 0 };
         let found = group
             .registers
             .iter()
             .find(|register| index < group.copies(group.count) && group.address(register, index) == address);
-        if let Some(register) = found {
-            return Place { group, index, register, target: Target::Register }.name();
-        }
-    }
-    format!("0x{address:05X}")
+        found.map(|register| Place { group, index, register, target: Target::Register })
+    })
+}
+
+/// The name of the register at an address.
+pub fn name_of(address: u32) -> String {
+    place_of(address).map_or_else(|| format!("0x{address:05X}"), |place| place.name())
 }
 
 /// Every name without copies and fields.
@@ -284,6 +291,10 @@ mod tests {
         let said = |name: &str| find(name, BUILD).unwrap_err().to_string();
         assert!(said("cc[0].rate_io").contains("is cc[0].rate_ai or "), "{}", said("cc[0].rate_io"));
         assert!(said("qp[4].state").contains("4 copies on this board, 0 to 3"), "{}", said("qp[4].state"));
+        let without = Build { queue_pairs: 0, ..BUILD };
+        for name in ["qp.state", "cc[0].rate_ai", "ring[2]"] {
+            assert_eq!(find(name, without), Err(NameError::NoQueuePairs { name: name.to_owned() }));
+        }
         for bad in ["qp[x].state", "qp[3-1].state", "qp[1.state", "qp[].state"] {
             assert!(said(bad).contains("write copies as qp[0]"), "{bad}: {}", said(bad));
         }

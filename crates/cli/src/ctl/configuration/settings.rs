@@ -276,6 +276,9 @@ fn whole(name: &str, identity: Identity) -> Vec<Place> {
 
 /// The parameters in every group; the line rate stays as the build has it.
 fn of_profile(profile: Profile, share: Option<Rate>, identity: Identity) -> Result<Vec<Setting>, String> {
+    if identity.build.queue_pairs == 0 {
+        return Err("the board has no queue pairs: its gateware is built without RoCE (WITH_ROCE is 0)".to_owned());
+    }
     let share = match (profile, share) {
         (Profile::Penstock, None) => {
             return Err(
@@ -306,8 +309,12 @@ mod tests {
     }
 
     fn of(text: &str) -> Result<Resolved, Vec<String>> {
+        on(text, identity())
+    }
+
+    fn on(text: &str, identity: Identity) -> Result<Resolved, Vec<String>> {
         let configuration = Configuration::parse("b.toml", text).unwrap();
-        Resolver::new(&configuration).board(&configuration.boards[0], identity())
+        Resolver::new(&configuration).board(&configuration.boards[0], identity)
     }
 
     fn number(resolved: &Resolved, name: &str) -> Vec<u64> {
@@ -367,5 +374,11 @@ mod tests {
             let said = of(&format!("{BOARD}{text}\n")).unwrap_err().join("\n");
             assert!(said.contains(words), "{words}\n{said}");
         }
+    }
+    #[test]
+    fn a_board_without_queue_pairs_takes_no_profile() {
+        let without = Identity { build: Build { queue_pairs: 0, ..identity().build }, ..identity() };
+        let said = on(&format!("{BOARD}cc.profile = \"advcam\"\n"), without).unwrap_err().join("\n");
+        assert!(said.contains("b.toml:3: cc.profile: the board has no queue pairs"), "{said}");
     }
 }

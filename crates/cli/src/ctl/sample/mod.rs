@@ -36,11 +36,11 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         .map(|(board, identity)| (board, identity.build.queue_pairs))
         .find(|(_, count)| arguments.queue_pairs.iter().any(|qp| u32::from(*qp) >= *count))
     {
-        return Err(Failure::Refused(format!(
-            "--queue-pairs: {} has {count}, 0 to {}",
-            session.address(board),
-            count - 1
-        )));
+        let board = session.address(board);
+        return Err(Failure::Refused(match count {
+            0 => format!("{board} has no queue pairs: its gateware is built without RoCE; sample the other boards"),
+            _ => format!("--queue-pairs: {board} has {count}, 0 to {}", count - 1),
+        }));
     }
     results::prepare(&arguments.out).map_err(|error| refused(&error))?;
     let metadata = [("penstock.source", "boards"), ("penstock.clock", "host")];

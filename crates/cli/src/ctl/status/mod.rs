@@ -14,7 +14,7 @@ use crate::output::table::{columns, terminal_width};
 use crate::output::{print, screen::say};
 use penstock_ipbus::map::{find, Place, Scale, Unit, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, global, port, qp, source};
-use penstock_ipbus::{Access, AccessError, BoardAddress, Identity, Request, Unfit, PORT};
+use penstock_ipbus::{Access, AccessError, BoardAddress, Identity, Options, Request, Unfit, PORT};
 use penstock_units::ByteSize;
 use serde_json::{json, Value};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -36,6 +36,7 @@ pub struct Arguments {
 struct Status {
     board: usize,
     identity: Identity,
+    options: Options,
     mac: String,
     ip: Ipv4Addr,
     link: &'static str,
@@ -155,9 +156,9 @@ fn verdict(session: &Session, faults: &Faults) -> Verdict {
     faults.verdict()
 }
 
-/// Of `request`: how many streams there are, and the first of the counters of lost frames.
-const STREAM_COUNT_AT: usize = 7;
-const LOST_AT: usize = STREAM_COUNT_AT + 1;
+/// Of `request`: the first of the registers that tell the build's options, and of the counters of lost frames.
+const OPTIONS_AT: usize = 7;
+const LOST_AT: usize = OPTIONS_AT + Options::REGISTERS.len();
 
 fn request(identity: &Identity) -> Request {
     let single = [
@@ -168,12 +169,12 @@ fn request(identity: &Identity) -> Request {
         Access::read(counters::MESSAGES_DONE),
         Access::read(counters::QP_ERRORS),
         Access::Read { address: global::OPERATOR_IP, count: 3 },
-        streams::count_access(),
     ];
+    let options = Options::REGISTERS.map(Access::read);
     let lost = LOST.map(Access::read);
     let states = (0..identity.build.queue_pairs).map(|row| Access::read(qp::BASE + row * qp::STRIDE + qp::STATE));
     let rates = [cc::RATE_LINE, cc::RATE_START].map(|offset| Access::read(cc::BASE + offset));
-    single.into_iter().chain(lost).chain(states).chain(rates).collect()
+    single.into_iter().chain(options).chain(lost).chain(states).chain(rates).collect()
 }
 
 fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failure> {
@@ -185,7 +186,7 @@ fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failu
         match outcome {
             Ok(words) => {
                 let status = status(board, identity, &words);
-                counts.push((board, streams::count_of(words[STREAM_COUNT_AT][0])));
+                counts.push((board, status.options.streams));
                 found.push(status);
             }
             Err(error) => {
@@ -230,6 +231,7 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
     Status {
         board,
         identity,
+        options: Options::of(std::array::from_fn(|register| one(OPTIONS_AT + register))),
         mac: mac.unwrap_or_default(),
         ip: Ipv4Addr::from_bits(words[0][2]),
         link,
@@ -280,6 +282,20 @@ fn of_streams(streams: &[Stream]) -> String {
     groups.iter().map(group).collect::<Vec<_>>().join("; ")
 }
 
+/// ", QCN, source, 2 inputs, triggers"
+fn parts(options: &Options) -> String {
+    let inputs = format!("{} inputs", options.inputs);
+    let parts = [
+        (options.qcn, "QCN"),
+        (options.source, "source"),
+        (options.inputs > 0, inputs.as_str()),
+        (options.hook, "hook"),
+        (options.streaming, "streaming"),
+        (options.triggers, "triggers"),
+    ];
+    parts.iter().filter(|(has, _)| *has).map(|(_, part)| format!(", {part}")).collect()
+}
+
 fn stream_json(stream: &Stream) -> Value {
     json!({
         "state": stream.state_text(),
@@ -294,10 +310,11 @@ fn row(session: &Session, status: &Status) -> Vec<String> {
     let identity = &status.identity;
     let of = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
     let connections = format!("{}{}", of(status.queue_pairs.len(), "queue pairs"), of(status.streams.len(), "streams"));
+    let parts = parts(&status.options);
     vec![
         session.address(status.board).to_string(),
         format!("{} {}", status.ip, status.mac),
-        format!("{} {}{connections}", identity.version_text(), identity.line_rate()),
+        format!("{} {}{connections}{parts}", identity.version_text(), identity.line_rate()),
         status.link.to_owned(),
         if status.source_runs { "runs" } else { "" }.to_owned(),
         states(&status.queue_pairs),
@@ -319,7 +336,10 @@ fn as_json(session: &Session, status: &Status) -> Value {
         "version": identity.version_text(),
         "build": {
             "data_width": identity.data_width, "queue_pairs": identity.build.queue_pairs, "clock_khz": clock_khz,
-            "streams": status.streams.len(), "ring_bytes": identity.ring_bytes,
+            "streams": status.options.streams, "ring_bytes": identity.ring_bytes,
+            "qcn": status.options.qcn, "source": status.options.source, "services": status.options.services,
+            "inputs": status.options.inputs, "hook": status.options.hook, "streaming": status.options.streaming,
+            "triggers": status.options.triggers,
         },
         "link": status.link,
         "source_runs": status.source_runs,

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of the gateware that a board's build has, and the settings that do something only in builds with one.
+//! Source: the registers `options`, `tcp.build`, `events.build`, `events.stages` and `timing.status`; the parameters are
+//! those of the tops (docs/integration.md).
+
+use crate::map::place_of;
+use crate::regs::{cc, events, global, qp, tcp, timing};
+use crate::request::Request;
+
+/// Law 2 of `cc.control.law` and of `qp.congestion.law`.
+const QCN: u32 = 2;
+
+/// The parts of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    #[allow(missing_docs)]
+    pub qcn: bool,
+    /// The message source.
+    pub source: bool,
+    /// ARP, ICMP echo, IPbus and the connection manager.
+    pub services: bool,
+    /// Of TCP.
+    pub streams: u32,
+    /// Of the detector.
+    pub inputs: u32,
+    /// Zero suppression or a module of the user's behind each input.
+    pub hook: bool,
+    /// Inputs may be streams without end.
+    pub streaming: bool,
+    /// Triggers, busy and the clock.
+    pub triggers: bool,
+}
+
+impl Options {
+    /// Byte addresses of the registers that tell.
+    pub const REGISTERS: [u32; 5] = [global::OPTIONS, tcp::BUILD, events::BUILD, events::STAGES, timing::STATUS];
+
+    /// Asks for them.
+    pub fn request() -> Request {
+        Request::reads(Self::REGISTERS)
+    }
+
+    /// Of the words of these registers, in their order.
+    pub const fn of([options, tcp_build, inputs, stages, timing_status]: [u32; 5]) -> Self {
+        Options {
+            qcn: options & global::OPTIONS_QCN_MASK != 0,
+            source: options & global::OPTIONS_SOURCE_MASK != 0,
+            services: options & global::OPTIONS_SERVICES_MASK != 0,
+            streams: (tcp_build & tcp::BUILD_N_STREAMS_MASK) >> tcp::BUILD_N_STREAMS_SHIFT,
+            inputs: (inputs & events::BUILD_N_IN_MASK) >> events::BUILD_N_IN_SHIFT,
+            hook: stages & events::STAGES_HOOK_MASK != 0,
+            streaming: stages & events::STAGES_STREAMING_MASK != 0,
+            triggers: timing_status & timing::STATUS_PRESENT_MASK != 0,
+        }
+    }
+
+    /// The part that a change of a word needs and this build lacks, and the parameter that gives it.
+    pub fn lacking(&self, address: u32, old: u32, new: u32) -> Option<String> {
+        let place = place_of(address)?;
+        let chooses_qcn = |mask: u32| new & mask == QCN && old & mask != QCN;
+        let (has, part) = match (place.group.name, place.register.name) {
+            ("qcn", _) => (self.qcn, QCN_PART),
+            ("cc", "control") if chooses_qcn(cc::CONTROL_LAW_MASK) => (self.qcn, QCN_PART),
+            ("qp", "congestion") if chooses_qcn(qp::CONGESTION_LAW_MASK) => (self.qcn, QCN_PART),
+            ("source" | "replay_block", _) => (self.source, "message source (WITH_SOURCE is 0)"),
+            ("tcp", _) => (self.streams > 0, "TCP (WITH_TCP is 0)"),
+            ("stream", _) if self.streams == 0 => (false, "TCP (WITH_TCP is 0)"),
+            ("stream", _) if place.index >= self.streams => {
+                return Some(format!("stream {} (N_STREAMS is {})", place.index, self.streams));
+            }
+            ("events", _) if self.inputs == 0 => (false, "detector inputs (N_IN is 0)"),
+            ("events", "streaming" | "slice_period" | "slice_size") => (self.streaming, "streaming (STREAMING is 0)"),
+            ("events", "hook" | "hook_rows") | ("hook_block", _) => (self.hook, "hook (HOOK is 0)"),
+            ("timing", _) => (self.triggers, "triggers and clock (TIMING is 0)"),
+            _ => return None,
+        };
+        (!has).then(|| part.to_owned())
+    }
+}
+
+const QCN_PART: &str = "QCN (WITH_QCN is 0)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::{find, Build};
+
+    /// With RoCE and nothing else.
+    const BARE: Options = Options::of([4, 0, 0, 0, 0]);
+    /// With everything, four streams and two inputs.
+    const FULL: Options = Options::of([7, 4, 2, 0x12, 1]);
+
+    fn address(name: &str) -> u32 {
+        find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0].address()
+    }
+
+    #[test]
+    fn a_setting_needs_the_part_that_heeds_it() {
+        for (name, old, new, part) in [
+            ("cc[2].control", 1, 2, Some("QCN (WITH_QCN is 0)")),
+            ("qp[3].congestion", 0x11, 0x12, Some("QCN (WITH_QCN is 0)")),
+            ("qcn[0].rate_ai", 5, 6, Some("QCN (WITH_QCN is 0)")),
+            ("source.count", 0, 1, Some("message source (WITH_SOURCE is 0)")),
+            ("replay_block[7].word3", 0, 1, Some("message source (WITH_SOURCE is 0)")),
+            ("tcp.segment", 1460, 8960, Some("TCP (WITH_TCP is 0)")),
+            ("stream[3].peer_ip", 0, 1, Some("TCP (WITH_TCP is 0)")),
+            ("events.enable", 0, 3, Some("detector inputs (N_IN is 0)")),
+            ("events.slice_size", 0, 3, Some("detector inputs (N_IN is 0)")),
+            ("hook_block[0].word0", 0, 3, Some("hook (HOOK is 0)")),
+            ("timing.control", 1, 0, Some("triggers and clock (TIMING is 0)")),
+            ("cc[0].control", 1, 0, None),
+            ("cc[0].control", 2, 0x102, None),
+            ("cc[0].rate_ai", 1, 2, None),
+            ("qp[0].congestion", 0, 1, None),
+            ("local_ip", 1, 2, None),
+        ] {
+            assert_eq!(BARE.lacking(address(name), old, new).as_deref(), part, "{name}");
+            assert_eq!(FULL.lacking(address(name), old, new), None, "{name}");
+        }
+        let beyond = FULL.lacking(address("stream[4].peer_ip"), 0, 1);
+        assert_eq!(beyond.as_deref(), Some("stream 4 (N_STREAMS is 4)"));
+        let unhooked = Options { hook: false, streaming: false, ..FULL };
+        for (name, part) in [("events.hook", "hook (HOOK is 0)"), ("events.streaming", "streaming (STREAMING is 0)")] {
+            assert_eq!(unhooked.lacking(address(name), 0, 1).as_deref(), Some(part));
+        }
+    }
+}
