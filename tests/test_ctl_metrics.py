@@ -49,7 +49,7 @@ class Served:
 @pytest.fixture
 def served(built, penstock, tmp_path):
     """Three boards, the last of them silent, served."""
-    with boards(built, 3, "--dead", "2", "--busy") as group:
+    with boards(built, 3, "--dead", "2", "--busy", "--streams", "2") as group:
         running = Served(Ctl(penstock.binary, tmp_path), group.all, "--patience", "100ms")
         yield group, running
         running.process.kill()
@@ -64,10 +64,52 @@ def test_every_board_has_its_values_and_a_silent_one_is_down(served):
     assert seen["penstock_gateware_up", first] == 1 and seen["penstock_gateware_up", dead] == 0
     assert seen["penstock_gateware_link_up", first] == 1
     assert seen["penstock_gateware_queue_pair_state", first, "3"] == 0
+    assert seen["penstock_gateware_stream_state", first, "1"] == 0
     assert ("penstock_gateware_tx_frames_total", dead) not in seen
     cuts = "penstock_gateware_cnp_handled_total", first, "0"
     wait_until(lambda: running.samples()[cuts] > seen[cuts], "another look at the boards")
     assert running.end() == 0
+
+
+def test_a_board_that_falls_silent_delays_no_other_one(built, penstock, tmp_path):
+    """It is asked for an hour: one wait for it would end the test."""
+    ctl = Ctl(penstock.binary, tmp_path)
+    with boards(built, 3, "--mute", "2") as group:
+        first, second, mute = (group.address(n) for n in range(3))
+        live = ("--live", "127.0.0.1:0", "--journal", str(tmp_path / "journal"))
+        running = Served(ctl, group.all, "--patience", "3600s", *live)
+        try:
+            url = next(line.split()[-1] for line in running.process.stderr if line.startswith("live page: "))
+            read = "penstock_gateware_read_time_seconds"
+            wait_until(lambda: (read, mute) in running.samples(), "metrics")
+            ctl.run(
+                "set", mute, "scratch=1", "--patience", "200ms", status=1
+            )  # from its first write on it says nothing
+            last = None
+
+            def is_silent() -> bool:
+                nonlocal last
+                before, last = last, running.samples()
+                return before is not None and before[read, mute] == last[read, mute] and before != last
+
+            wait_until(is_silent, "a look without an answer of it")
+            looks = {board: set() for board in (first, second, mute)}
+
+            def has_looked() -> bool:
+                seen = running.samples()
+                for board, times in looks.items():
+                    times.add(seen[read, board])
+                return min(len(looks[first]), len(looks[second])) >= 20
+
+            wait_until(has_looked, "twenty looks at the others")
+            assert len(looks[mute]) == 1
+            body = json.dumps({"senders": [first], "set": {"cc.rate_ai": "30Mbps"}}).encode()
+            control = urllib.request.Request(f"{url}/control", body, {"Content-Type": "application/json"})
+            assert urllib.request.urlopen(control, timeout=60).status == 204
+            assert running.end() == 0
+        finally:
+            running.process.kill()
+            running.process.communicate()
 
 
 def asked(expressions: list[str]) -> set[str]:

@@ -30,9 +30,7 @@ impl Session {
 
     pub fn of(listed: &[Listed], link: &LinkArguments) -> Result<Session, Failure> {
         let addresses: Vec<BoardAddress> = listed.iter().map(|board| board.address).collect();
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(fault)?;
-        let mut fleet = Fleet::open(&addresses, Patience(link.patience), u64::from_le_bytes(seed)).map_err(fault)?;
+        let mut fleet = fleet(&addresses, link)?;
         let requests: Vec<_> = (0..addresses.len()).map(|board| (board, Identity::request())).collect();
         let outcomes = fleet.run(&requests).map_err(fault)?;
         let boards = listed.iter().zip(outcomes);
@@ -41,14 +39,9 @@ impl Session {
         Ok(Session { fleet, boards })
     }
 
-    /// Identifies unusable boards again.
-    pub fn identify_again(&mut self) -> Result<(), Failure> {
-        let unfit = (0..self.boards.len()).filter(|board| self.boards[*board].identity.is_err());
-        let requests: Vec<_> = unfit.map(|board| (board, Identity::request())).collect();
-        for ((board, _), outcome) in requests.iter().zip(self.run(&requests)?) {
-            self.boards[*board].identity = Identity::of(outcome);
-        }
-        Ok(())
+    /// Another client of the same boards, whose requests wait for none of this session.
+    pub fn another_fleet(&self, link: &LinkArguments) -> Result<Fleet, Failure> {
+        fleet(self.fleet.addresses(), link)
     }
 
     /// A board does not do any more what one of its map does.
@@ -115,16 +108,16 @@ impl Session {
     /// Carries out one request of each of these boards.
     pub fn run(&mut self, requests: &[(usize, Request)]) -> Result<Vec<Outcome>, Failure> {
         self.fleet.run(requests).map_err(fault)
-    /// Refuses plans with settings that do nothing in a board's build.
-    pub fn possible(&self, plans: &[Plan]) -> Result<(), Failure> {
-        change::possible(&self.fleet, plans).map_err(not_made)
-    }
-
     }
 
     /// Reads what is there; the words that differ from the settings.
     pub fn plan(&mut self, settings: &[(usize, Vec<Setting>)], faults: &mut Faults) -> Result<Vec<Plan>, Failure> {
         change::plan(&mut self.fleet, settings, &mut faults.0).map_err(fault)
+    }
+
+    /// Refuses plans with settings that do nothing in a board's build.
+    pub fn possible(&self, plans: &[Plan]) -> Result<(), Failure> {
+        change::possible(&self.fleet, plans).map_err(not_made)
     }
 
     /// Writes plans; the boards on which all went well.
@@ -146,6 +139,12 @@ impl Session {
     ) -> Result<Vec<usize>, Failure> {
         change::command(&mut self.fleet, commands, &write.manner(), &mut faults.0).map_err(not_made)
     }
+}
+
+fn fleet(addresses: &[BoardAddress], link: &LinkArguments) -> Result<Fleet, Failure> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(fault)?;
+    Fleet::open(addresses, Patience(link.patience), u64::from_le_bytes(seed)).map_err(fault)
 }
 
 fn not_made(error: ChangeError) -> Failure {

@@ -58,7 +58,8 @@ pub fn count_of(word: u32) -> u32 {
     ((word & tcp::BUILD_N_STREAMS_MASK) >> tcp::BUILD_N_STREAMS_SHIFT).min(stream::COUNT)
 }
 
-const ACCESSES: usize = 4;
+/// Of one stream.
+pub const ACCESSES: usize = 4;
 
 /// Receiver to round trip; acknowledged bytes, the high half on either side.
 fn of_stream(row: u32) -> [Access; ACCESSES] {
@@ -72,15 +73,25 @@ fn of_stream(row: u32) -> [Access; ACCESSES] {
     ]
 }
 
+/// Reads the first streams of a board.
+pub fn accesses(count: u32) -> impl Iterator<Item = Access> {
+    (0..count).flat_map(of_stream)
+}
+
+/// The streams in the words that `accesses` reads.
+pub fn of_words(words: &[Vec<u32>]) -> Vec<Stream> {
+    words.chunks_exact(ACCESSES).map(stream).collect()
+}
+
 /// The streams of a board, by its number.
 pub type OfBoard = (usize, Result<Vec<Stream>, AccessError>);
 
 /// The streams of boards, by the board's number and how many it has.
 pub fn read(session: &mut Session, counts: &[(usize, u32)]) -> Result<Vec<OfBoard>, Failure> {
     let requests: Vec<(usize, Request)> =
-        counts.iter().map(|(board, count)| (*board, (0..*count).flat_map(of_stream).collect())).collect();
+        counts.iter().map(|(board, count)| (*board, accesses(*count).collect())).collect();
     let outcomes = session.run(&requests)?;
-    let streams = |words: Vec<Vec<u32>>| words.chunks_exact(ACCESSES).map(stream).collect();
+    let streams = |words: Vec<Vec<u32>>| of_words(&words);
     Ok(counts.iter().zip(outcomes).map(|((board, _), outcome)| (*board, outcome.map(streams))).collect())
 }
 

@@ -3,7 +3,7 @@
 //! Source: OpenMetrics 1.0; docs/ctl.md lists them.
 
 use super::super::streams::Stream;
-use super::look::{Look, QueuePair, Read};
+use super::look::{OfBoard, QueuePair, Read};
 use penstock_ipbus::map::{Register, GROUPS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{text, DescriptorEncoder, EncodeMetric};
@@ -12,8 +12,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
-type Latest = Arc<Mutex<Option<Arc<Look>>>>;
+type Latest = Arc<Mutex<Vec<OfBoard>>>;
 
 /// The values for scrapes.
 #[derive(Debug, Default)]
@@ -26,8 +27,8 @@ impl Served {
         registry
     }
 
-    pub fn tell(&self, look: Look) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(look));
+    pub fn tell(&self, boards: &[OfBoard]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = boards.to_vec();
     }
 }
 
@@ -44,8 +45,7 @@ struct Boards(Latest);
 impl Collector for Boards {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(look) = latest else { return Ok(()) };
-        let mut families = Families { encoder, look: &look };
+        let mut families = Families { encoder, look: &latest };
         of_boards(&mut families)?;
         of_counters(&mut families)?;
         of_queue_pairs(&mut families)?;
@@ -56,7 +56,7 @@ impl Collector for Boards {
 /// The library appends `_total` to the names of counters, and a full stop to help texts.
 struct Families<'a, 'b> {
     encoder: DescriptorEncoder<'a>,
-    look: &'b Look,
+    look: &'b [OfBoard],
 }
 
 impl Families<'_, '_> {
@@ -67,7 +67,7 @@ impl Families<'_, '_> {
         help: &str,
         of: impl Fn(Option<&Read>) -> Option<M>,
     ) -> fmt::Result {
-        let values = self.look.boards.iter().filter_map(|(board, read)| Some((board, of(read.as_ref())?)));
+        let values = self.look.iter().filter_map(|(board, read)| Some((board, of(read.as_deref())?)));
         let values: Vec<_> = values.collect();
         let Some((_, first)) = values.first() else { return Ok(()) };
         let mut family = self.encoder.encode_descriptor(name, help, None, first.metric_type())?;
@@ -94,7 +94,7 @@ impl Families<'_, '_> {
         of: impl Fn(&T) -> M,
     ) -> fmt::Result {
         let mut all = Vec::new();
-        for (board, read) in &self.look.boards {
+        for (board, read) in self.look {
             let rows = read.iter().flat_map(|read| rows(read).iter().enumerate());
             all.extend(rows.map(|(row, one)| (board, row.to_string(), of(one))));
         }
@@ -111,12 +111,13 @@ fn gauge(value: bool) -> ConstGauge<u32> {
 }
 
 fn of_boards(families: &mut Families<'_, '_>) -> fmt::Result {
-    let since = families.look.time.duration_since(std::time::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let unix = |time: SystemTime| time.duration_since(std::time::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     families.boards("up", "Whether the board answers and has this program's register map", |read| {
         Some(gauge(read.is_some()))
     })?;
-    families
-        .boards("read_time_seconds", "When the boards were read last, Unix time", |_| Some(ConstGauge::new(since)))?;
+    families.boards("read_time_seconds", "When the board was read last, Unix time", |read| {
+        Some(ConstGauge::new(unix(read?.time)))
+    })?;
     families
         .boards("link_up", "Whether the link has neither local nor remote fault", |read| Some(gauge(read?.link_up)))?;
     families.boards("source_runs", "Whether the message source runs", |read| Some(gauge(read?.source_runs)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl serve`: serves registers of boards as Prometheus metrics, and the live page of the boards.
 //! Promise: a scrape costs the boards nothing: it gets the values that were read last, and their age. A silent board
-//! counts as down and is polled further; a board that returns is identified again.
+//! counts as down and delays no other one; a board that returns is identified again.
 
 mod families;
 mod look;
@@ -14,8 +14,10 @@ use crate::live::{LiveOptions, Page};
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use families::Served;
+use look::Looks;
 use page::BoardsPage;
 use penstock_dashboard::{serve_metrics, Settings};
+use penstock_ipbus::Identity;
 use penstock_units::Time;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -60,24 +62,35 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         let manifest = page::manifest(&session, arguments.interval, arguments.read_only);
         page = Some(BoardsPage::new(Page::open(&live, listener, manifest, Settings::default(), "s")?, &session));
     }
+    let controls = if page.is_some() { page::controls } else { |_: usize, _: &Identity| Vec::new() };
+    let mut looks = Looks::of(&session, session.another_fleet(&arguments.boards.link)?, controls);
+    let interval = arguments.interval.to_duration();
     let mut next = Instant::now();
     while !interrupted.load(Ordering::Relaxed) {
-        session.identify_again()?;
-        let look = look::at(&mut session)?;
-        if let Some(page) = &mut page {
-            page.look(&mut session, &look)?;
-            // Where looks take longer than their interval, controls have their turn between two of them.
-            page.handle(&mut session, &arguments.write)?;
-        }
-        served.tell(look);
-        next = (next + arguments.interval.to_duration()).max(Instant::now());
-        while Instant::now() < next && !interrupted.load(Ordering::Relaxed) {
+        next = (next + interval).max(Instant::now());
+        looks.begin(&session);
+        let mut is_told = false;
+        while !interrupted.load(Ordering::Relaxed) {
+            let rest = next.saturating_duration_since(Instant::now());
+            looks.turn(&mut session, Time::from_duration(rest.min(CONTROLS)))?;
             if let Some(page) = &mut page {
-                page.handle(&mut session, &arguments.write)?;
+                page.handle(&mut session, &mut looks, &arguments.write)?;
             }
-            std::thread::sleep((next - Instant::now().min(next)).min(Duration::from_millis(50)));
+            let is_end = Instant::now() >= next;
+            // Boards that are slow today are told of with the next look.
+            if !is_told && (is_end || looks.is_over(&session)) {
+                is_told = true;
+                page.iter_mut().for_each(|page| page.look(&session, &looks));
+                served.tell(&looks.boards);
+            }
+            if is_end {
+                break;
+            }
         }
     }
     page.iter().for_each(|page| page.end(&session));
     Ok(Verdict::Verified)
 }
+
+/// A control of the page waits no longer than this for its turn.
+const CONTROLS: Duration = Duration::from_millis(50);

@@ -8,15 +8,15 @@ use super::super::arguments::WriteArguments;
 use super::super::faults::Faults;
 use super::super::session::Session;
 use super::super::set;
-use super::look::{Look, Read};
+use super::look::{Looks, Read};
 use crate::live::Page;
 use crate::outcome::Failure;
 use penstock_dashboard::{
     Applied, Control, ControlError, Manifest, Parameter, Recorder, Scope, Sender, Series, Settings,
 };
-use penstock_ipbus::map::find;
+use penstock_ipbus::map::{find, Place};
 use penstock_ipbus::regs::counters::ALL;
-use penstock_ipbus::Request;
+use penstock_ipbus::{Identity, Request};
 use penstock_units::Time;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -40,7 +40,7 @@ const fn register(key: &'static str, label: &'static str, help: &'static str) ->
 }
 
 /// Registers that the page's controls name. `POST /control` takes the name of any register.
-const REGISTERS: [Parameter; 10] = [
+static REGISTERS: [Parameter; 10] = [
     Parameter {
         choices: &["off", "dcqcn", "qcn"],
         ..register("cc.control.law", "Law", "Who decides the rate, in all groups: nobody, DCQCN or QCN")
@@ -101,53 +101,80 @@ pub struct BoardsPage {
     recorder: Recorder,
     /// When each board was looked at before, and its acknowledged bytes then.
     before: Vec<Option<(Time, u64)>>,
+    /// What the controls' registers hold.
+    settings: Settings,
     begin: Time,
 }
 
 impl BoardsPage {
     pub fn new(page: Page, session: &Session) -> Self {
         let recorder = Recorder::new(page.recording().clone(), 0);
-        let before = vec![None; session.boards.len().min(SENDERS)];
-        BoardsPage { page, recorder, before, begin: session.fleet.now() }
+        let shown = session.boards.len().min(SENDERS);
+        let settings = Settings { senders: vec![BTreeMap::new(); shown], ..Settings::default() };
+        BoardsPage { page, recorder, before: vec![None; shown], settings, begin: session.fleet.now() }
     }
 
     fn now(&self, session: &Session) -> Time {
         session.fleet.now().saturating_sub(self.begin)
     }
 
-    /// Records a look, and tells the page what the registers hold now.
-    pub fn look(&mut self, session: &mut Session, look: &Look) -> Result<(), Failure> {
+    /// Records what is new in a look, and tells the page what the registers hold now.
+    pub fn look(&mut self, session: &Session, looks: &Looks) {
         let now = self.now(session);
         for (board, before) in self.before.iter_mut().enumerate() {
-            let Some(read) = &look.boards[board].1 else {
+            let Some(read) = &looks.boards[board].1 else {
                 *before = None;
+                self.settings.senders[board].clear();
                 continue;
             };
-            for (column, value) in values(read, now, before) {
+            if before.is_some_and(|(at, _)| at == read.at) {
+                continue;
+            }
+            for (column, value) in values(read, before) {
                 self.recorder.record(now.as_ps(), board * COLUMNS + column, value);
             }
+            if let (Ok(identity), false) = (&session.boards[board].identity, read.controls.is_empty()) {
+                self.settings.senders[board] = shown(identity, &read.controls);
+            }
         }
-        let settings = in_force(session, self.before.len())?;
         let mut recording = self.page.recording().lock().unwrap_or_else(PoisonError::into_inner);
-        if recording.settings != settings {
-            recording.set(settings);
+        if recording.settings != self.settings {
+            recording.set(self.settings.clone());
         }
         drop(recording);
         self.page.advance(now, now.as_ps() / 1_000_000_000_000, 0, &std::sync::atomic::AtomicBool::new(false));
-        Ok(())
     }
 
     /// Applies the controls that wait.
-    pub fn handle(&mut self, session: &mut Session, write: &WriteArguments) -> Result<(), Failure> {
+    pub fn handle(&mut self, session: &mut Session, looks: &mut Looks, write: &WriteArguments) -> Result<(), Failure> {
         while let Some(request) = self.page.poll_request() {
             let at_ps = self.now(session).as_ps();
             let done = apply(session, &request.control, write, at_ps);
-            let (applied, answer) = done.unwrap_or_else(|why| (None, Err(why)));
+            let ((boards, applied), answer) = done.unwrap_or_else(|why| ((Vec::new(), None), Err(why)));
+            looks.overtake(&boards);
             if let Some(applied) = applied {
-                let settings = in_force(session, self.before.len())?;
+                self.read_again(session, &boards)?;
+                let settings = self.settings.clone();
                 self.page.recording().lock().unwrap_or_else(PoisonError::into_inner).steer(settings, applied);
             }
             request.answer(answer);
+        }
+        Ok(())
+    }
+
+    /// Reads the controls of boards that were written to.
+    fn read_again(&mut self, session: &mut Session, boards: &[usize]) -> Result<(), Failure> {
+        let of = |board: &usize| Some((*board, *session.boards.get(*board)?.identity.as_ref().ok()?));
+        let fit: Vec<(usize, Identity)> =
+            boards.iter().filter(|board| **board < self.before.len()).filter_map(of).collect();
+        let request = |(board, identity): &(usize, Identity)| -> (usize, Request) {
+            (*board, Request::reads(controls(*board, identity).iter().flat_map(Place::addresses)))
+        };
+        let requests: Vec<_> = fit.iter().map(request).collect();
+        for ((board, identity), outcome) in fit.iter().zip(session.run(&requests)?) {
+            let Ok(words) = outcome else { continue };
+            let words: Vec<u32> = words.into_iter().flatten().collect();
+            self.settings.senders[*board] = shown(identity, &words);
         }
         Ok(())
     }
@@ -161,10 +188,11 @@ impl BoardsPage {
 }
 
 /// Columns of a board and their values.
-fn values(read: &Read, now: Time, before: &mut Option<(Time, u64)>) -> Vec<(usize, f64)> {
+fn values(read: &Read, before: &mut Option<(Time, u64)>) -> Vec<(usize, f64)> {
     let of_streams = read.streams.iter().map(|stream| stream.bytes_acked);
     let bytes = read.queue_pairs.iter().map(|qp| qp.bytes_acked).chain(of_streams).fold(0u64, u64::wrapping_add);
     let mut values = Vec::new();
+    let now = read.at;
     if let Some((then, had)) = before.replace((now, bytes)) {
         // Counts that go back are those of a board that was reset.
         if let Some(more) = bytes.checked_sub(had).filter(|_| now > then) {
@@ -184,40 +212,41 @@ fn values(read: &Read, now: Time, before: &mut Option<(Time, u64)>) -> Vec<(usiz
     values
 }
 
-/// What the registers of the controls hold: of several copies with different values, all of these.
-fn in_force(session: &mut Session, shown: usize) -> Result<Settings, Failure> {
-    let fit: Vec<_> = session.fit().filter(|(board, _)| *board < shown).collect();
-    let places = |board: &(usize, penstock_ipbus::Identity)| -> Vec<(&'static str, penstock_ipbus::map::Place)> {
-        let of = |parameter: &Parameter| {
-            let key = parameter.key;
-            find(key, board.1.build).unwrap_or_default().into_iter().map(move |place| (key, place))
-        };
-        REGISTERS.iter().flat_map(of).collect()
-    };
-    let request = |board| -> Request { Request::reads(places(board).iter().flat_map(|(_, place)| place.addresses())) };
-    let requests: Vec<_> = fit.iter().map(|board| (board.0, request(board))).collect();
-    let mut senders = vec![BTreeMap::new(); shown];
-    for (board, outcome) in fit.iter().zip(session.run(&requests)?) {
-        let Ok(words) = outcome else { continue };
-        let words: Vec<u32> = words.into_iter().flatten().collect();
-        let mut rest = words.as_slice();
-        let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (key, place) in places(board) {
-            let (own, others) = rest.split_at(place.addresses().count());
-            rest = others;
-            let text = place.show(place.number(own), board.1.scale());
-            let texts = found.entry(key).or_default();
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        senders[board.0] = found.into_iter().map(|(key, texts)| (key.to_owned(), texts.join(", "))).collect();
+/// The registers of the controls of a board that is shown, in their order.
+pub fn controls(board: usize, identity: &Identity) -> Vec<Place> {
+    match board < SENDERS {
+        true => of_controls(identity).map(|(_, place)| place).collect(),
+        false => Vec::new(),
     }
-    Ok(Settings { senders, ..Settings::default() })
 }
 
-/// What a control has done, if anything, and its answer.
-type Done = (Option<Applied>, Result<(), ControlError>);
+fn of_controls(identity: &Identity) -> impl Iterator<Item = (&'static str, Place)> {
+    let build = identity.build;
+    let of = move |parameter: &'static Parameter| {
+        let key = parameter.key;
+        find(key, build).unwrap_or_default().into_iter().map(move |place| (key, place))
+    };
+    REGISTERS.iter().flat_map(of)
+}
+
+/// What the registers of the controls hold, as text: of several copies with different values, all of these.
+fn shown(identity: &Identity, words: &[u32]) -> BTreeMap<String, String> {
+    let mut rest = words;
+    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (key, place) in of_controls(identity) {
+        let (own, others) = rest.split_at(place.addresses().count());
+        rest = others;
+        let text = place.show(place.number(own), identity.scale());
+        let texts = found.entry(key).or_default();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    found.into_iter().map(|(key, texts)| (key.to_owned(), texts.join(", "))).collect()
+}
+
+/// Which boards a control has changed, what it has done if anything, and its answer.
+type Done = ((Vec<usize>, Option<Applied>), Result<(), ControlError>);
 
 fn apply(session: &mut Session, control: &Control, write: &WriteArguments, at_ps: u64) -> Result<Done, ControlError> {
     let boards = chosen(session, control)?;
@@ -252,7 +281,7 @@ fn apply(session: &mut Session, control: &Control, write: &WriteArguments, at_ps
             Err(ControlError::Refused(lines.collect::<Vec<_>>().join("; ")))
         }
     };
-    Ok((applied, answer))
+    Ok(((good, applied), answer))
 }
 
 /// The boards that a control names, or all that answer.
