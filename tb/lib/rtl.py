@@ -15,7 +15,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
-ROOMS = ["lib", "eth", "ip", "roce", "tcp", "event", "source", "cc", "ctrl", "top"]
+ROOMS = ["lib", "eth", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
 BOARDS = [
     "kcu105",
     "vcu118",
