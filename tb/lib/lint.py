@@ -42,6 +42,8 @@ CONFIGURATIONS = [
         for line, n_qp in (("xgmii", 1), ("100g", 4), ("1g", 16))
     ),
     *(("penstock_dcqcn", {"DATA_W": data_w, "CLK_KHZ": 400_000, "LINE_MBPS": 2_000}) for data_w in (8, 512, 1024)),
+    *(("qcn_switch", {"N_PORTS": ports, "N_QUEUES": queues}) for ports, queues in ((2, 1), (3, 8), (4, 4))),
+    ("qcn_switch", {"CLK_KHZ": 62_500, "LINE_MBPS": 1_000, "CELLS": 256, "MAX_BYTES": 1518}),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
