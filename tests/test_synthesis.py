@@ -189,3 +189,11 @@ def test_the_table_of_blocks_names_what_each_does_and_ends_with_the_sum():
     assert first == "| `icrc_append` | ICRC | 3 | 2 | 5 | 0.5 | 0 | 0 | 4 | 01234567 |"
     assert "ICRC check" in second
     assert total == "| **sum** | | 6 | 4 | 10 | 1 | 0 | 0 | 4 | |"
+
+
+def test_rows_of_the_page_are_read_as_they_were_written():
+    row = {"lut": 9, "sites": 8, "ff": 7, "bram": 0.5, "uram": 0, "dsp": 1, "max_levels": 3, "rtl": "308d7cda"}
+    rows = [{"block": name, **row} for name in ("icrc_append", "roce_rx")]
+    page = f"before\n\n{blocks.MARK}{blocks.table(rows)}\nafter | `it` |\n"
+    assert blocks.on_page(page) == {row["block"]: row for row in rows}
+    assert set(blocks.on_page(synth.DOCS.read_text())) == {name for name, *_ in blocks.BLOCKS}

@@ -5,7 +5,8 @@
 
 Each block is synthesised alone and flat at 64 bit and N_QP = 4, a minute or so each; the sum is near the row of the
 whole in synth.py. Rows are saved in build/synth/blocks as soon as they are made; `--saved` uses saved rows, of
-any version of the gateware, and makes none. `--docs` puts the table into docs/synthesis.md.
+any version of the gateware, and makes none. `--docs` puts the table into docs/synthesis.md; rows of blocks that were
+not chosen stay as they are there.
 """
 
 import argparse
@@ -74,8 +75,20 @@ def table(rows: list[dict]) -> str:
         figures = " | ".join(f"{row[column]:g}" for column in (*COLUMNS, "max_levels"))
         lines.append(f"| `{row['block']}` | {what[row['block']]} | {figures} | {row['rtl']} |")
     sums = " | ".join(f"{sum(row[column] for row in rows):g}" for column in COLUMNS)
-    lines.append(f"| **sum** | | {sums} | {max(row['max_levels'] for row in rows)} | |")
+    lines.append(f"| **sum** | | {sums} | {max(row['max_levels'] for row in rows):g} | |")
     return "\n".join(lines) + "\n"
+
+
+def on_page(page: str) -> dict[str, dict]:
+    """The rows that the page's table has, by block."""
+    rows = {}
+    for line in page.partition(MARK)[2].splitlines()[2:]:
+        if not line.startswith("| `"):
+            break
+        name, _, *figures, made_of = [cell.strip() for cell in line.strip("|").split("|")]
+        numbers = dict(zip((*COLUMNS, "max_levels"), map(float, figures), strict=True))
+        rows[name.strip("`")] = {"block": name.strip("`"), **numbers, "rtl": made_of}
+    return rows
 
 
 def main() -> int:
@@ -96,7 +109,10 @@ def main() -> int:
         return 2
     print(table(rows))
     if options.docs:
-        synth.DOCS.write_text(synth.with_table(synth.DOCS.read_text(), table(rows), MARK))
+        page = synth.DOCS.read_text()
+        known = on_page(page) | {row["block"]: row for row in rows}
+        shown = [known[name] for name, *_ in BLOCKS if name in known]
+        synth.DOCS.write_text(synth.with_table(page, table(shown), MARK))
     return 0
 
 
