@@ -74,6 +74,6 @@ module output_queue
 
 `ifndef SYNTHESIS
   a_level : assert property (@(posedge clk) disable iff (rst) leaves |-> level >= QueueBytesW'(m_bytes));
-  a_room : assert property (@(posedge clk) disable iff (rst) 32'(head_q - tail_q) <= CELLS);
+  a_room : assert property (@(posedge clk) disable iff (rst) 32'(free) <= CELLS);
 `endif
 endmodule
