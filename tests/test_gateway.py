@@ -183,7 +183,7 @@ def test_opcua_registers_have_units_limits_and_access_and_writes_reach_board_and
 
 
 def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcua, penstock, tmp_path):  # noqa: F811
-    board = start(1).address(0)
+    board = start(1, "--bare", "0").address(0)
     gateway = serve("opcua", {FIRST: board})
     client = opcua(gateway)
 
@@ -198,6 +198,7 @@ def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcu
     assert status("local_mac", "String", "not a MAC address") == "BadOutOfRange"
     assert status("counters.tx_frames", "UInt32", 0) == "BadNotWritable"
     assert status("connected", "Boolean", False) == "BadNotWritable"
+    assert status("source.count", "UInt32", 5) == "BadNotWritable", "the build has no message source"
     assert status("cc[0].rate_ai", "String", "mine", attribute="DisplayName") == "BadWriteNotSupported"
     assert status("local_ip", "String", "10.9.9.9") == "BadUserAccessDenied", "it would cut the board off"
     assert status("cc[0].rate_io", "Double", 1) == "BadNodeIdUnknown"
@@ -282,7 +283,7 @@ def test_epics_registers_have_units_limits_and_access_and_writes_reach_board_and
 
 
 def test_epics_answers_what_cannot_be_by_the_protocols_status(start, serve, epics, penstock, tmp_path):  # noqa: F811
-    board = start(1).address(0)
+    board = start(1, "--bare", "0").address(0)
     gateway = serve("epics", {FIRST: board})
     client = epics(gateway)
 
@@ -296,6 +297,7 @@ def test_epics_answers_what_cannot_be_by_the_protocols_status(start, serve, epic
     assert status("local_ip", "double", 1) == WRONG
     assert status("local_ip", "string", "10.9.9.9") == DENIED
     assert status("counters:tx_frames", "long", 0) == DENIED
+    assert status("source:count", "double", 5) == DENIED, "the build has no message source"
     assert gateway.written() == []
     Ctl(penstock.binary, tmp_path / "ctl").run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
     assert status("cc0:rate_ai", "double", 1e6) == FAILED, "another operator is at work"
