@@ -157,6 +157,18 @@ def test_a_recording_without_times_is_not_replayed_at_one_instant(penstock: Pens
     assert done.returncode in (0, 1) and told not in done.stderr, done.stderr
 
 
+def test_results_of_another_scenario_are_replaced_only_on_request(penstock: Penstock, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(LAB.read_text())
+    words = (*SHORT, "--no-plots", "--out", tmp_path / "out")
+    assert ask(penstock, "run", LAB, *words).returncode == 0
+    stored = (tmp_path / "out/summary.json").read_bytes()
+    refused = ask(penstock, "run", other, *words)
+    assert refused.returncode == 2 and f"holds the results of {LAB}; give another folder" in refused.stderr
+    assert (tmp_path / "out/summary.json").read_bytes() == stored
+    assert ask(penstock, "run", other, *words, "--overwrite").returncode == 0
+
+
 def test_a_port_alone_is_one_of_this_machine(penstock: Penstock, tmp_path: Path) -> None:
     done = ask(penstock, "run", LAB, *SHORT, "--no-plots", "--out", tmp_path, "--live", ":0", "--live-exit")
     assert done.returncode == 0
@@ -172,7 +184,8 @@ def test_a_page_that_cannot_be_written_whole_is_a_fault_and_is_not_there(penstoc
 
 def test_no_line_of_a_report_is_wider_than_a_terminal(penstock: Penstock, tmp_path: Path) -> None:
     for scenario in (LAB, ROOT / "scenarios/camera.toml", ROOT / "scenarios/cms-tcp-3.toml"):
-        done = ask(penstock, "run", scenario, "--set", "run.time_limit=1ms", "--no-plots", "--out", tmp_path)
+        out = tmp_path / scenario.stem
+        done = ask(penstock, "run", scenario, "--set", "run.time_limit=1ms", "--no-plots", "--out", out)
         assert "SUM of" in done.stdout
         told = ("fault:", "results are in")
         assert not [line for line in done.stdout.splitlines() if len(line) > 80 and not line.startswith(told)], (

@@ -27,3 +27,12 @@ def test_the_site_has_every_page_and_loads_nothing(tmp_path: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
+def test_the_messages_of_troubleshooting_are_those_of_the_program() -> None:
+    """Each quoted message, or counter, of the first column is in a source file."""
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+    quoted = [text for row in rows for text in re.findall(r"`([^`]+)`", row)]
+    assert len(quoted) > 10
+    sources = "".join(re.sub(r"\\\n\s*", "", path.read_text()) for path in (ROOT / "crates").rglob("src/**/*.rs"))
+    assert [text for text in quoted if text not in sources] == []

@@ -23,8 +23,33 @@ pub enum OutputError {
     Folder { folder: PathBuf, source: Error },
     #[error("--out {folder}: cannot write in this folder: {source}; give one that can be written")]
     ReadOnly { folder: PathBuf, source: Error },
+    #[error("--out {folder}: holds the results of {what}; give another folder, or replace them with --overwrite")]
+    Others { folder: PathBuf, what: String },
     #[error("--out: cannot replace {file} of an earlier run: {source}; remove it or give another folder")]
     Stale { file: PathBuf, source: Error },
+}
+
+/// Refuses a folder with the results of something else than this scenario, or than boards sampled (none). A scenario that
+/// runs again, with other settings, replaces its own results.
+pub fn refuse_others(folder: &Path, scenario: Option<&Path>) -> Result<(), OutputError> {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let stored = || std::fs::read_dir(folder).ok()?.filter_map(Result::ok).find(|file| is_received(&file.file_name()));
+    let other = match std::fs::read_to_string(folder.join(SUMMARY)) {
+        Ok(text) => {
+            let summary: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            let of = summary.get("scenario").and_then(|of| of.as_str()).map(Path::new);
+            (of.and_then(name) != scenario.and_then(name))
+                .then(|| of.map_or_else(|| "another command".to_owned(), |of| of.display().to_string()))
+        }
+        Err(_) => stored().map(|_| "`penstock recv`".to_owned()),
+    };
+    other.map_or(Ok(()), |what| Err(OutputError::Others { folder: folder.into(), what }))
+}
+
+/// Whether a file is one that `penstock recv` stores: `events-000000.parquet`, or the one that it writes.
+fn is_received(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("events-") && (name.ends_with(".parquet") || name.ends_with(".partial"))
 }
 
 /// Makes the folder and removes what an earlier run has left in it, nothing else.
@@ -61,6 +86,23 @@ mod tests {
         prepare(folder.path()).unwrap();
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["notes.txt"]);
+    }
+
+    #[test]
+    fn results_of_something_else_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mine = Some(Path::new("here/mine.toml"));
+        let told = |scenario| refuse_others(folder.path(), scenario).map_err(|error| error.to_string());
+        assert_eq!((told(mine), told(None)), (Ok(()), Ok(())));
+        std::fs::write(folder.path().join("events-000000.parquet"), "").unwrap();
+        assert!(told(mine).unwrap_err().contains("holds the results of `penstock recv`"));
+        std::fs::write(folder.path().join(SUMMARY), r#"{"scenario": "there/mine.toml"}"#).unwrap();
+        assert_eq!(told(mine), Ok(()));
+        assert!(told(None).unwrap_err().contains("holds the results of there/mine.toml; give another folder"));
+        assert!(told(Some(Path::new("other.toml"))).unwrap_err().contains("--overwrite"));
+        std::fs::write(folder.path().join(SUMMARY), r#"{"boards": []}"#).unwrap();
+        assert!(told(mine).unwrap_err().contains("holds the results of another command"));
+        assert_eq!(told(None), Ok(()));
     }
 
     #[test]

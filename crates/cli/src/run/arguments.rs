@@ -11,6 +11,9 @@ pub struct Arguments {
     /// Folder for summary.json, trace.parquet, events.parquet, capture.pcapng and the plots
     #[arg(long, default_value = "out")]
     pub out: PathBuf,
+    /// Replace the results of another scenario or command in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Set a key of the scenario, as in cc.law=off or link.loss=1e-3; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -47,6 +47,9 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     for warning in &scenario.warnings {
         say(format_args!("warning: {warning}"));
     }
+    if !arguments.overwrite {
+        results::refuse_others(&arguments.out, Some(&arguments.scenario)).map_err(refused)?;
+    }
     let interrupted = on_interrupt()?;
     let (started, before) = (Instant::now(), Usage::now());
     let listener = arguments.live.listen()?;

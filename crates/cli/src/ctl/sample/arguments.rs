@@ -21,6 +21,9 @@ pub struct Arguments {
     /// Folder of the results
     #[arg(long, value_name = "FOLDER", default_value = "out")]
     pub out: PathBuf,
+    /// Replace the results of a scenario in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Serve the live page meanwhile [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
     pub live: Option<String>,

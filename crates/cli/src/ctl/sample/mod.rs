@@ -42,6 +42,9 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             _ => format!("--queue-pairs: {board} has {count}, 0 to {}", count - 1),
         }));
     }
+    if !arguments.overwrite {
+        results::refuse_others(&arguments.out, None).map_err(|error| refused(&error))?;
+    }
     results::prepare(&arguments.out).map_err(|error| refused(&error))?;
     let metadata = [("penstock.source", "boards"), ("penstock.clock", "host")];
     let mut trace = TraceSink::create(arguments.out.join(TRACE), &metadata).map_err(|error| refused(&error))?;
