@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A farm: three verilated boards into two `penstock recv`, kept in step by `penstock farm`; one receiver is killed and
-comes back.
+"""Farms: verilated boards into two `penstock recv`, kept in step by `penstock farm`. A receiver is killed and comes
+back; two coordinators want the same boards.
 
 Promise checked: no event is split between servers; those that are lost lay with the dead one and are named one by one;
-a coordinator that is killed, in the middle of a change too, is followed by the next one, which finishes.
+a coordinator that is killed, in the middle of a change too, is followed by the next one, which finishes; of two
+coordinators one goes on and the other ends with the reason.
 """
 
 import json
@@ -35,18 +36,20 @@ ALLOWANCE_US = TIMERS_US
 PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
 
 
-def farm_file(folder) -> str:
-    """The file of the farm; returns its name."""
-    servers = [f'[[server]]\nnumber = {k}\nip = "{ip}"\nmetrics = "{METRICS[k]}"\n' for k, ip in enumerate(SERVERS)]
-    boards = f'[[board]]\nip = "{BOARDS[0]}"\ncount = {len(BOARDS)}\n'
-    (folder / "farm.toml").write_text('servers = "servers.toml"\n' + boards + "".join(servers))
+def farm_file(folder, boards: int = len(BOARDS), unused: int | None = None) -> str:
+    """The file of the farm, in which one server may be out of use; returns its name."""
+    text = f'servers = "servers.toml"\n[[board]]\nip = "{BOARDS[0]}"\ncount = {boards}\n'
+    for k, ip in enumerate(SERVERS):
+        use = str(k != unused).lower()
+        text += f'[[server]]\nnumber = {k}\nip = "{ip}"\nmetrics = "{METRICS[k]}"\nuse = {use}\n'
+    (folder / "farm.toml").write_text(text)
     return str(folder / "farm.toml")
 
 
-def recv(network: Network, server: int, table, out) -> subprocess.Popen:
+def recv(network: Network, server: int, table, out, boards: list[str] = BOARDS) -> subprocess.Popen:
     share = ("--servers", table, "--server", server, "--ip", SERVERS[server], "--metrics", METRICS[server])
     ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--event-timeout", 60_000, "--flush", 100)
-    return network.recv(*BOARDS, *share, *ring, "--state", "none", "--out", out)
+    return network.recv(*boards, *share, *ring, "--state", "none", "--out", out)
 
 
 def board(network: Network, k: int) -> subprocess.Popen:
@@ -56,9 +59,21 @@ def board(network: Network, k: int) -> subprocess.Popen:
     return network.start("b", *map(str, (*command, *ring, *events)))
 
 
-def said(process: subprocess.Popen) -> list[dict]:
+def farm(network: Network, file, *options: object) -> subprocess.Popen:
+    command = (network.binary, "farm", file, "--json", *PATIENCE, *options)
+    return network.start("s", *map(str, command))
+
+
+def said(process: subprocess.Popen, status: int = 0) -> list[dict]:
     """What a coordinator that has ended had to say."""
-    return [json.loads(line) for line in ended(process).stdout.splitlines()]
+    result = ended(process)
+    assert result.status == status, result
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def changes(table) -> list[dict]:
+    """What a file of servers has announced."""
+    return tomllib.loads(table.read_text()).get("change", [])
 
 
 def stored(folder) -> dict[int, tuple[list[int], list[bytes]]]:
@@ -67,18 +82,20 @@ def stored(folder) -> dict[int, tuple[list[int], list[bytes]]]:
     return {row["event_number"]: (row["sources"], row["fragments"]) for row in rows if row["complete"]}
 
 
-def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_named(network, tmp_path):
+def as_recorded(events: dict[int, tuple[list[int], list[bytes]]], recorded: np.ndarray, boards: int) -> None:
+    """Each has all boards' parts, byte for byte."""
+    for event, (sources, fragments) in events.items():
+        assert sources == list(range(boards)), f"event {event}"
+        wanted = [recorded[event % len(recorded), k::SHARED].tobytes() for k in sources]
+        assert fragments == wanted, f"event {event}"
+
+
+def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_named(network, recorded, tmp_path):
     subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "add", f"{SERVERS[1]}/16", "dev", "veth0"], check=True)
     file, table = farm_file(tmp_path), tmp_path / "servers.toml"
     out = [tmp_path / f"run{name}" for name in ("0", "1", "1.back")]
 
-    def farm(*options: str) -> subprocess.Popen:
-        return network.start("s", str(network.binary), "farm", file, "--json", *PATIENCE, *options)
-
-    def changes() -> list[dict]:
-        return tomllib.loads(table.read_text()).get("change", [])
-
-    first_coordinator = farm("--begin")
+    first_coordinator = farm(network, file, "--begin")
     until("the file of servers", table.exists)
     receivers = [recv(network, server, table, out[server]) for server in (0, 1)]
     boards = [board(network, k) for k in range(len(BOARDS))]
@@ -86,23 +103,23 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
 
     # The coordinator dies, and another one continues.
     first_coordinator.kill()
-    second_coordinator = farm()
+    second_coordinator = farm(network, file)
     network.counted(10, "events_complete", address=METRICS[1])
     until("events on the disk", lambda: any(part.stat().st_size > 0 for part in out[1].glob("*.partial")))
     receivers[1].kill()
-    until("a change of servers", lambda: len(changes()) == 1)
+    until("a change of servers", lambda: len(changes(table)) == 1)
     # This one dies before the receiver that is left has read the file, or soon after; the third one finishes.
     second_coordinator.kill()
-    coordinator = farm()
-    [change] = changes()
+    coordinator = farm(network, file)
+    [change] = changes(table)
     assert change["live"] == [0]
     first = change["first"]
     network.counted((first + 1) // 2 + BEYOND, "events_complete", address=METRICS[0])
 
     # The server comes back, and gets events again from one number on.
     receivers[1] = recv(network, 1, table, out[2])
-    until("the change back", lambda: len(changes()) == 2)
-    back = changes()[1]
+    until("the change back", lambda: len(changes(table)) == 2)
+    back = changes(table)[1]
     assert back["live"] == [0, 1]
     second = back["first"]
     assert second > first
@@ -130,14 +147,8 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     assert sorted([*kept[1], *named]) == list(range(1, first, 2)), "each of its events once"
     assert sorted(kept[2]) == list(range(second | 1, max(kept[2]) + 1, 2)) and len(kept[2]) >= BEYOND
 
-    # Each stored event has all boards' parts, byte for byte as recorded.
-    recorded = np.load(DATA)
-    counters, samples = recorded["counters"], recorded["frag"]
-    modules = np.concatenate([counters, samples.reshape(*counters.shape[:2], -1).view(np.uint8)], axis=2)
-    for event, (sources, fragments) in [item for events in kept for item in events.items()]:
-        assert sources == [0, 1, 2], f"event {event}"
-        wanted = [modules[event % len(modules), k::SHARED].tobytes() for k in sources]
-        assert fragments == wanted, f"event {event}"
+    for events in kept:
+        as_recorded(events, recorded, len(BOARDS))
 
     # The boards know of no other lost events. Their timers run in their own time, the coordinator in the machine's, in
     # which slow boards answer late.
@@ -156,3 +167,70 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
         )
         assert TIMERS_US < given_up_us < TIMERS_US + ALLOWANCE_US
         assert outage["resumed_us"] > outage["failed_us"]
+
+
+def yielded(process: subprocess.Popen, owner: int) -> None:
+    """A coordinator has ended, as another one has boards of its farm."""
+    faults = [notice for notice in said(process, status=1) if notice["is_fault"]]
+    assert [(notice["what"], notice["owner"]) for notice in faults] == [("taken", owner)]
+    assert "--take-over" in faults[0]["text"]
+
+
+def test_of_two_coordinators_one_ends_and_says_whose_the_boards_are_and_no_event_is_split(network, recorded, tmp_path):
+    """Begun at once on two hosts, whose files are their own; on one host; late; and with the boards taken over."""
+    network.address("s", SERVERS[1])
+    hosts = [tmp_path / name for name in ("here", "there")]
+    for host in hosts:
+        host.mkdir()
+    files = [farm_file(host, boards=2) for host in hosts]
+    tables = [host / "servers.toml" for host in hosts]
+    owners = here, there = 5, 6
+    both = [farm(network, file, "--begin", "--owner", owner) for file, owner in zip(files, owners, strict=True)]
+    until("the files of servers", lambda: all(table.exists() for table in tables))
+    # What receivers read is the file of the coordinator that has the boards.
+    table = tmp_path / "servers.toml"
+    table.symlink_to(tables[0])
+    out = [tmp_path / f"run{server}" for server in (0, 1)]
+    receivers = [recv(network, server, table, out[server], BOARDS[:2]) for server in (0, 1)]
+    boards = [board(network, k) for k in range(2)]
+
+    # Of those that have begun at once one ends, or both do; one that takes over has all boards.
+    until("a coordinator to end", lambda: any(process.poll() is not None for process in both))
+    over = [process.poll() is not None for process in both]
+    for process, has_ended, other in zip(both, over, (there, here), strict=True):
+        if has_ended:
+            yielded(process, other)
+        else:
+            process.send_signal(signal.SIGINT)
+            ended(process)
+    first = farm(network, files[0], "--owner", here, "--take-over")
+    network.counted(5, "events_complete", address=METRICS[1])
+    # A second one on the same host, and one on another host.
+    same = ended(farm(network, files[0], "--owner", here))
+    assert same.status == 2 and "another `penstock farm` coordinates these servers" in same.stderr, same
+    yielded(farm(network, files[1], "--owner", there), here)
+    assert first.poll() is None and not changes(tables[0])
+
+    # Taken over: the first one ends, and the other changes the servers.
+    taker = farm(network, files[1], "--owner", there, "--take-over")
+    yielded(first, there)
+    (tmp_path / "next").symlink_to(tables[1])
+    (tmp_path / "next").rename(table)
+    farm_file(hosts[1], boards=2, unused=1)
+    until("a change of servers", lambda: len(changes(tables[1])) == 1)
+    [change] = changes(tables[1])
+    begin = change["first"]
+    assert change["live"] == [0] and not changes(tables[0])
+    network.counted((begin + 1) // 2 + BEYOND, "events_complete", address=METRICS[0])
+    for process in (*receivers, *boards, taker):
+        process.send_signal(signal.SIGINT)
+    for process in (*receivers, *boards):
+        ended(process)
+    assert not any(notice["is_fault"] for notice in said(taker))
+
+    # Every event has gone to one server, that of the table, with the parts of both boards.
+    kept = [stored(folder) for folder in out]
+    assert sorted(kept[1]) == list(range(1, begin, 2))
+    assert sorted(kept[0]) == sorted({*range(0, begin, 2), *range(begin, max(kept[0]) + 1)})
+    for events in kept:
+        as_recorded(events, recorded, boards=2)

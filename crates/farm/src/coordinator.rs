@@ -393,11 +393,12 @@ impl Coordinator {
         let unread = |server: &Server| {
             server.alive(now, patience).is_some_and(|view| view.tables_read.is_some_and(|read| read < tables))
         };
-        let configured = || self.config.servers.iter().zip(&self.servers);
-        // After a restart: the live servers are not known yet.
-        if now.saturating_sub(self.started) < patience
-            && configured().any(|(c, s)| c.has_heartbeat && s.heard.is_none())
-        {
+        // After a restart: the live servers are not known yet, but those that the boards have given up.
+        let is_unknown = |at: usize| {
+            let is_heard = !self.config.servers[at].has_heartbeat || self.servers[at].heard.is_some();
+            !is_heard && self.vote(now, at) != Vote::Dead
+        };
+        if now.saturating_sub(self.started) < patience && (0..self.servers.len()).any(is_unknown) {
             return;
         }
         let is_behind = |at: &usize| unread(&self.servers[*at]) && self.vote(now, *at) != Vote::Dead;

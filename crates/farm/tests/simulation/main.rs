@@ -5,8 +5,8 @@
 mod board;
 mod world;
 
-use board::address;
-use penstock_farm::{Action, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, IN_ERROR};
+use board::{address, Board, Random};
+use penstock_farm::{Action, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, Tables, IN_ERROR};
 use penstock_units::Time;
 use std::collections::BTreeMap;
 use world::{World, OWNER};
@@ -122,6 +122,100 @@ fn a_second_coordinator_is_told_and_does_nothing_and_one_that_takes_over_stops_t
     world.run(100);
     assert!(world.coordinator.as_ref().unwrap().is_over());
     assert!(world.notices.contains(&Notice::Taken { board: "board 0".into(), owner: 9 }));
+}
+
+#[test]
+fn a_coordinator_that_follows_within_a_change_does_not_wait_for_a_heartbeat_of_the_dead_server() {
+    let mut followed = 0;
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        world.kill_server(1);
+        world.dies_with_log = true;
+        while world.coordinator.is_some() {
+            world.step(1);
+        }
+        if world.log.len() == 1 {
+            continue; // it died before the change was written
+        }
+        followed += 1;
+        world.start();
+        let begun = world.now;
+        while !world.notices.iter().any(|notice| matches!(notice, Notice::Done { first, .. } if *first > 0)) {
+            world.step(1);
+            assert!(world.now - begun < 1000, "seed {seed}: {:?}", world.notices);
+        }
+        world.flows_to(seed, &[0]);
+        world.check(seed);
+    }
+    assert!(followed > 5);
+}
+
+#[test]
+fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boards_whatever_the_order() {
+    const OWNERS: [u16; 3] = [9, OWNER, 8];
+    let (mut one, mut neither) = (0, 0);
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let mut boards = [Board::new(0), Board::new(0), Board::new(0)];
+        boards.iter_mut().for_each(|board| (0..2).for_each(|server| board.open(server, server.into())));
+        let tables = Tables::new(vec![0, 1]);
+        let begun = |who: usize, now| {
+            let names = (0..3).map(|at| format!("board {at}")).collect();
+            let server = |number| ServerConfig { number, address: address(number), has_heartbeat: false };
+            let config = FarmConfig {
+                begin: who < 2,
+                take_over: who == 2,
+                ..FarmConfig::new(OWNERS[who], names, (0..2).map(server).collect())
+            };
+            Coordinator::new(config, tables.clone(), now)
+        };
+        let mut coordinators = vec![begun(0, Time::ZERO), begun(1, Time::ZERO)];
+        let (mut taken, mut asked, mut answers) = ([0; 3], vec![], vec![]);
+        for ms in 1..2000 {
+            let now = Time::from_ms(ms);
+            if ms == 1000 {
+                match coordinators.iter().filter(|coordinator| coordinator.is_over()).count() {
+                    0 => panic!("seed {seed}: both go on"),
+                    1 => one += 1,
+                    _ => neither += 1,
+                }
+                coordinators.push(begun(2, now));
+            }
+            for (who, coordinator) in coordinators.iter_mut().enumerate() {
+                while let Some(action) = coordinator.poll() {
+                    match action {
+                        Action::Ask { board, request } => asked.push((who, board, request)),
+                        Action::Say(notice) => taken[who] += u32::from(matches!(notice, Notice::Taken { .. })),
+                        Action::Log(change) => panic!("seed {seed}: {change:?}"),
+                    }
+                }
+            }
+            for _ in 0..random.below(4) {
+                if !asked.is_empty() {
+                    let (who, at, request) = asked.swap_remove(random.below(asked.len() as u64) as usize);
+                    answers.push((who, at, boards[at].carry_out(OWNERS[who], &request)));
+                }
+                if !answers.is_empty() && random.happens(600) {
+                    let (who, at, view) = answers.swap_remove(random.below(answers.len() as u64) as usize);
+                    coordinators[who].handle_board(now, at, Ok(view));
+                }
+            }
+            coordinators.iter_mut().for_each(|coordinator| coordinator.handle_timeout(now));
+            boards.iter_mut().for_each(|board| _ = board.edited.is_empty() || board.send(true));
+        }
+        assert!(coordinators.iter().map(Coordinator::is_over).eq([true, true, false]), "seed {seed}");
+        assert_eq!(taken, [1, 1, 0], "seed {seed}: each that ended has said so once");
+        assert_eq!(coordinators[2].boards_in_force(), boards.len(), "seed {seed}");
+        for board in &boards {
+            assert!(board.owner == OWNERS[2] && board.event > 500, "seed {seed}: {} events", board.event);
+            let is_right = |(event, server): (&u64, &_)| *server == Some(address(tables.server_of(*event)));
+            assert!(board.went.iter().all(is_right), "seed {seed}: an event went elsewhere");
+        }
+    }
+    assert!(one > 20 && neither > 20, "both ways are met: {one}, {neither}");
 }
 
 #[test]
