@@ -138,8 +138,8 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Queues an event of the detector after earlier ones: its trigger comes at its cycle, or when the gateware is
-    /// not busy, and its samples once the trigger is accepted. The gateware makes the message; see
+    /// Queues an event of the detector after earlier ones: its trigger comes at its cycle, or, unless events
+    /// are lost meanwhile, when the gateware is not busy; its samples come once the trigger is accepted. The gateware makes the message; see
     /// [`Board::set_events`].
     ///
     /// # Panics
@@ -161,6 +161,17 @@ impl<T: Top> Board<T> {
     /// The inputs belong to triggers again.
     pub fn end_stream(&mut self) {
         self.stream = None;
+    }
+
+    /// Whether the trigger system waits while the gateware is busy, or goes on and loses events: see
+    /// [`Board::set_events`].
+    pub(crate) fn heed_busy(&mut self, heeds_busy: bool) {
+        self.detector.heed_busy(heeds_busy);
+    }
+
+    /// Events that were lost since the last call, as their triggers came while the gateware was busy.
+    pub fn take_lost_events(&mut self) -> usize {
+        self.detector.take_lost()
     }
 
     /// Forgets the events whose triggers have not come, and gives their number; those of accepted triggers become

@@ -65,6 +65,39 @@ pub struct EventsConfig {
     pub source_id: u16,
     /// Inputs 0 .. this are in use.
     pub inputs: usize,
+    pub while_busy: WhileBusy,
+}
+
+/// What becomes of a trigger that comes while the gateware is busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhileBusy {
+    /// It waits, and is repeated if it was refused. The digitisers hold the samples as long as the store of events is
+    /// full, so that the gateware is busy for want of room in its list of triggers alone.
+    Wait,
+    /// It is refused, and its event is lost. The gateware is busy while its store might not hold another message of
+    /// `longest` bytes.
+    Lose { longest: usize },
+}
+
+impl WhileBusy {
+    /// Thresholds of the store (docs/fragments.md, "Triggers and busy"), in beats of `lanes` bytes: address and value.
+    fn thresholds(self, lanes: usize) -> Vec<(u32, u32)> {
+        use regs::timing as t;
+        /// Messages that the store holds.
+        const MESSAGES: usize = 16;
+        match self {
+            Self::Wait => vec![(t::EVENT_HIGH, u32::MAX), (t::EVENT_LOW, u32::MAX)],
+            Self::Lose { longest } => {
+                let store = BOARD_EVENT_BYTES / lanes;
+                let size = longest.div_ceil(lanes).max(store / MESSAGES);
+                let high = (store + 1).saturating_sub(size).max(1);
+                let low = high.saturating_sub(size);
+                [(t::EVENT_SIZE, size), (t::EVENT_HIGH, high), (t::EVENT_LOW, low)]
+                    .map(|(address, beats)| (address, beats as u32))
+                    .into()
+            }
+        }
+    }
 }
 
 /// Where a slice of a stream without end ends.
@@ -317,8 +350,7 @@ impl<T: Top> Board<T> {
     }
 
     /// Lets the gateware take triggers and make messages from the data at its detector inputs ([`Board::detect`]), into
-    /// the ring of a queue pair. It is busy for want of room in its list of triggers alone: the
-    /// digitisers hold the samples as long as the store of events is full.
+    /// the ring of a queue pair.
     pub fn set_events(&mut self, config: &EventsConfig) -> Result<(), SetupError> {
         use regs::{events as e, timing as t};
         const NEVER: u32 = u32::MAX;
@@ -337,6 +369,7 @@ impl<T: Top> Board<T> {
             | field(config.by_event, e::CONTROL_BY_EVENT_SHIFT, e::CONTROL_BY_EVENT_MASK)
             | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
         let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
+        self.heed_busy(config.while_busy == WhileBusy::Wait);
         for (address, value) in [
             (e::CONTROL, control),
             (e::SOURCE_ID, u32::from(config.source_id)),
@@ -344,12 +377,13 @@ impl<T: Top> Board<T> {
             (e::ENABLE, enable),
             (t::RING_HIGH, NEVER),
             (t::RING_LOW, NEVER),
-            (t::EVENT_HIGH, NEVER),
-            (t::EVENT_LOW, NEVER),
             (t::GATE, 1),
             (t::COMMAND, t::COMMAND_RESTART_MASK),
             (t::CONTROL, 0),
         ] {
+            self.write(address, value)?;
+        }
+        for (address, value) in config.while_busy.thresholds(T::LANES) {
             self.write(address, value)?;
         }
         Ok(())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The detector's side of a board: the trigger system, and digitisers that answer each accepted trigger with a fragment
 //! on every input.
-//! Promise: triggers are accepted once per event, in order, none before its time; while the gateware is busy, or
-//! refuses a trigger, the event waits and its trigger is repeated. The gateware assigns number, type and time of an
-//! event: the fragments carry only the number from `m_axis_trigger`. The tuser of an input is `fragment_t` of
-//! `rtl/event/event_pkg.sv`.
+//! Promise: triggers are accepted at most once per event, in order, none before its time. While the gateware is busy, or
+//! refuses a trigger, the event waits and its trigger is repeated; or the trigger comes all the same, and the event is
+//! lost if it is refused. The gateware assigns number, type and time of an event: the fragments carry only the number
+//! from `m_axis_trigger`. The tuser of an input is `fragment_t` of `rtl/event/event_pkg.sv`.
 
 use crate::ffi::Pins;
 use crate::message::word_of;
@@ -38,10 +38,11 @@ struct Input {
 /// Where the trigger system is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trigger {
-    /// The front end was not busy in the last cycle: the next trigger may come.
+    /// The front end was not busy in the last cycle, or busy is not heeded: the next trigger may come.
     Ready,
-    /// One was shown in the last cycle: its gate shows whether it was accepted.
-    Shown,
+    /// One was shown in the last cycle: its gate shows whether it was accepted. A trigger within the gate of an earlier
+    /// one is refused.
+    Shown { in_gate: bool },
     /// Until the front end is not busy.
     Waits,
 }
@@ -50,7 +51,10 @@ enum Trigger {
 pub(crate) struct DetectorPort {
     /// Bytes of a beat.
     lanes: usize,
+    heeds_busy: bool,
     trigger: Trigger,
+    /// Events that were lost since [`DetectorPort::take_lost`].
+    lost: usize,
     /// Events that are not triggered yet.
     waiting: VecDeque<DetectorEvent>,
     /// Events of accepted triggers not yet passed to the digitisers.
@@ -62,7 +66,9 @@ impl DetectorPort {
     pub fn new(lanes: usize) -> Self {
         Self {
             lanes,
+            heeds_busy: true,
             trigger: Trigger::Waits,
+            lost: 0,
             waiting: VecDeque::new(),
             accepted: VecDeque::new(),
             inputs: Default::default(),
@@ -76,6 +82,17 @@ impl DetectorPort {
     pub fn push(&mut self, event: DetectorEvent) {
         assert!(event.streams.len() <= BOARD_INPUTS, "{} streams for {BOARD_INPUTS} inputs", event.streams.len());
         self.waiting.push_back(event);
+    }
+
+    /// Whether triggers wait while the front end is busy. Otherwise those that it refuses are lost; it has to open a gate
+    /// for those that it accepts.
+    pub fn heed_busy(&mut self, heeds_busy: bool) {
+        self.heeds_busy = heeds_busy;
+    }
+
+    /// Events whose trigger was refused since the last call, and that are not triggered again.
+    pub fn take_lost(&mut self) -> usize {
+        std::mem::take(&mut self.lost)
     }
 
     /// Events that are not triggered yet.
@@ -93,7 +110,7 @@ impl DetectorPort {
     /// accepted the digitisers answer with nothing. Gives the number of events that were forgotten.
     pub fn forget(&mut self) -> usize {
         // One that was just shown may have been accepted.
-        let kept = usize::from(self.trigger == Trigger::Shown).min(self.waiting.len());
+        let kept = usize::from(matches!(self.trigger, Trigger::Shown { .. })).min(self.waiting.len());
         let forgotten = self.waiting.len() - kept;
         self.waiting.truncate(kept);
         let streams = self.accepted.iter_mut().flat_map(|event| &mut event.streams);
@@ -104,8 +121,10 @@ impl DetectorPort {
 
     /// The digitisers' answer to an accepted trigger.
     fn digitise(&mut self, number: u64) {
-        // Software that sets timing.gate to 0 hides that a trigger was accepted until it comes here.
-        let Some(event) = self.accepted.pop_front().or_else(|| self.waiting.pop_front()) else { return };
+        // Software that sets timing.gate to 0 hides that a trigger was accepted until it comes here. Where busy is not
+        // heeded, that event counts as lost, and has no samples.
+        let hidden = |waiting: &mut VecDeque<_>| if self.heeds_busy { waiting.pop_front() } else { None };
+        let Some(event) = self.accepted.pop_front().or_else(|| hidden(&mut self.waiting)) else { return };
         debug_assert_eq!(event.number, number, "triggers are accepted in order");
         let mut about = [0; ABOUT_BYTES];
         about[..8].copy_from_slice(&number.to_le_bytes());
@@ -142,13 +161,20 @@ impl DetectorPort {
     /// The pins at the end of this cycle. The gate is open, and the front end busy, from the cycle after an accepted
     /// trigger on.
     pub fn observe(&mut self, pins: &Pins) {
-        if self.trigger == Trigger::Shown && pins.trigger_gate != 0 {
-            self.accepted.extend(self.waiting.pop_front());
+        match self.trigger {
+            Trigger::Shown { in_gate: false } if pins.trigger_gate != 0 => {
+                self.accepted.extend(self.waiting.pop_front());
+            }
+            Trigger::Shown { .. } if !self.heeds_busy => {
+                self.lost += usize::from(self.waiting.pop_front().is_some());
+            }
+            _ => {}
         }
         self.trigger = match self.trigger {
-            Trigger::Ready if pins.trigger_valid != 0 => Trigger::Shown,
+            Trigger::Ready if pins.trigger_valid != 0 => Trigger::Shown { in_gate: pins.trigger_gate != 0 },
+            _ if !self.heeds_busy => Trigger::Ready,
             Trigger::Ready | Trigger::Waits if pins.trigger_busy == 0 => Trigger::Ready,
-            Trigger::Ready | Trigger::Shown | Trigger::Waits => Trigger::Waits,
+            Trigger::Ready | Trigger::Shown { .. } | Trigger::Waits => Trigger::Waits,
         };
         if pins.accepted_valid != 0 {
             self.digitise(pins.accepted_number);
@@ -171,6 +197,8 @@ mod tests {
     /// The front end's side of the trigger input: refuses some triggers (a veto), is busy for a while after others.
     #[derive(Default)]
     struct FrontEnd {
+        /// Triggers come while it is busy, too: it refuses them.
+        is_ignored: bool,
         cycle: u64,
         shown: u64,
         /// Cycle and number of each trigger that it accepted.
@@ -186,9 +214,10 @@ mod tests {
             (pins.accepted_valid, pins.accepted_number) = last.map_or((0, 0), |&(_, number)| (1, number));
             pins.trigger_busy = u8::from(self.cycle < self.busy_until);
             if pins.trigger_valid != 0 {
-                assert!(self.cycle > self.busy_until || self.shown == 0, "a trigger while busy");
+                let is_busy = self.cycle <= self.busy_until && self.shown > 0;
+                assert!(!is_busy || self.is_ignored, "a trigger while busy");
                 self.shown += 1;
-                if self.shown % 5 != 2 {
+                if self.shown % 5 != 2 && !is_busy {
                     self.accepted.push((self.cycle, pins.trigger_number));
                     self.busy_until = self.cycle + 3 + self.shown % 5;
                 }
@@ -203,7 +232,7 @@ mod tests {
     /// Takes every beat that is shown; gives each input's bytes and the events they were said to be of.
     fn played(port: &mut DetectorPort, lanes: usize) -> (FrontEnd, Vec<Fragments>) {
         let mut pins = Pins { event_tready: u8::MAX, ..Pins::default() };
-        let mut front_end = FrontEnd::default();
+        let mut front_end = FrontEnd { is_ignored: !port.heeds_busy, ..FrontEnd::default() };
         let mut found: Vec<Fragments> = vec![Vec::new(); BOARD_INPUTS];
         let mut open = [false; BOARD_INPUTS];
         while port.pending() > 0 {
@@ -282,5 +311,39 @@ mod tests {
             let most = if number % 4 == 0 { 1 } else { 40 };
             assert!((due..due + most).contains(&at), "trigger {number} at cycle {at}");
         }
+    }
+
+    #[test]
+    fn where_busy_is_not_heeded_each_trigger_comes_in_its_cycle_and_a_refused_event_is_lost_as_a_whole() {
+        let mut port = DetectorPort::new(8);
+        port.heed_busy(false);
+        // Of two that are due in the same cycle the second comes when the first has been answered.
+        let due = |number: u64| 10 + 4 * (number / 2 * 2);
+        (0..40).for_each(|number| port.push(DetectorEvent { cycle: due(number), ..event(number) }));
+        let (front_end, found) = played(&mut port, 8);
+        assert_eq!(front_end.shown, 40, "each trigger comes once");
+        let accepted: Vec<u64> = front_end.accepted.iter().map(|(_, number)| *number).collect();
+        assert!((10..30).contains(&accepted.len()), "{accepted:?}");
+        assert_eq!((port.take_lost(), port.take_lost()), (40 - accepted.len(), 0));
+        for &(at, number) in &front_end.accepted {
+            assert_eq!(at, due(number) + 2 * (number % 2), "trigger {number}");
+        }
+        for (input, fragments) in found[..3].iter().enumerate() {
+            let wanted: Vec<_> = accepted.iter().map(|&n| (n, stream(n, input as u64).to_vec())).collect();
+            assert_eq!(*fragments, wanted, "input {input}");
+        }
+    }
+
+    #[test]
+    fn a_trigger_in_the_gate_of_another_is_refused_though_a_gate_is_open_after_it() {
+        let mut port = DetectorPort::new(8);
+        port.heed_busy(false);
+        (0..2).for_each(|number| port.push(event(number)));
+        let mut pins = Pins { trigger_gate: 1, ..Pins::default() };
+        for cycle in 0..4 {
+            port.drive(cycle + 100, &mut pins);
+            port.observe(&pins);
+        }
+        assert_eq!((port.take_lost(), port.pending()), (1, 1), "the first has been refused, the second is shown next");
     }
 }

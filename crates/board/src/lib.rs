@@ -34,7 +34,7 @@ pub use axil::Answer;
 pub use board::{Board, RegisterError};
 pub use config::{
     dcqcn_words, qp_register, regs, stream_register, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError,
-    SliceEnd, StreamConfig, StreamingConfig,
+    SliceEnd, StreamConfig, StreamingConfig, WhileBusy,
 };
 pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]

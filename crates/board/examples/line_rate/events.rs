@@ -5,7 +5,7 @@ use crate::detector::Detector;
 use crate::goodput::{self, Goodput, Line, Load};
 use crate::station::{Failure, Station, REGION};
 use penstock_board::regs::global;
-use penstock_board::{EventsConfig, RingTarget, Top};
+use penstock_board::{EventsConfig, RingTarget, Top, WhileBusy};
 
 const MTU: u16 = 4096;
 const ANSWER_US: f64 = 1.0;
@@ -17,7 +17,8 @@ const PAUSE_CYCLES: u64 = 4_000;
 
 /// Directs the events of all inputs into the one slot of a ring.
 fn set_up<T: Top>(station: &mut Station<T>, inputs: usize) -> Result<(), Failure> {
-    let config = EventsConfig { qp: 0, by_event: false, send: false, source_id: 1, inputs };
+    let while_busy = WhileBusy::Wait;
+    let config = EventsConfig { qp: 0, by_event: false, send: false, source_id: 1, inputs, while_busy };
     let ring = RingTarget { va: REGION.va, slots: 1, slot_bytes: REGION.len as u32 };
     station.board.set_ring(0, ring)?;
     Ok(station.board.set_events(&config)?)

@@ -242,6 +242,9 @@ impl LiveBoard {
 
     /// Takes what the board has made since the last look.
     fn collect(&mut self) {
+        let lost = self.board.take_lost_events() as u64;
+        self.stats.messages.posted -= lost;
+        self.stats.lost_events += lost;
         while let Some(sent) = self.board.poll_transmit() {
             self.leave(sent);
         }

@@ -23,6 +23,8 @@ pub struct LiveStats {
     pub rx_bytes: u64,
     /// Messages handed to the gateware, and completions of these and of the gateware's own source.
     pub messages: MessageTally,
+    /// Events whose trigger came while the gateware was busy; no messages were posted for them.
+    pub lost_events: u64,
     /// Clock cycles in which there was work, in which only the peer could go on, and in which there was nothing to do.
     pub running_cycles: u64,
     pub waiting_cycles: u64,

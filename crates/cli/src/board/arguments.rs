@@ -163,6 +163,10 @@ pub struct MessageArguments {
     /// over IPbus (`penstock farm`); the events begin with it
     #[arg(long, conflicts_with_all = ["connect", "open"])]
     pub by_event: bool,
+    /// With --events: what becomes of a trigger that comes while the board is busy. wait: it is held, and no event is lost;
+    /// lost: it comes all the same, and the board refuses and counts it
+    #[arg(long, value_enum, default_value_t = TriggerChoice::Wait)]
+    pub triggers: TriggerChoice,
     /// How messages go: write, write-imm (the immediate is the slot), send or send-imm
     #[arg(long, value_enum, default_value_t = VerbChoice::WriteImm)]
     pub verb: VerbChoice,
@@ -184,6 +188,12 @@ pub struct MessageArguments {
     /// ended; with --stay for ever
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     pub wait: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum TriggerChoice {
+    Wait,
+    Lost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

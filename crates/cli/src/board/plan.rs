@@ -5,14 +5,14 @@
 
 use super::arguments::{
     Arguments, MessageArguments, Network, Protocol, Series, Share, Slice, SocketPair, StaticPeer, TransportArguments,
-    VerbChoice, WireArguments,
+    TriggerChoice, VerbChoice, WireArguments,
 };
 use super::target::Target;
 use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::LiveOptions;
 use crate::outcome::Failure;
 use crate::python::Home;
-use penstock_board::{regs, SetupError};
+use penstock_board::{regs, SetupError, WhileBusy};
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
@@ -95,6 +95,8 @@ pub struct MessagePlan {
     pub share: Share,
     /// The destination table selects the server of each event.
     pub by_event: bool,
+    /// Of events.
+    pub while_busy: WhileBusy,
     pub verb: VerbChoice,
     pub slots: u32,
     /// Bytes from slot to slot of the server's ring.
@@ -181,6 +183,7 @@ impl Plan {
         let start = start(&arguments.messages)?;
         check_verb(&arguments.messages)?;
         let longest = start.longest();
+        let while_busy = while_busy(&arguments.messages, longest)?;
         check_transport(&arguments.transport)?;
         let slot_size = slot_size(&arguments.messages, longest, arguments.connect.is_some())?;
         let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
@@ -204,6 +207,7 @@ impl Plan {
                 start,
                 share: messages.share,
                 by_event: messages.by_event,
+                while_busy,
                 verb: messages.verb,
                 slots: messages.slots,
                 slot_size,
@@ -353,6 +357,20 @@ fn check_verb(messages: &MessageArguments) -> Result<(), Failure> {
             Err(refused("--verb: events and slices go with an immediate; allowed are then: write-imm, send-imm"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Triggers that are lost need times of their own: without them as many come as the gateware refuses.
+fn while_busy(messages: &MessageArguments, longest: u32) -> Result<WhileBusy, Failure> {
+    match messages.triggers {
+        TriggerChoice::Wait => Ok(WhileBusy::Wait),
+        TriggerChoice::Lost if messages.events.is_none() => {
+            Err(refused("--triggers lost: goes with triggers, those of --events"))
+        }
+        TriggerChoice::Lost if messages.interval == Time::ZERO => Err(refused(
+            "--triggers lost: goes with the time from one trigger to the next, --interval, as in --interval 20us",
+        )),
+        TriggerChoice::Lost => Ok(WhileBusy::Lose { longest: longest as usize }),
     }
 }
 

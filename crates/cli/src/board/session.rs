@@ -11,7 +11,7 @@ use super::target::{Opening, Target};
 use crate::gateware::{cycles, BoardSource};
 use crate::outcome::Failure;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
-use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError};
+use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError, WhileBusy};
 use penstock_netsim::{Rate, SwitchedFlow, Time};
 use penstock_readout::{EventSource, RingConfig};
 use penstock_wire::{Ipv4Addr, Qpn};
@@ -82,6 +82,7 @@ pub struct Session {
     share: Share,
     /// The destination table selects the server of each event, and several servers share them.
     by_event: bool,
+    while_busy: WhileBusy,
     pub destinations: Destinations,
     pub connections: Connections,
     /// As [`Target::connection`] has it.
@@ -131,7 +132,7 @@ const LOOK_TURNS: u32 = 16;
 
 impl Session {
     pub fn new(board: LiveBoard, plan: &Plan) -> Self {
-        let MessagePlan { start, share, by_event, verb, slots, slot_size, interval } = &plan.messages;
+        let MessagePlan { start, share, by_event, while_busy, verb, slots, slot_size, interval } = &plan.messages;
         let phase = match (plan.open, start) {
             (true, _) => Phase::Opening,
             (false, Start::Nothing) => Phase::Serving,
@@ -150,6 +151,7 @@ impl Session {
             interval: *interval,
             share: *share,
             by_event: *by_event,
+            while_busy: *while_busy,
             destinations: Destinations::default(),
             connections: Connections::default(),
             connection: 0,
@@ -187,11 +189,16 @@ impl Session {
             Phase::Opening | Phase::Awaiting if self.may_begin()? => self.begin()?,
             Phase::Opening => self.check_open()?,
             Phase::Sending(expected) => {
-                let is_left = expected.is_none_or(|expected| self.connections.next() < expected);
+                let lost = self.board.stats().lost_events;
+                let is_left = expected.is_none_or(|expected| self.connections.next() + lost < expected);
                 if !self.by_event && is_left && self.loses_connection()? {
+                    if self.while_busy != WhileBusy::Wait {
+                        // The triggers without a server have gone by.
+                        return Ok(Progress::Abandoned);
+                    }
                     self.drain()?;
-                } else if let Some(expected) = expected.filter(|expected| self.ended() >= *expected) {
-                    return self.finish(expected);
+                } else if expected.is_some_and(|expected| self.ended() + lost >= expected) {
+                    return self.finish(self.ended());
                 }
             }
             // What a server misses of a stream has gone by: no other one gets it.
@@ -492,6 +499,7 @@ impl Session {
             send: self.verb.is_send(),
             source_id: board,
             inputs: source.inputs(board),
+            while_busy: self.while_busy,
         })?)
     }
 

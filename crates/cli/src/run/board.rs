@@ -8,7 +8,7 @@ use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
     Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource,
-    MessageTally, QpConfig, RegisterError, RingTarget, Verb, CYCLE,
+    MessageTally, QpConfig, RegisterError, RingTarget, Verb, WhileBusy, CYCLE,
 };
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::FlowSummary;
@@ -156,6 +156,7 @@ fn set_events(board: &mut Board, index: u8, flow: &BoardFlow, verb: LabVerb) -> 
         send: verb == LabVerb::Send,
         source_id: contents.source_id(),
         inputs: contents.streams(0).len(),
+        while_busy: WhileBusy::Wait,
     })?)
 }
 
