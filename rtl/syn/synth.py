@@ -85,7 +85,10 @@ TOPS = [
         for top, what, counts in (("tcp_sender", "", (1, 16, 64)), ("tcp_endpoint", ", rings of 64 KiB", (1, 4)))
         for n in counts
     ),
+    ("congestion_point", NO_QP, "one queue", {}),
+    ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
 ]
+SWITCH = ("congestion_point", "qcn_switch")
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
 DOCS = REPO / "docs" / "synthesis.md"
@@ -96,6 +99,7 @@ FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
 LIMITER_MARK = "<!-- limiter: made by `make synth` with --docs -->\n"
 EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
 TCP_MARK = "<!-- tcp: made by `make synth` with --docs -->\n"
+SWITCH_MARK = "<!-- switch: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
 LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8}
@@ -221,16 +225,18 @@ def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
 
 
 def tables(rows: list[Row]) -> dict[str, str]:
-    """The tables of the page by their marks: the front ends, the path of events, TCP, and the congestion controller."""
+    """The tables of the page by their marks: front ends, events, limiter, TCP, QCN switch, congestion controller."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
     tcp = [row for row in rows if row[0]["top"].startswith("tcp_")]
     limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
-    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter)]
+    switch = [row for row in rows if row[0]["top"] in SWITCH]
+    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch)]
     found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
     found |= {EVENT_MARK: table(events, "build", "")} if events else {}
     found |= {LIMITER_MARK: table(limiter, "build")} if limiter else {}
     found |= {TCP_MARK: table(tcp, "build", "")} if tcp else {}
+    found |= {SWITCH_MARK: table(switch, "build", "")} if switch else {}
     return found | ({MARK: table(rest)} if rest else {})
 
 
