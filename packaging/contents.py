@@ -5,10 +5,13 @@ The wheel, the Debian package and the static archive differ in their wrapping al
 the repository, where the command and `figures/` look for scenarios and recorded events.
 """
 
+import argparse
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -71,3 +74,17 @@ def too_new(elf: Path) -> list[str]:
         for name, number in needed(elf).items()
         if number > NEWEST.get(name, number)
     ]
+
+
+def packed(description: str, option: str, built: Path, pack: Callable[[Path, Path], Path]) -> int:
+    """The command line of a package: calls `pack` with what is built and the output folder; returns the exit status."""
+    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    parser.add_argument(option, dest="built", type=Path, default=built, help=f"what cargo has built (default: {built})")
+    parser.add_argument("--out", type=Path, default=Path("dist"), help="folder of the package (default: dist)")
+    arguments = parser.parse_args()
+    try:
+        print(pack(arguments.built, arguments.out))
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -4,7 +4,6 @@
 python packaging/debian_package.py --binary target/release/penstock --out dist
 """
 
-import argparse
 import gzip
 import os
 import shutil
@@ -13,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from contents import LICENCES, REPOSITORY, install, needed, version
+from contents import LICENCES, REPOSITORY, install, needed, packed, version
 
 DESCRIPTION = """\
  Receives from detector front ends over RDMA, packet sockets, AF_XDP or TCP,
@@ -22,6 +21,12 @@ DESCRIPTION = """\
  .
  sweep, tune, figures and plots run in Python: install the package penstock
  from its wheel there, and name that Python in PENSTOCK_PYTHON."""
+
+
+def architecture() -> str:
+    """This machine's, in Debian's words."""
+    asked = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
 
 
 def control(root: Path, command: Path) -> str:
@@ -33,13 +38,12 @@ def control(root: Path, command: Path) -> str:
     if "GCC" in needed(command):
         depends.append("libgcc-s1")
     size = sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
-    architecture = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout
     lines = {
         "Package": "penstock",
         "Version": version(),
         "Section": "science",
         "Priority": "optional",
-        "Architecture": architecture.strip(),
+        "Architecture": architecture(),
         "Maintainer": "The Penstock authors <penstock@localhost>",
         "Installed-Size": str(size // 1024),
         "Depends": ", ".join(depends),
@@ -79,25 +83,13 @@ def pack(binary: Path, out: Path, compression: str = "xz") -> Path:
             path.chmod(0o755 if path.is_dir() or path == root / "usr/bin/penstock" else 0o644)
         (root / "DEBIAN").mkdir()
         (root / "DEBIAN/control").write_text(control(root, root / "usr/bin/penstock"))
-        path = out / f"penstock_{version()}_amd64.deb"
+        path = out / f"penstock_{version()}_{architecture()}.deb"
         options = ["--root-owner-group", f"-Z{compression}", "--build"]
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(int(changed()))}
         subprocess.run(["dpkg-deb", *options, root, path], env=environment, stdout=sys.stderr, check=True)
     return path
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Pack a Debian package around a built command.", allow_abbrev=False)
-    parser.add_argument("--binary", type=Path, default=REPOSITORY / "target/release/penstock", help="the command")
-    parser.add_argument("--out", type=Path, default=Path("dist"), help="folder of the package (default: dist)")
-    arguments = parser.parse_args()
-    try:
-        print(pack(arguments.binary, arguments.out))
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"debian: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    built = REPOSITORY / "target/release/penstock"
+    sys.exit(packed("Pack a Debian package around a built command.", "--binary", built, pack))

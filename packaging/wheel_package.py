@@ -7,7 +7,6 @@ Packs what cargo has built, in seconds. maturin writes the metadata but does not
 and would compile the dependencies again with other features.
 """
 
-import argparse
 import base64
 import csv
 import hashlib
@@ -20,7 +19,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from contents import REPOSITORY, install, needed, version
+from contents import REPOSITORY, install, needed, packed, version
 
 
 def write_metadata(folder: Path) -> str:
@@ -81,18 +80,5 @@ def _archive(tree: Path, info: Path, wheel: Path) -> Path:
     return wheel
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Pack a wheel from what cargo has built.", allow_abbrev=False)
-    parser.add_argument("--built", type=Path, default=REPOSITORY / "target/release", help="cargo's folder")
-    parser.add_argument("--out", type=Path, default=Path("dist"), help="folder of the wheel (default: dist)")
-    arguments = parser.parse_args()
-    try:
-        print(pack(arguments.built, arguments.out))
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"wheel: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(packed("Pack a wheel from what cargo has built.", "--built", REPOSITORY / "target/release", pack))

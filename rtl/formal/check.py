@@ -24,7 +24,8 @@ import btor  # noqa: E402
 import engine  # noqa: E402
 import model  # noqa: E402
 import yosys  # noqa: E402
-from proofs import PROOFS, Mutant, Proof  # noqa: E402
+from proof import Mutant, Proof  # noqa: E402
+from proofs import PROOFS  # noqa: E402
 
 import rtl  # noqa: E402
 

@@ -138,9 +138,9 @@ impl<T: Top> Board<T> {
         self.messages.post(message);
     }
 
-    /// Queues an event of the detector after earlier ones: its trigger comes at its cycle, or, unless events
-    /// are lost meanwhile, when the gateware is not busy; its samples come once the trigger is accepted. The gateware makes the message; see
-    /// [`Board::set_events`].
+    /// Queues an event of the detector after earlier ones: its trigger comes at its cycle, or, unless events are lost
+    /// meanwhile, when the gateware is not busy; its samples come once the trigger is accepted. The gateware makes the
+    /// message; see [`Board::set_events`].
     ///
     /// # Panics
     /// When there are more streams than inputs.

@@ -13,7 +13,7 @@ const QCN: u32 = 2;
 /// The parts of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    #[allow(missing_docs)]
+    /// The law QCN; DCQCN is in every build.
     pub qcn: bool,
     /// The message source.
     pub source: bool,
