@@ -129,6 +129,6 @@ def test_registers_that_an_operator_has_set_stay_and_are_named(boards, network):
 def test_a_write_that_would_do_nothing_is_refused(boards, network):
     sender = network.send(*ENDLESS)
     until("both boards", lambda: len(boards.shares()) == 2)
-    done = boards.ctl("set", boards.ips[0], "source.command.start=1", "--force")
+    done = boards.ctl("set", boards.ips[0], "local_ip=10.77.1.99", "--force")
     assert done.returncode == 1 and "refuses to write" in done.stderr, done.stderr
     sender.kill()

@@ -375,6 +375,7 @@ mod tests {
             assert!(said.contains(words), "{words}\n{said}");
         }
     }
+
     #[test]
     fn a_board_without_queue_pairs_takes_no_profile() {
         let without = Identity { build: Build { queue_pairs: 0, ..identity().build }, ..identity() };
