@@ -29,7 +29,7 @@ BENCH = Bench(
     top="qcn_switch",
     configs=[
         {"CLK_KHZ": 156_250, "LINE_MBPS": 10_000, "N_QUEUES": 2},
-        {"CLK_KHZ": 62_500, "LINE_MBPS": 1_000, "N_QUEUES": 8},
+        {"CLK_KHZ": 31_250, "LINE_MBPS": 1_000, "N_QUEUES": 8},
     ],
     inside=["qcn_switch.joins", "qcn_switch.level_then", "qcn_switch.frame_q"],
 )
