@@ -41,13 +41,15 @@ def boards(count: int) -> list[str]:
 def recv(network: Network, *options: object) -> subprocess.Popen:
     fixed = ["--backend", "tcp", "--poll", "event", "--event-timeout", "5000", "--linger", "50", "--json"]
     process = network.start("s", str(network.binary), "recv", *fixed, *map(str, options))
-    listing = ["ip", "netns", "exec", f"{network.name}-s", "cat", "/proc/net/tcp"]
-    until("listener", lambda: f":{PORT:04X} 00000000:0000 0A".encode() in run(listing) or process.poll() is not None)
+    listens = f":{PORT:04X} 00000000:0000 0A"
+    until("listener", lambda: listens in shown(network, "/proc/net/tcp") or process.poll() is not None)
     return process
 
 
-def run(command: list[str]) -> bytes:
-    return subprocess.run(command, capture_output=True).stdout
+def shown(network: Network, file: str) -> str:
+    """A file of /proc as the server's namespace has it."""
+    command = ["ip", "netns", "exec", f"{network.name}-s", "cat", file]
+    return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def send(network: Network, *options: object) -> subprocess.Popen:
@@ -186,6 +188,21 @@ def test_messages_that_come_byte_by_byte_are_found(wire):
     assert report["readout"]["builder"]["events_complete"] == 20
     assert [pattern["messages_wrong"] for pattern in report["readout"]["pattern"]] == [0]
     assert (sums(report, "resynchronised"), sums(report, "bytes_skipped")) == (0, 0)
+
+
+def test_the_end_of_a_message_does_not_wait_for_a_delayed_acknowledgement(wire):
+    """By Nagle's algorithm the short last segment waits until the kernel has acknowledged the full one before it. If
+    that takes until the next message is written, its bytes are in no segment of their own. A busy machine may be that
+    late, too, but not in each of the rounds."""
+    events, length, mss = 24, 4160, 4160  # with the headers: a segment and some bytes
+    counter, alone = ("--payload", "counter"), []
+    while len(alone) < 20 and max(alone, default=0) < events:
+        receiver = recv(wire, *boards(1), *counter, "--events", events)
+        sender = send(wire, *counter, "-n", events, "--rate", 25, "-l", length, "--mss", mss)
+        received, sent = verified(receiver, sender)
+        assert received["readout"]["builder"]["events_complete"] == events
+        alone.append(sent["boards"][0]["segments"] - events)
+    assert alone[-1] >= events, f"ends of {events} messages in a segment of their own: {alone}"
 
 
 def test_a_receiver_that_stands_still_for_two_seconds_closes_the_window_and_loses_nothing(wire):
