@@ -16,11 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
+from penstock.drawing import save, styled
 from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
@@ -129,6 +125,7 @@ def simulate(job: Job, binary: str, out: Path) -> Run:
     return Run(out / job.folder)
 
 
+@styled
 def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compared]:
     """Runs, draws and compares one figure; `done` holds the runs that figures share."""
     figure = FIGURES[name]
@@ -136,8 +133,7 @@ def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compar
         if job not in done:
             done[job] = simulate(job, binary, out)
     picture, compared = figure.draw([done[job] for job in figure.jobs])
-    picture.savefig(out / f"{name}.png", dpi=130)
-    plt.close(picture)
+    save(picture, out / f"{name}.png")
     return compared
 
 

@@ -8,27 +8,23 @@ VII.
 from itertools import pairwise
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from penstock.drawing import BLACK, BLUE, SKY, VERMILION, coarser, panels
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn, flows, jain, lost, mean, register, throughput
 
-PAPER: dict[str, Any] = {"color": "black", "lw": 1, "ls": "--"}
+PAPER: dict[str, Any] = {"color": "black", "lw": 0.9, "ls": "--"}
 LINE_GBPS = 10.0
 PAYLOAD_SHARE = 4096 / 4178  # of the line, for MTU 4096: R_C counts the bytes on the wire
 
 
-def _axes(title: str, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    figure, axes = plt.subplots(
-        rows, 1, sharex=True, squeeze=False, figsize=(9, 1.6 + 2.4 * rows), layout="constrained"
-    )
-    figure.suptitle(title)
+def _axes(title: str, rows: int = 1, height_in: float = 2.2) -> tuple[Figure, list[Axes]]:
+    figure, axes = panels(title, rows, height_in=height_in, sharex=True)
     for axis in axes[:, 0]:
         axis.set_ylabel("goodput [Gb/s]")
-        axis.grid(alpha=0.3)
     axes[-1, 0].set_xlabel("simulated time [ms]")
     return figure, list(axes[:, 0])
 
@@ -42,27 +38,19 @@ def _last_end_ms(run: Run) -> float:
     return max(flow["end_s"] for flow in flows(run)) * 1e3
 
 
-def _curves(axis: Axes, run: Run) -> None:
-    for flow in flows(run):
-        series = throughput(run, flow["name"])
-        axis.plot(series.time_ms, series.value, lw=0.8, label=flow["name"])
-    axis.legend(fontsize="x-small", ncols=4)
-
-
-def _panels(title: str, run: Run) -> tuple[Figure, list[Axes]]:
-    """Each sender in its own panel, the others in grey: eight lines in one panel cannot be distinguished."""
+def _senders(title: str, run: Run, columns: int, mean_ms: float) -> tuple[Figure, list[Axes]]:
+    """Each sender in a panel of its own: the windows of the trace, and their mean over a longer time."""
     names = [flow["name"] for flow in flows(run)]
-    figure, axes = plt.subplots(
-        -(-len(names) // 2), 2, sharex=True, sharey=True, squeeze=False, figsize=(10, 9), layout="constrained"
-    )
-    figure.suptitle(title)
-    curves = {name: throughput(run, name) for name in names}
+    rows = -(-len(names) // columns)
+    figure, axes = panels(title, rows, columns, height_in=1.15, sharex=True, sharey=True)
     for axis, name in zip(axes.flat, names, strict=False):
-        for other in names:
-            axis.plot(curves[other].time_ms, curves[other].value, lw=0.4, color="#d0d0d0", rasterized=True)
-        axis.plot(curves[name].time_ms, curves[name].value, lw=0.9, color="#1f77b4")
-        axis.set_title(name, fontsize="small")
-        axis.grid(alpha=0.3)
+        series = throughput(run, name)
+        window_ms = float(np.median(np.diff(series.time_ms)))
+        windows = max(1, round(mean_ms / window_ms))
+        axis.plot(series.time_ms, series.value, lw=0.3, color=SKY, rasterized=True, label=f"{window_ms:g} ms windows")
+        smooth = (coarser(values, windows) for values in (series.time_ms, series.value))
+        axis.plot(*smooth, lw=1.1, ls="-", color=BLUE, label=f"mean of {mean_ms:g} ms")
+        axis.set_title(name, loc="left", pad=3)
     for axis in axes[:, 0]:
         axis.set_ylabel("goodput [Gb/s]")
     for axis in axes[-1]:
@@ -76,9 +64,10 @@ def parking_lot(runs: list[Run]) -> Drawn:
     end = _contention_ms(run)
     rates = np.array([mean(throughput(run, flow["name"]), 0, end) for flow in flows(run)])
     small, large = rates[[0, 1, 6, 7]], rates[2:6]
-    figure, axes = _panels("AdvCam 4: PFC only; dashed: the paper's mean until the first ends", run)
+    figure, axes = _senders("AdvCam 4: PFC only", run, 2, 5.0)
     for number, axis in enumerate(axes):
-        axis.axhline(0.81 if 2 <= number < 6 else 1.58, **PAPER)
+        axis.axhline(0.81 if 2 <= number < 6 else 1.58, **PAPER, label="the paper's mean until the first ends")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure, [
         Compared("senders 5, 6, 11, 12, mean until the first ends", 1.58, small.mean(), "Gb/s"),
         Compared("senders 7 to 10, mean until the first ends", 0.81, large.mean(), "Gb/s"),
@@ -108,9 +97,10 @@ def fair_share(runs: list[Run]) -> Drawn:
     of_ns3 = np.array([flow["goodput_gbps"] for flow in flows(ns3)])
     goodput = [np.array([flow["goodput_gbps"] for flow in flows(run)]) for run in runs]
     spreads = [_spread(rates) for rates in goodput]
-    figure, axes = _panels("AdvCam 5: PFC and DCQCN; dashed: the paper", runs[0])
+    figure, axes = _senders("AdvCam 5: PFC and DCQCN", runs[0], 2, 5.0)
     for axis in axes:
-        axis.axhline(1.1, **PAPER)
+        axis.axhline(1.1, **PAPER, label="the paper")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     end = _contention_ms(runs[0])
     return figure, [
         Compared("mean of the eight senders", 1.1, goodput[0].mean(), "Gb/s"),
@@ -139,9 +129,10 @@ def one_sender(runs: list[Run]) -> Drawn:
     inside = (series.time_ms > 20) & (series.time_ms <= end)
     alone = max(flow["end_s"] for flow in flows(run)[:-1]) * 1e3
     climbed = series.time_ms[series.value >= 0.9 * LINE_GBPS * PAYLOAD_SHARE]
-    figure, (axis,) = _axes(f"AdvCam 6: node 12 ({sender['name']}); dashed: the climb begins in the paper")
-    axis.plot(series.time_ms, series.value, lw=0.6)
-    axis.axvline(280, **PAPER)
+    figure, (axis,) = _axes(f"AdvCam 6: node 12 ({sender['name']}), 100 us windows")
+    axis.plot(series.time_ms, series.value, lw=0.6, color=BLUE)
+    axis.axvline(280, **PAPER, label="the paper's climb begins")
+    axis.legend(loc="upper left")
     return figure, [
         Compared("first flow ends, the climb begins", 280.0, end, "ms", 0),
         Compared("standard deviation of 100 us windows in contention", "small", series.value[inside].std(), "Gb/s"),
@@ -158,14 +149,14 @@ def on_off(runs: list[Run]) -> Drawn:
     """Figure 11: without DCQCN; duty and length of bursts and silences, and fairness over 1 ms windows."""
     (run,) = runs
     end = _contention_ms(run)
-    figure, axes = _axes("AdvCam 11: DCQCN off, 1 ms windows", len(flows(run)))
+    figure, axes = _axes("AdvCam 11: DCQCN off, 1 ms windows", len(flows(run)), 1.3)
     columns = []
     for axis, flow in zip(axes, flows(run), strict=True):
         series = throughput(run, flow["name"])
         columns.append(series.value[series.time_ms <= end])
-        axis.plot(series.time_ms, series.value, lw=0.7)
+        axis.plot(series.time_ms, series.value, lw=0.8, color=BLUE)
         axis.set_xlim(0, min(end, 400))
-        axis.set_ylabel(f"{flow['name']}\ngoodput [Gb/s]")
+        axis.set_title(flow["name"], loc="left", pad=3)
     rates = np.stack(columns, axis=1)
     off, full = rates < 0.5, rates > 8.8
     return figure, [
@@ -173,16 +164,10 @@ def on_off(runs: list[Run]) -> Drawn:
         Compared("time at less than 5 % of the line", "essentially zero", 100 * off.mean(), "%", 0),
         Compared("mean length of a silence", "", _run_length(off), "ms", 1),
         Compared("Jain's index of 1 ms windows, mean", "unfair", np.nanmean(jain(rates))),
-        Compared("Jain's index of 10 ms windows, mean", "unfair", np.nanmean(jain(_coarser(rates, 10)))),
+        Compared("Jain's index of 10 ms windows, mean", "unfair", np.nanmean(jain(coarser(rates, 10)))),
         Compared("aggregate until the first ends", "near the line rate", rates.sum(axis=1).mean(), "Gb/s"),
         Compared("frames lost or repeated", "retransmissions", lost(run), digits=0),
     ]
-
-
-def _coarser(rates: np.ndarray, windows: int) -> np.ndarray:
-    """Means of this number of rows each."""
-    rows = len(rates) // windows
-    return rates[: rows * windows].reshape(rows, windows, -1).mean(axis=1)
 
 
 def _run_length(states: np.ndarray) -> float:
@@ -195,21 +180,26 @@ def plateaus(runs: list[Run]) -> Drawn:
     """Figure 12: the three plateaus, 200 ms after each change, and the aggregate over the run."""
     (run,) = runs
     ends = sorted(flow["end_s"] * 1e3 for flow in flows(run))
-    figure, (axis,) = _axes("AdvCam 12: Table II; dashed: the paper")
-    _curves(axis, run)
-    total = throughput(run, "network")
-    axis.plot(total.time_ms, total.value, lw=0.6, color="grey")
+    figure, axes = _axes("AdvCam 12: Table II", len(ends) + 1, 1.2)
+    for axis, name in zip(axes, [*(flow["name"] for flow in flows(run)), "network"], strict=True):
+        series = throughput(run, name)
+        axis.plot(series.time_ms, series.value, lw=0.7, color=BLUE)
+        axis.set_title("all of them" if name == "network" else name, loc="left", pad=3)
+        axis.set_ylim(0, 10.5)
     compared, begin = [], 0.0
     for active, (end, paper) in enumerate(zip(ends, (3.3, 4.9, 9.7), strict=True)):
         names = [flow["name"] for flow in flows(run) if flow["end_s"] * 1e3 >= end - 1e-6]
         rates = [mean(throughput(run, name), begin + 200, end) for name in names]
-        axis.plot((begin, end), (paper, paper), **PAPER)
+        for axis, flow in zip(axes, flows(run), strict=False):
+            if flow["name"] in names:
+                axis.plot((begin, end), (paper, paper), **PAPER, label=None if active else "the paper")
         label = f"plateau of {3 - active}" if len(names) > 1 else "plateau of the last"
         compared.append(Compared(f"{label}, mean", paper, float(np.mean(rates)), "Gb/s"))
         if len(names) > 1:
             compared.append(Compared(f"{label}, lowest flow", paper, min(rates), "Gb/s"))
             compared.append(Compared(f"{label}, highest flow", paper, max(rates), "Gb/s"))
         begin = end
+    axes[0].legend(loc="upper right")
     compared.append(Compared("aggregate over the run", 9.77, run.summary["aggregate_gbps"], "Gb/s"))
     compared.append(Compared("frames lost or repeated", 0.0, lost(run), digits=0))
     return figure, compared
@@ -223,12 +213,10 @@ def saw_tooth(runs: list[Run]) -> Drawn:
     """
     run, module = runs
     end = _contention_ms(run)
-    figure, axes = _axes(
-        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of R_T; throughput in windows of 2 ms", 4
-    )
+    figure, axes = _axes("AdvCam 13: flow_a with a timer of 200 ms and no clamp of $R_T$; windows of 2 ms", 4, 1.3)
     time, rate, count, climbs, teeth = _saw_teeth(run, axes[:2])
     module_time, module_rate, _, module_climbs, module_teeth = _saw_teeth(module, axes[2:])
-    axes[2].set_title("alpha of 10 bits, and a timer that every cut restarts", fontsize="small")
+    axes[2].set_title("alpha of 10 bits, and a timer that every cut restarts", loc="left", pad=3)
     lows = module_rate[module_climbs]
     shares = [mean(throughput(run, each["name"]), 200, end) for each in flows(run)]
     return figure, [
@@ -269,11 +257,11 @@ def _saw_teeth(run: Run, axes: list[Axes]) -> tuple[np.ndarray, ...]:
     teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
     for each in flows(run):
         series = throughput(run, each["name"])
-        windows = [_coarser(values[:, None], 20)[:, 0] for values in (series.time_ms, series.value)]
-        axes[0].plot(*windows, lw=0.8, label=each["name"])
-    axes[0].legend(fontsize="x-small", ncols=3)
-    axes[1].step(current.time_ms, current.value / 1e9, where="post", lw=0.8, color="#d62728", label="$R_C$ of flow_a")
-    axes[1].legend(fontsize="x-small")
+        axes[0].plot(*(coarser(values, 20) for values in (series.time_ms, series.value)), label=each["name"])
+    axes[0].set_ylim(0, 11)
+    axes[0].legend(loc="upper left", ncols=3)
+    axes[1].step(current.time_ms, current.value / 1e9, where="post", color=VERMILION, ls="-")
+    axes[1].set_ylabel("$R_C$ of flow_a [Gb/s]")
     return time, rate, count, climbs, teeth
 
 
@@ -302,11 +290,14 @@ def limiter(runs: list[Run]) -> Drawn:
     inside = (measured.time_ms > 200) & (measured.time_ms < flow["end_s"] * 1e3)
     expected = np.interp(measured.time_ms, current.time_ms, current.value) / 1e9 * PAYLOAD_SHARE
     goal = np.interp(measured.time_ms, target.time_ms, target.value) / 1e9 * PAYLOAD_SHARE
-    figure, (axis,) = _axes(f"AdvCam 14: {flow['name']}, registers at 1 kHz as payload rates")
-    axis.plot(measured.time_ms, measured.value, color="#1f77b4", lw=0.8, label="measured")
-    axis.plot(measured.time_ms, expected, color="#d62728", lw=0.8, label="$R_C$")
-    axis.plot(measured.time_ms, goal, color="#ff7f0e", lw=0.8, ls="--", label="$R_T$")
-    axis.legend(fontsize="x-small")
+    figure, (above, below) = _axes(f"AdvCam 14: {flow['name']}, registers at 1 kHz as payload rates", 2, 1.9)
+    above.plot(measured.time_ms, measured.value, color=SKY, lw=2, label="measured")
+    above.plot(measured.time_ms, expected, color=VERMILION, lw=0.8, ls="-", label="$R_C$")
+    above.legend(loc="upper left")
+    below.plot(measured.time_ms, 100 * (measured.value / expected - 1), color=BLUE, lw=0.6, label="measured")
+    below.plot(measured.time_ms, 100 * (goal / expected - 1), color=BLACK, lw=0.8, ls=":", label="$R_T$")
+    below.set(ylabel="difference to $R_C$ [%]", ylim=(-15, 15))
+    below.legend(loc="upper left", ncols=2)
     error = np.abs(measured.value[inside] / expected[inside] - 1)
     gap = np.abs(goal[inside] / expected[inside] - 1)
     return figure, [

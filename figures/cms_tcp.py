@@ -17,10 +17,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from penstock.drawing import BLACK, BLUE, GREY, VERMILION, panels
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
@@ -50,21 +50,20 @@ def _lines(axis: Axes, run: Run) -> None:
     flow = flows(run)[0]
     sent = register(run, flow, "tx_payload_bytes")
     total = np.diff(sent.value) * 8 / np.diff(sent.time_ms) / 1e6
-    axis.plot(sent.time_ms[1:], total, lw=0.8, color="tab:red", label="total bandwidth")
+    axis.plot(sent.time_ms[1:], total, lw=0.8, ls="-", color=VERMILION, label="total bandwidth")
     useful = throughput(run, flow["name"])
-    axis.plot(useful.time_ms, useful.value, lw=0.8, color="tab:blue", label="useful throughput")
+    axis.plot(useful.time_ms, useful.value, lw=0.8, color=BLUE, label="useful throughput")
 
 
 def _draw(run: Run, title: str, paper: float) -> Figure:
     """The first of the four links, as in the paper: the useful part of its traffic."""
-    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
-    figure.suptitle(title)
+    figure, axes = panels(title, 1, height_in=2.6)
+    axis = axes[0, 0]
     _lines(axis, run)
-    axis.axhline(paper, color="black", lw=1, ls="--")
-    axis.axvspan(START_MS, STOP_MS, color="grey", alpha=0.15)
-    axis.set_xlabel("simulated time [ms]")
-    axis.set_ylabel("one link [Gb/s]")
-    axis.legend(fontsize="x-small")
+    axis.axhline(paper, color=BLACK, lw=0.9, ls="--")
+    axis.axvspan(START_MS, STOP_MS, color=GREY, alpha=0.2, lw=0)
+    axis.set(xlabel="simulated time [ms]", ylabel="rate of one link [Gb/s]", ylim=(0, None))
+    axis.legend(loc="upper left")
     return figure
 
 
@@ -98,13 +97,14 @@ STALLED: dict[str, tuple[str, ...]] = {"without": ("tcp.back_off=false",), "with
 
 def stalled(runs: list[Run]) -> Drawn:
     """What a receiver that stands still leaves behind, without and with congestion control."""
-    figure, axes = plt.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
-    figure.suptitle("CMS-TCP section 3.3: the receiver reads nothing for 2 s (grey)")
-    compared = []
+    title = "CMS-TCP section 3.3: the receiver reads nothing for 2 s (grey)"
+    figure, grid = panels(title, 2, height_in=1.8, sharex=True, sharey=True)
+    axes, compared = list(grid[:, 0]), []
     for axis, name, run in zip(axes, STALLED, runs, strict=True):
         _lines(axis, run)
-        axis.axvspan(*STALL_MS, color="grey", alpha=0.15)
-        axis.set_ylabel(f"{name} back-off [Gb/s]")
+        axis.axvspan(*STALL_MS, color=GREY, alpha=0.2, lw=0)
+        axis.set_ylabel("rate of one link [Gb/s]")
+        axis.set_title(f"{name} congestion control", loc="left", pad=3)
         begin, end = STALL_MS
         case = f"{name} congestion control, one link"
         compared += [
@@ -113,7 +113,8 @@ def stalled(runs: list[Run]) -> Drawn:
             Compared(f"{case} 1 s later", None, _useful(run, end + 1000, end + 1500), "Gb/s"),
             Compared(f"{case} 1 s later, attempted", None, _attempted(run, end + 1000, end + 1500), "Gb/s"),
         ]
-    axes[0].legend(fontsize="x-small")
+    axes[0].set_ylim(bottom=0)
+    axes[0].legend(loc="upper left")
     axes[1].set_xlabel("simulated time [ms]")
     return figure, compared
 
@@ -123,14 +124,15 @@ def merged(runs: list[Run]) -> Drawn:
     [run] = runs
     rates = np.array([mean(throughput(run, flow["name"]), 5.0, 10.0) for flow in flows(run)])
     late = np.array([[flow["mct_us"][of] for of in ("p50", "p99")] for flow in flows(run)])
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    figure.suptitle("CMS-TCP 1: 600 front ends, twelve to a link of 40 Gb/s")
-    left.hist(rates, bins=40)
-    left.set(xlabel="throughput [Gb/s]", ylabel="front ends")
+    figure, axes = panels("CMS-TCP 1: 600 front ends, twelve to a link of 40 Gb/s", 1, 2, height_in=2.6)
+    left, right = axes[0]
+    left.ecdf(rates, color=BLUE)
+    left.set(xlabel="throughput, at most [Gb/s]", ylabel="share of the front ends")
+    left.ticklabel_format(useOffset=False)
     for column, label in enumerate(("half of its fragments", "99 % of them")):
-        right.hist(late[:, column], bins=40, alpha=0.7, label=label)
-    right.set(xlabel="delivered within [us]", ylabel="front ends")
-    right.legend()
+        right.ecdf(late[:, column], label=label)
+    right.set(xlabel="delivered within [us]", xlim=(0, None))
+    right.legend(loc="upper left")
     return figure, [
         Compared("front ends", 600.0, len(rates), digits=0),
         Compared("one front end, mean", 2.048, float(rates.mean()), "Gb/s", 3),
@@ -179,21 +181,22 @@ def fragment_sizes(runs: list[Run]) -> Drawn:
     """Figure 3: simulated over the second half of each run; runs come stack by stack, size by size."""
     rates = [mean(throughput(run, flows(run)[0]["name"]), 25.0, 50.0) for run in runs]
     by_stack = dict(zip(STACKS, np.reshape(rates, (len(STACKS), len(SIZES))), strict=True))
-    figure, (real, simulated) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-    figure.suptitle("CMS-TCP 3: throughput against the size of fragments; dashed: the paper's highest")
+    title = "CMS-TCP 3: throughput against the size of fragments; dashed: the paper's highest"
+    figure, axes = panels(title, 1, 2, height_in=2.8)
+    real, simulated = axes[0]
     found = measured()
     for name, by_size in found.items():
-        real.semilogx(list(by_size), list(by_size.values()), "o-", ms=3, label=MEASURED[name], base=2)
+        real.semilogx(list(by_size), list(by_size.values()), marker="o", label=MEASURED[name], base=2)
     real.set_title("measured: a veth pair, a core each" if found else "measured: not on this machine")
     for stack, series in by_stack.items():
-        simulated.semilogx(SIZES, series, "o-", ms=3, label=stack, base=2)
+        simulated.semilogx(SIZES, series, marker="o", label=stack, base=2)
     simulated.set_title("simulated: a line of 10 Gb/s")
     for paper in (7.0, 9.89):
-        simulated.axhline(paper, color="black", lw=1, ls="--")
+        simulated.axhline(paper, color=BLACK, lw=0.9, ls="--")
     for axis in (real, simulated):
         axis.set(xlabel="fragment size [B]", ylabel="throughput [Gb/s]", ylim=(0, None))
         if axis.get_legend_handles_labels()[0]:
-            axis.legend()
+            axis.legend(loc="lower right")
     simple, host = by_stack["simple-tcp"], by_stack["tcp"]
     compared = [
         Compared("simplified TCP, highest", "7 Gb/s, by its processor", simple.max(), "Gb/s"),

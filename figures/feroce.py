@@ -7,7 +7,7 @@ sent alone, from its first packet sent to its last acknowledgement. Hosts are mo
 own, cables are 20 m long.
 """
 
-import matplotlib.pyplot as plt
+from penstock.drawing import BLUE, GREEN, VERMILION, panels
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn, flows, lost
@@ -41,17 +41,17 @@ def draw(runs: list[Run]) -> Drawn:
     """Both curves, and the numbers of the papers."""
     of = dict(zip(POINTS, runs, strict=False))
     congested = dict(zip(RATES_GBPS, runs[len(POINTS) :], strict=True))
-    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(8, 7), layout="constrained")
-    figure.suptitle("One sender through one switch, MTU 4096")
-    colours = dict(zip(RATES_GBPS, ("#0072b2", "#d55e00", "#009e73"), strict=True))
+    figure, axes = panels("One sender through one switch, MTU 4096", 1, 2, height_in=3.0)
+    left, right = axes[0]
+    colours = dict(zip(RATES_GBPS, (BLUE, VERMILION, GREEN), strict=True))
     markers = dict(zip(RATES_GBPS, "os^", strict=True))
     compared = []
     for rate in RATES_GBPS:
         throughput = [flows(of[rate, size, False])[0]["goodput_gbps"] for size in SIZES]
         latency = [flows(of[rate, size, True])[0]["mct_us"]["p50"] for size in SIZES]
-        look = {"color": colours[rate], "marker": markers[rate], "ms": 4, "lw": 1, "label": f"{rate} Gb/s"}
-        above.plot(SIZES, throughput, **look)
-        below.plot(SIZES, latency, **look)
+        look = {"color": colours[rate], "marker": markers[rate], "ls": "-", "label": f"{rate} Gb/s"}
+        left.plot(SIZES, throughput, **look)
+        right.plot(SIZES, latency, **look)
         for size, gbps, us in zip(SIZES, throughput, latency, strict=True):
             paper = CEPC_GBPS if (rate, size) == (100, 5000) else None
             compared.append(Compared(f"{rate} Gb/s, {size} B: throughput", paper, gbps, "Gb/s"))
@@ -63,9 +63,9 @@ def draw(runs: list[Run]) -> Drawn:
         compared.append(Compared(f"{name}, sum", CONGESTED[rate], total, "Gb/s"))
         compared.append(Compared(f"{name}, the slower over the faster", None, min(both) / max(both)))
         compared.append(Compared(f"{name}, frames lost or repeated", None, lost(congested[rate]), digits=0))
-    above.set(xscale="log", yscale="log", ylabel="throughput [Gb/s]")
-    below.set(xscale="log", yscale="log", ylabel="latency [us]", xlabel="size of a message [B]")
-    above.legend(fontsize="small")
-    for axis in (above, below):
-        axis.grid(alpha=0.3, which="both", lw=0.4)
+    left.set(xscale="log", yscale="log", ylabel="throughput [Gb/s]", xlabel="size of a message [B]")
+    right.set(xscale="log", yscale="log", ylabel="latency [us]", xlabel="size of a message [B]")
+    left.set_yticks(RATES_GBPS, map(str, RATES_GBPS))
+    left.minorticks_off()
+    right.legend(loc="upper left")
     return figure, compared

@@ -4,7 +4,7 @@ its last byte. CEPC's table has 0.5 to 2 us for RDMA and 10 to 40 us for TCP bet
 is the network's part, without hosts' processors: one switch without a latency of its own, links of 100 Gb/s, 20 m.
 """
 
-import matplotlib.pyplot as plt
+from penstock.drawing import BLUE, VERMILION, panels
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn, flows
@@ -30,12 +30,12 @@ def settings(transport: str, size: int) -> tuple[str, ...]:
 def draw(runs: list[Run]) -> Drawn:
     """Latency against the size of the message; the paper's numbers are those of small ones."""
     latency = {point: flows(run)[0]["mct_us"]["p50"] for point, run in zip(POINTS, runs, strict=True)}
-    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    figure.suptitle("A message alone through one switch, 100 Gb/s; bands: CEPC's table")
-    axis.axhspan(0.5, 2, color="tab:blue", alpha=0.1)
-    axis.axhspan(10, 40, color="tab:orange", alpha=0.1)
+    figure, axes = panels("A message alone through one switch, 100 Gb/s", 1, height_in=2.8)
+    axis = axes[0, 0]
+    axis.axhspan(0.5, 2, color=BLUE, alpha=0.12, lw=0, label="CEPC's table, RDMA")
+    axis.axhspan(10, 40, color=VERMILION, alpha=0.12, lw=0, label="CEPC's table, TCP")
     for transport in TRANSPORTS:
-        axis.loglog(SIZES, [latency[transport, size] for size in SIZES], "o-", ms=4, label=transport, base=2)
+        axis.loglog(SIZES, [latency[transport, size] for size in SIZES], marker="o", label=transport, base=2)
     axis.set(xlabel="size of a message [B]", ylabel="latency [us]", yscale="log")
     axis.legend()
     compared = [

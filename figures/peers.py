@@ -119,7 +119,9 @@ def draw(axes: Iterable[Axes], peers: list[Peer]) -> None:
         of_law = [peer for peer in peers if peer.law == law]
         boards = [peer.boards for peer in of_law]
         for axis, quantity in zip(axes, ("delivered_gbps", "paused_percent", "queue_kb"), strict=True):
-            axis.plot(boards, [getattr(peer, quantity) for peer in of_law], "x--", label=f"{law}, ns-3", lw=1)
+            axis.plot(
+                boards, [getattr(peer, quantity) for peer in of_law], marker="x", ls="--", ms=4, label=f"{law}, ns-3"
+            )
 
 
 def _star(boards: int) -> tuple[str, str, str]:

@@ -8,8 +8,10 @@ counter makes it random, so it is the mean of several seeds.
 
 from collections.abc import Callable
 
-import matplotlib.pyplot as plt
+import matplotlib
 import numpy as np
+from penstock import drawing
+from penstock.drawing import BLACK, BLUE, GREY, coarser
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
@@ -36,21 +38,24 @@ def recovery(paper_ms: float | None) -> Callable[[list[Run]], Drawn]:
 
     def draw(runs: list[Run]) -> Drawn:
         times = np.array([recovery_ms(run) for run in runs])
-        figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
-        figure.suptitle(
-            "QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s"
-            + (f"; dashed: the paper's {paper_ms:g} ms" if paper_ms else "")
-        )
-        for run in runs:
+        figure, axes = drawing.panels("QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s", 2, 2, height_in=1.7, sharey="row")
+        for number, run in reversed(list(enumerate(runs))):
             time, rate = _rate(run)
-            above.plot(time, rate / 1e6, lw=0.7)
-        if paper_ms:
-            above.axvline(HOTSPOT_END_MS + paper_ms, color="black", lw=1, ls="--")
-        above.set_ylabel("current rate [Mb/s]")
+            look = {"color": GREY, "lw": 0.5} if number else {"color": BLUE, "lw": 1}
+            for axis in axes[0]:
+                axis.plot(time, rate / 1e6, ls="-", label=(None, "other seeds", "seed 1")[max(0, 2 - number)], **look)
         queue = runs[0].series("switch", "queue_bytes", len(flows(runs[0])))
-        below.plot(queue.time_ms, queue.value / 1e3, lw=0.6)
-        below.set_ylabel("queue [kB]")
-        below.set_xlabel("simulated time [ms]")
+        for axis in axes[1]:
+            axis.plot(queue.time_ms, queue.value / 1e3, lw=0.6, color=BLUE)
+            axis.set_xlabel("simulated time [ms]")
+        for axis in axes[:, 1]:
+            axis.set_xlim(HOTSPOT_END_MS - 100, HOTSPOT_END_MS + 400)
+        if paper_ms:
+            axes[0, 1].axvline(HOTSPOT_END_MS + paper_ms, color=BLACK, ls="--", label=f"the paper, {paper_ms:g} ms")
+        axes[0, 0].set(ylabel="current rate [Mb/s]", title="the whole run")
+        axes[0, 1].set(title="the end of the hotspot")
+        axes[0, 1].legend(loc="lower right")
+        axes[1, 0].set_ylabel("queue, seed 1 [kB]")
         compared = [
             Compared(
                 f"recovery time, mean of {len(runs)} seeds" if len(runs) > 1 else "recovery time",
@@ -90,22 +95,23 @@ def panel_job(sources: int, rtt_us: int, pause: bool) -> tuple[str, str, tuple[s
 def panels(runs: list[Run]) -> Drawn:
     """All panels: rates and queues of some numbers of sources, recovery and highest queue of each."""
     of = dict(zip(PANELS, runs, strict=True))
-    figure, axes = plt.subplots(4, 3, sharex=True, sharey="row", figsize=(11, 10), layout="constrained")
-    figure.suptitle("QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s; rates and queue without and with pause")
-    colours = dict(zip(SHOWN, plt.colormaps["viridis"](np.linspace(0, 0.85, len(SHOWN))), strict=True))
+    figure, axes = drawing.panels(
+        "QCN: hotspot of 0.2 Gb/s from 1 s to 4.5 s", 4, 3, height_in=1.5, sharex=True, sharey="row"
+    )
+    colours = dict(zip(SHOWN, matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(SHOWN))), strict=True))
     for pause in (False, True):
         for column, rtt in enumerate(ROUND_TRIPS_US):
             rates, queues = axes[2 * pause, column], axes[2 * pause + 1, column]
-            rates.set_title(f"{rtt} us, {'pause' if pause else 'no pause'}", fontsize="small")
+            rates.set_title(f"round trip {rtt} us, {'pause' if pause else 'no pause'}")
             for sources, colour in colours.items():
                 run = of[sources, rtt, pause]
                 time, rate = _rate(run)
-                rates.plot(time, rate / 1e6, lw=0.6, color=colour, label=f"{sources}")
+                rates.plot(time, rate / 1e6, lw=0.7, ls="-", color=colour, label=f"{sources}")
                 queue = run.series("switch", "queue_bytes", sources)
-                queues.plot(queue.time_ms, queue.value / 1e3, lw=0.5, color=colour)
-        axes[2 * pause, 0].set_ylabel("sum of R_C [Mb/s]")
+                queues.plot(queue.time_ms, queue.value / 1e3, lw=0.5, ls="-", color=colour)
+        axes[2 * pause, 0].set_ylabel("sum of $R_C$ [Mb/s]")
         axes[2 * pause + 1, 0].set_ylabel("queue [kB]")
-    axes[0, 0].legend(title="sources", fontsize="x-small", title_fontsize="x-small", loc="lower left")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="sources", loc="outside lower center", ncols=4)
     for axis in axes[-1]:
         axis.set_xlabel("simulated time [ms]")
     compared = []
@@ -132,22 +138,21 @@ def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
 
 def tcp(runs: list[Run]) -> Drawn:
     """Queue length and throughput of TCP with and without QCN; the paper shows pictures, without numbers."""
-    figure, axes = plt.subplots(len(runs), 2, sharex=True, figsize=(11, 14), layout="constrained")
-    figure.suptitle(
-        "TCP through a link of 750 Mb/s: queue and goodput; a window in which a lost segment came again delivers all "
-        "that waited for it, and is cut off"
-    )
+    title = "TCP through a link of 750 Mb/s: queue, and goodput as mean of 20 ms"
+    figure, axes = drawing.panels(title, len(runs), 2, height_in=1.0, sharex=True)
     compared = []
     for (variant, rtt, qcn), run, (left, right) in zip(TCP_CASES, runs, axes, strict=True):
         name = f"{variant}, {rtt} us, {'QCN' if qcn else 'no QCN'}"
         queue = run.series("switch", "queue_bytes", len(flows(run)))
         rate = throughput(run, flows(run)[0]["name"])
-        left.plot(queue.time_ms, queue.value / 1e3, lw=0.6)
-        left.set_ylabel(f"{name}\nqueue [kB]", fontsize="small")
-        right.plot(rate.time_ms, rate.value * 1e3, lw=0.6)
-        right.set_ylabel("goodput [Mb/s]", fontsize="small")
-        right.axhline(TCP_LINK_MBPS, color="black", lw=0.8, ls="--")
-        right.set_ylim(0, 1.2 * TCP_LINK_MBPS)
+        left.plot(queue.time_ms, queue.value / 1e3, lw=0.6, color=BLUE)
+        left.set(ylabel="queue [kB]", ylim=(0, None))
+        windows = max(1, round(20 / np.median(np.diff(rate.time_ms))))
+        right.plot(*(coarser(values, windows) for values in (rate.time_ms, rate.value * 1e3)), color=BLUE, ls="-")
+        right.axhline(TCP_LINK_MBPS, color=BLACK, lw=0.8, ls="--")
+        right.set(ylabel="[Mb/s]", ylim=(0, 1.2 * TCP_LINK_MBPS))
+        for axis in (left, right):
+            axis.set_title(name, loc="left", pad=3)
         settled = queue.value[queue.time_ms >= SETTLED_MS] / 1e3
         compared += [
             Compared(f"{name}: throughput", None, 1e3 * mean(rate, SETTLED_MS, rate.time_ms[-1]), "Mb/s", 0),

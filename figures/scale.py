@@ -10,9 +10,9 @@ Without PFC: 95 % of the line, no board lost.
 
 from dataclasses import dataclass, replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.compute as pc
+from penstock.drawing import panels
 from penstock.results import Run
 
 from figures import peers
@@ -267,8 +267,9 @@ def table(runs: list[Run]) -> str:
 
 def draw(runs: list[Run]) -> Drawn:
     """Goodput, pauses and queue over the number of boards, for each law."""
-    figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
-    figure.suptitle(f"Boards of {LINE_GBPS} Gb/s into one line of {LINE_GBPS} Gb/s")
+    title = f"Boards of {LINE_GBPS} Gb/s into one line of {LINE_GBPS} Gb/s"
+    figure, grid = panels(title, 1, 3, height_in=2.8)
+    axes = list(grid[0])
     rest = iter(runs[-len(OTHERS) * len(SENDERS) :])
     compared = [
         Compared("cases that meet their goals", None, sum(not it.missed for it in results(runs)), f"of {len(CASES)}", 0)
@@ -280,7 +281,7 @@ def draw(runs: list[Run]) -> Drawn:
         paused = [100 * paused_s(run) / n / run.summary["simulated_s"] for run, n in zip(of_law, SENDERS, strict=True)]
         queue = [np.percentile(matrix(run, "queue_bytes")[1], 99, axis=0).max() / 1e3 for run in of_law]
         for axis, values in zip(axes, (line, paused, queue), strict=True):
-            axis.plot(SENDERS, values, "o-", label=law, lw=1, zorder=3 if law == "penstock" else 2)
+            axis.plot(SENDERS, values, marker="o", ls="-", label=law, zorder=3 if law == "penstock" else 2)
         for n, value in zip(SENDERS, line, strict=True):
             compared.append(Compared(f"{law}: {n} boards, delivered", None, value, "Gb/s"))
         compared.append(Compared(f"{law}: {SENDERS[-1]} boards, paused", None, paused[-1], "% of the time", 1))
@@ -294,5 +295,5 @@ def draw(runs: list[Run]) -> Drawn:
         axis.set_xlabel("boards")
         axis.set_ylabel(words)
     axes[2].set_yscale("log")
-    axes[0].legend(fontsize="small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure, compared

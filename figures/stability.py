@@ -6,8 +6,9 @@ rate, queue and delayed marks settle at the fair share, or oscillate around it? 
 the laboratory, packet by packet, with a PFC switch: while it sends pauses, rates can stay far above the line.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
+from penstock.drawing import BLUE, GREY, VERMILION, panels
 from penstock.results import Run
 
 from figures.comparison import Compared, Drawn
@@ -49,27 +50,33 @@ def _orbit(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def draw(runs: list[Run]) -> Drawn:
     """A row for each profile, a column for each number of boards, a curve for each delay."""
-    figure, axes = plt.subplots(len(PROFILES), len(BOARDS), figsize=(12, 7), layout="constrained")
-    figure.suptitle("From twice the share into 10 Gb/s: sum of all R_C against the queue, dots after 200 ms")
+    title = "From twice the share into 10 Gb/s: path of the first 200 ms (lines), and all points after it"
+    figure, axes = panels(title, len(PROFILES), len(BOARDS), height_in=2.3)
+    looks = dict(zip(DELAYS, ((BLUE, "o"), (VERMILION, "x")), strict=True))
     compared, rest = [], iter(runs)
     for row, profile in zip(axes, PROFILES, strict=True):
         for axis, boards in zip(row, BOARDS, strict=True):
             for delay in DELAYS:
                 time, rate, queue = _orbit(next(rest))
                 late = time > SETTLED_MS
-                (line,) = axis.plot(rate, 1 + queue / 1e3, lw=0.4, alpha=0.6, label=f"{delay} a link")
-                axis.plot(rate[late], 1 + queue[late] / 1e3, ".", ms=3, color=line.get_color())
+                colour, marker = looks[delay]
+                axis.plot(rate[~late], 1 + queue[~late] / 1e3, lw=0.5, ls="-", alpha=0.6, color=colour)
+                points = {"ls": "", "ms": 2, "alpha": 0.4, "mew": 0.4, "color": colour, "rasterized": True}
+                axis.plot(rate[late], 1 + queue[late] / 1e3, marker, label=f"{delay} a link", **points)
                 name = f"{profile}: {boards} boards, {delay} a link"
                 compared.append(Compared(f"{name}, sum of R_C, 1 %", None, np.percentile(rate[late], 1), "of the line"))
                 compared.append(
                     Compared(f"{name}, sum of R_C, 99 %", None, np.percentile(rate[late], 99), "of the line")
                 )
                 compared.append(Compared(f"{name}, queue, 99 %", None, np.percentile(queue[late], 99) / 1e3, "kB", 0))
-            axis.axvline(1.0, color="0.7", lw=0.8, zorder=0)
-            axis.set_title(f"{profile}, {boards} boards", fontsize="medium")
+            axis.axvline(1.0, color=GREY, lw=0.8, zorder=0)
+            axis.set_title(f"{profile}, {boards} boards")
             axis.set_xscale("log")
             axis.set_yscale("log")
-            axis.set_xlabel("sum of R_C / line")
-            axis.set_ylabel("1 kB + queue [kB]")
-    axes[0][0].legend(fontsize="small")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if np.divide(*axis.get_xlim()) > 0.05 else (1,)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.set_xlabel("sum of $R_C$ / line")
+        row[0].set_ylabel("queue + 1 kB [kB]")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=2)
     return figure, compared

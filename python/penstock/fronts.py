@@ -8,6 +8,10 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -27,28 +31,29 @@ def draw(file: Path, trials: Sequence[Mapping], own: Mapping[str, float], named:
     """All trials and the front, a panel for each pair of neighbouring objectives. `trials` are rows with `on_front` and
     `point`; `named` is the point that is recommended.
     """
-    import matplotlib  # takes a second, which `import penstock` should not
+    from penstock.drawing import save, styled  # matplotlib takes a second, which `import penstock` should not
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    save(styled(_front)(trials, own, named, meanings), file)
+
+
+def _front(trials: Sequence[Mapping], own: Mapping[str, float], named: str | None, meanings: Mapping) -> "Figure":
+    from penstock.drawing import BLUE, GREEN, GREY, VERMILION, panels
 
     names = list(own)
     pairs = list(itertools.pairwise(names))
-    figure, axes = plt.subplots(1, len(pairs), figsize=(6.4 * len(pairs), 4.8), layout="constrained", squeeze=False)
+    figure, axes = panels(f"{len(trials)} trials, and those that no other beats", 1, len(pairs), height_in=2.8)
     for axis, (x, y) in zip(axes[0], pairs, strict=True):
         inside = [row for row in trials if math.isfinite(row[x]) and math.isfinite(row[y])]
         front = sorted((row for row in inside if row["on_front"]), key=lambda row: (row[x], row[y]))
-        axis.plot([r[x] for r in inside], [r[y] for r in inside], "o", color="#b0b0b0", ms=4, label="trials")
+        axis.plot([r[x] for r in inside], [r[y] for r in inside], "o", color=GREY, ms=3, label="trials")
         line = "-" if len(names) == 2 else ""
-        axis.plot([r[x] for r in front], [r[y] for r in front], f"o{line}", color="#1f77b4", ms=6, label="front")
+        axis.plot([r[x] for r in front], [r[y] for r in front], f"o{line}", color=BLUE, ms=5, label="front")
         if math.isfinite(own[x]) and math.isfinite(own[y]):
-            axis.plot([own[x]], [own[y]], "s", color="#d62728", ms=8, label="own values")
+            axis.plot([own[x]], [own[y]], "s", color=VERMILION, ms=6, label="own values")
         for row in front:
             if row["point"] == named:
-                axis.plot([row[x]], [row[y]], "*", color="#2ca02c", ms=15, label="named")
-        axis.set_xlabel(f"{x}: {meanings[x]}", fontsize="small", wrap=True)
-        axis.set_ylabel(f"{y}: {meanings[y]}", fontsize="small", wrap=True)
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize="small")
-    figure.savefig(file, dpi=130)
-    plt.close(figure)
+                axis.plot([row[x]], [row[y]], "*", color=GREEN, ms=11, label="named")
+        axis.set_xlabel(f"{x}: {meanings[x]}", wrap=True)
+        axis.set_ylabel(f"{y}: {meanings[y]}", wrap=True)
+        axis.legend()
+    return figure

@@ -7,24 +7,24 @@
 | `alpha.png` | per board: the congestion estimate, and a mark for each cut of the rate |
 | `queue.png` | the switch's queue towards the server, with the marking thresholds |
 
-Runs of `penstock ctl sample` have the payload throughput of boards, and no switch.
+More than a page of boards are drawn as their median and spread. Runs of `penstock ctl sample` have the payload
+throughput of boards, and no switch.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from penstock.drawing import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, panels, save, styled
 from penstock.results import Run, Series, samples
 
-BLUE, RED, ORANGE, GREEN, GREY = "#1f77b4", "#d62728", "#ff7f0e", "#2ca02c", "#7f7f7f"
+MOST_PANELS = 14  # boards with a panel of their own
+TIME = "simulated time [ms]"
+RATE = "rate [Gb/s]"
 
 
 def _series(run: Run, node: str, metric: str, channel: int = 0) -> Series:
@@ -43,81 +43,129 @@ def _smooth(series: Series, window_ms: float) -> Series:
     return Series(series.time_ms, np.convolve(series.value, kernel, mode="same") / count)
 
 
-def _panels(run: Run, title: str, ylabel: str) -> tuple[Figure, dict[str, Axes]]:
-    """One panel per board, common time axis."""
+def _measured(run: Run, name: str, window_ms: float = 0.1) -> Series:
+    seen = _smooth(_series(run, name, "wire_throughput_bps"), window_ms)
+    return seen if len(seen.value) else _series(run, name, "throughput_bps")
+
+
+def _boards(run: Run, title: str, quantity: str) -> tuple[Figure, dict[str, Axes]]:
+    """A panel for each board, in one column or two, with common axes."""
     names = run.boards
-    figure, axes = plt.subplots(
-        len(names),
-        1,
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        figsize=(9, 1.2 + 1.7 * len(names)),
-        layout="constrained",
-    )
-    figure.suptitle(title)
-    for axis, name in zip(axes[:, 0], names, strict=True):
-        axis.set_ylabel(f"{name}\n{ylabel}")
-        axis.grid(alpha=0.3)
-    axes[-1, 0].set_xlabel("simulated time [ms]")
-    return figure, dict(zip(names, axes[:, 0], strict=True))
+    columns = 1 if len(names) <= 4 else 2
+    rows = -(-len(names) // columns)
+    figure, axes = panels(title, rows, columns, height_in=1.15, sharex=True, sharey=True)
+    of = dict(zip(names, axes.flat, strict=False))
+    for name, axis in of.items():
+        axis.set_title(name, loc="left", pad=3)
+    for axis in list(axes.flat)[len(names) :]:
+        axis.set_visible(False)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(quantity)
+    for axis in list(of.values())[-columns:]:
+        axis.set_xlabel(TIME)
+        axis.xaxis.set_tick_params(labelbottom=True)
+    return figure, of
 
 
+def _spread(axis: Axes, run: Run, read: Callable[[str], Series], quantity: str) -> None:
+    """Median, the middle 80 % and all of the boards over time."""
+    every = [found for found in map(read, run.boards) if len(found.value)]
+    axis.set_ylabel(quantity)
+    if not every:
+        return
+    time = max((series.time_ms for series in every), key=len)
+    values = np.array([np.interp(time, series.time_ms, series.value) for series in every])
+    least, low, median, high, most = np.quantile(values, (0, 0.1, 0.5, 0.9, 1), axis=0)
+    axis.fill_between(time, least, most, color=SKY, alpha=0.3, lw=0, label="all boards")
+    axis.fill_between(time, low, high, color=SKY, alpha=0.8, lw=0, label="10 % to 90 %")
+    axis.plot(time, median, color=BLUE, label="median")
+    axis.set_ylim(bottom=0)
+
+
+def _gbps(series: Series) -> Series:
+    return Series(series.time_ms, series.value / 1e9)
+
+
+@styled
 def throughput(run: Run) -> Figure:
     """Throughput of every board, averaged over 100 us, with R_C and R_T."""
-    figure, panels = _panels(run, "Throughput on the wire (100 us mean) and rate limiter", "rate [Gb/s]")
-    for name, axis in panels.items():
-        seen = _smooth(_series(run, name, "wire_throughput_bps"), 0.1)
-        if len(seen.value) == 0:
-            seen = _series(run, name, "throughput_bps")
-        axis.plot(seen.time_ms, seen.value / 1e9, color=BLUE, lw=1, label="measured")
+    if len(run.boards) > MOST_PANELS:
+        window = max(0.1, 1e3 * run.summary["simulated_s"] / 200)  # a small share has few packets
+        title = f"Throughput on the wire ({window:.1g} ms mean) and rate limiter of {len(run.boards)} boards"
+        figure, axes = panels(title, 2, height_in=1.8, sharex=True)
+        _spread(axes[0, 0], run, lambda name: _gbps(_measured(run, name, window)), f"throughput\n{RATE}")
+        _spread(axes[1, 0], run, lambda name: _gbps(_series(run, name, "rate_current_bps")), f"$R_C$\n{RATE}")
+        axes[0, 0].legend(loc="lower right", ncols=3)
+        axes[1, 0].set_xlabel(TIME)
+        return figure
+    figure, of = _boards(run, "Throughput on the wire (100 us mean) and rate limiter", RATE)
+    for name, axis in of.items():
+        seen = _measured(run, name)
+        axis.plot(seen.time_ms, seen.value / 1e9, color=SKY, lw=1.6, label="measured")
         current, target = _series(run, name, "rate_current_bps"), _series(run, name, "rate_target_bps")
-        axis.step(current.time_ms, current.value / 1e9, color=RED, lw=1, where="post", label="$R_C$")
-        axis.step(target.time_ms, target.value / 1e9, color=ORANGE, lw=0.8, ls="--", where="post", label="$R_T$")
-        axis.set_ylim(0, 10.5)
-    next(iter(panels.values())).legend(loc="upper right", ncols=3, fontsize="small")
+        axis.step(current.time_ms, current.value / 1e9, color=VERMILION, lw=0.8, ls="-", where="post", label="$R_C$")
+        axis.step(target.time_ms, target.value / 1e9, color=BLACK, lw=0.7, ls=":", where="post", label="$R_T$")
+    first = next(iter(of.values()))
+    first.set_ylim(bottom=0)  # of all panels, once all have their lines
+    first.legend(loc="lower right", ncols=3)
     return figure
 
 
+@styled
 def alpha(run: Run) -> Figure:
     """The congestion estimate of every board, with a mark at each sample in which a CNP was handled."""
-    figure, panels = _panels(run, "Congestion estimate", "alpha")
-    for name, axis in panels.items():
+    if len(run.boards) > MOST_PANELS:
+        figure, axes = panels(f"Congestion estimate of {len(run.boards)} boards", 1, height_in=2.2)
+        _spread(axes[0, 0], run, lambda name: _series(run, name, "alpha"), "alpha")
+        axes[0, 0].set_xlabel(TIME)
+        axes[0, 0].legend(loc="upper right", ncols=3)
+        return figure
+    figure, of = _boards(run, "Congestion estimate, and marks where a CNP was handled", "alpha")
+    for name, axis in of.items():
         estimate, cnps = _series(run, name, "alpha"), _series(run, name, "cnp_handled")
-        axis.step(estimate.time_ms, estimate.value, color=BLUE, lw=1, where="post", label="alpha")
+        axis.step(estimate.time_ms, estimate.value, color=BLUE, where="post")
         marks = cnps.time_ms[1:][np.diff(cnps.value) > 0]
-        axis.vlines(marks, 0, 1.05, color=GREEN, lw=0.6, alpha=0.6, label=f"CNP ({int(cnps.value.max(initial=0))})")
-        axis.set_ylim(0, 1.05)
-        axis.legend(loc="upper right", ncols=2, fontsize="small")
+        axis.vlines(marks, 1.06, 1.2, color=GREEN, lw=0.6)
+        axis.set_title(f"{int(cnps.value.max(initial=0))} CNPs", loc="right", pad=3, color=GREEN)
+        axis.set_ylim(0, 1.22)
+        axis.set_yticks((0, 0.5, 1))
     return figure
 
 
+@styled
 def queue(run: Run) -> Figure:
     """Bytes waiting in the switch for the link to the server, and when it paused the boards."""
-    figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
-    figure.suptitle("Switch queue towards the server")
+    figure, axes = panels("Switch queue towards the server", 1, height_in=2.2)
+    axis = axes[0, 0]
     server_port = len(run.boards)
     waiting = _series(run, "switch", "queue_bytes", server_port)
     axis.plot(waiting.time_ms, waiting.value / 1e3, color=BLUE, lw=0.8, label="queue")
     port = run.summary["switches"][0]["ports"][server_port]
     for key, name, style in (("kmin_bytes", "$K_{min}$", ":"), ("kmax_bytes", "$K_{max}$", "--")):
         if port[key] is not None:
-            axis.axhline(port[key] / 1e3, color=GREY, lw=1, ls=style, label=name)
+            axis.axhline(port[key] / 1e3, color=BLACK, lw=0.8, ls=style, label=f"{name}, {port[key] / 1e3:g} kB")
     pausing = [_series(run, "switch", "pfc_pausing", port) for port in range(server_port)]
     if pausing and len(pausing[0].value):
         any_paused = np.max([series.value for series in pausing], axis=0) > 0
-        top = max(waiting.value.max(initial=1.0), 1.0) / 1e3
-        axis.fill_between(pausing[0].time_ms, 0, top, where=any_paused, color=RED, alpha=0.15, step="post", label="PFC")
-    axis.set_xlabel("simulated time [ms]")
+        if any_paused.any():
+            top = max(waiting.value.max(initial=1.0), 1.0) / 1e3
+            hatched = {"color": ORANGE, "alpha": 0.4, "lw": 0, "step": "post", "label": "PFC pauses boards"}
+            axis.fill_between(pausing[0].time_ms, 0, top, where=any_paused, **hatched)
+    axis.set_xlabel(TIME)
     axis.set_ylabel("waiting [kB]")
-    axis.grid(alpha=0.3)
-    axis.legend(loc="upper right", ncols=4, fontsize="small")
+    axis.set_ylim(bottom=0)
+    figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 
 def draw(folder: Path) -> list[Path]:
-    """Draws all pictures of the run in `folder`; returns their files. Nothing is drawn without a trace."""
+    """Draws all pictures of the run in `folder`; returns their files. Nothing is drawn without a trace.
+
+    ValueError: a run without boards, whose flows only its report shows.
+    """
     run = Run(folder)
+    if not run.summary.get("boards"):
+        raise ValueError(f"{folder} is a run without boards: its report.html shows rates and queues of its flows")
     if run.trace is None:
         return []
     written = []
@@ -126,9 +174,7 @@ def draw(folder: Path) -> list[Path]:
         pictures.append(("queue", queue))
     for name, picture in pictures:
         path = folder / f"{name}.png"
-        figure = picture(run)
-        figure.savefig(path, dpi=130)
-        plt.close(figure)
+        save(picture(run), path)
         written.append(path)
     return written
 
@@ -141,7 +187,12 @@ def main() -> int:
     if not (folder / "summary.json").exists():
         print(f"{folder}: no summary.json here; run `penstock run SCENARIO --out {folder}` first", file=sys.stderr)
         return 2
-    for path in draw(folder):
+    try:
+        written = draw(folder)
+    except ValueError as error:
+        print(f"penstock.plots: {error}", file=sys.stderr)
+        return 2
+    for path in written:
         print(path)
     return 0
 
