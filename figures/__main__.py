@@ -99,7 +99,7 @@ FIGURES = {
         cms_tcp.fragment_sizes,
         {f"{stack}-{size}": cms_tcp.size_settings(stack, size) for stack in cms_tcp.STACKS for size in cms_tcp.SIZES},
     ),
-    "cms-tcp-5": _one("cms-tcp-5", cms_tcp.collapse),
+    "cms-tcp-5": _cases("cms-tcp-5", cms_tcp.collapse, cms_tcp.EMULATORS),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
     "cms-tcp-stall": _cases("cms-tcp-stall", cms_tcp.stalled, cms_tcp.STALLED),
     "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
