@@ -105,16 +105,22 @@ function common(values: number[]): number | null {
   return first !== undefined && first > 0 && values.every((value) => value === first) ? first : null;
 }
 
+// A sender with a small share sends a packet now and then: a mean of fewer packets would show those, and no rate.
+const PACKETS_OF_A_MEAN = 10;
+const PACKET_BITS = 8 * 4096;
+
 export function throughputFrame(scene: Scene, room: number): Frame {
   const { model, view, selection, palette } = scene;
   const { shape, first, end } = windowOf(scene, room);
   const frame = frameOf(scene, shape, "mean");
-  const window = view.mean ? Math.max(1, Math.round(0.1 / (model.stepMs || 1))) : 1;
+  const { senders } = model.manifest;
+  const equal = common(senders.map((sender) => sender.share_bps));
+  const meanMs = Math.max(0.1, equal === null ? 0 : (PACKETS_OF_A_MEAN * PACKET_BITS * 1e3) / equal);
+  const window = view.mean ? Math.max(1, Math.round(meanMs / (model.stepMs || 1))) : 1;
   const points = (number: number | undefined) => {
     const column = model.column(number);
     return thin(window > 1 ? smooth(column, shape.from, end, window) : column, shape, "mean", 1e-9);
   };
-  const { senders } = model.manifest;
   senders.forEach((sender, n) => {
     if (selection.colour(n) === null) frame.context.push(points(sender.series.throughput));
   });
@@ -126,7 +132,6 @@ export function throughputFrame(scene: Scene, room: number): Frame {
     });
   }
   const link = common(senders.map((sender) => sender.link_bps));
-  const equal = common(senders.map((sender) => sender.share_bps));
   const threshold = model.settings.threshold_bps;
   if (link !== null) frame.levels.push({ at: link / 1e9, name: `link ${link / 1e9} Gb/s`, dash: [] });
   if (threshold !== null)

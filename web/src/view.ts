@@ -8,7 +8,7 @@ export class View {
   /** "whole": all there is; "follow": the newest part of it; "fixed": what was zoomed to. */
   mode: "whole" | "follow" | "fixed" = "whole";
   paused = false;
-  /** Throughput as a mean of 0.1 ms. */
+  /** Throughput as a mean of 0.1 ms or more (throughputFrame). */
   mean = true;
   /** Row under the cursor; none: the newest. */
   cursor: number | null = null;

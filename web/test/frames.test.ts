@@ -53,3 +53,12 @@ test("an equal share is that of all flows, and throughput says what it is", () =
   assert.ok(frame.levels.some((level) => level.name === "equal shares 0.25 Gb/s" && level.at === 0.25));
   assert.match(frame.note, /^payload delivered/);
 });
+
+test("a mean is long enough for ten packets of an equal share", () => {
+  const one = scene(0);
+  assert.match(throughputFrame(one, 200).note, /mean of 1\.32 ms$/);
+  for (const sender of one.model.manifest.senders) sender.share_bps = 5e9;
+  assert.match(throughputFrame(one, 200).note, /mean of 0\.1 ms$/);
+  one.view.mean = false;
+  assert.match(throughputFrame(one, 200).note, /each sample$/);
+});
