@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/setup.sh`: the demo's set-up installs the tools of the demo, and none that only tests need."""
 
+import json
 import os
 import re
 import subprocess
@@ -114,3 +115,12 @@ def test_the_command_and_its_build_import_no_package_of_the_tests(
 def test_a_package_of_the_tests_would_be_noticed(refused: dict[str, str]) -> None:
     done = subprocess.run([sys.executable, "-c", "import cocotb"], env=refused, capture_output=True, text=True)
     assert done.returncode == 1 and "cocotb is a package of the tests" in done.stderr
+
+
+def test_the_runner_s_node_is_as_new_as_the_live_page_needs() -> None:
+    """GitLab's file names a version; GitHub's takes the newest of a major version."""
+    needed = json.loads((REPO / "web/package.json").read_text())["engines"]["node"].removeprefix(">=")
+    [version] = re.findall(r"nodejs.org/dist/v([\d.]+)/", (REPO / ".gitlab-ci.yml").read_text())
+    [major] = re.findall(r"node-version: (\d+)", (REPO / ".github/workflows/ci.yml").read_text())
+    assert [int(part) for part in version.split(".")] >= [int(part) for part in needed.split(".")]
+    assert int(major) >= int(needed.partition(".")[0])
