@@ -86,7 +86,7 @@ release: setup   ## wheel, .deb, static executable, sources and their sums into 
 regs: setup      ## register map: RTL, Rust constants, Python table into build/gen
 	$(PYTHON) regs/generate.py
 
-docs: setup      ## the pages of docs/ as a site, in out/site
+docs: setup build ## the pages of docs/ as a site, with the command's options and the registers, in out/site
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --site-dir $(abspath $(OUT))/site
 
 fmt: setup       ## format everything

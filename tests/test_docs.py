@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages as a site: `make docs` builds every page without a warning, and the site loads nothing from elsewhere."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from pathlib import Path
 from conftest import ROOT
 
 
-def test_the_site_has_every_page_and_loads_nothing(tmp_path: Path) -> None:
+def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", site]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PENSTOCK": str(built / "penstock"), "PENSTOCK_PYTHON": sys.executable}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
     made = {path.stem: path.read_text() for path in site.glob("*.html")}
@@ -23,6 +25,13 @@ def test_the_site_has_every_page_and_loads_nothing(tmp_path: Path) -> None:
             html,
         )
         assert [link for pair in loaded for link in pair if re.match(r"(https?:)?//", link)] == [], name
+    options = made["options"]
+    assert all(f">penstock {name}<" in options for name in ("recv", "ctl set", "sweep", "figures"))
+    assert "--slot-size" in options and "--trials" in options
+    registers = made["registers"]
+    assert all(f">{name}<" in registers for name in ("counters", "cc[0-3]", "qp[0-255]"))
+    for name in re.findall(r'^    "([\w.]+)":', (ROOT / "build/gen/penstock_regs.py").read_text(), re.MULTILINE):
+        assert f"<strong>{name.rpartition('.')[2]}</strong>" in registers, name
 
 
 def test_the_readme_is_short() -> None:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the site that the `penstock` command itself says: its options, and the registers of the gateware.
+
+A hook of MkDocs (mkdocs.yml). The pages are made with the site and are not kept, so they are never stale. The command
+is `target/release/penstock`, or what the variable PENSTOCK names.
+"""
+
+import json
+import os
+import re
+import subprocess
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def said(*words: str) -> str:
+    """What the command prints. OSError or CalledProcessError if it does not run."""
+    command = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
+    environment = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run([command, *words], env=environment, capture_output=True, text=True, check=True)
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def commands(*above: str) -> list[tuple[str, ...]]:
+    """The words of every command below `above`, each after the one that it belongs to."""
+    listed = said(*above, "--help").partition("\nCommands:\n")[2].partition("\n\n")[0]
+    names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
+    return [words for name in names if name != "help" for words in ((*above, name), *commands(*above, name))]
+
+
+def options() -> str:
+    """The help of every command."""
+    parts = ["# Options of the commands", "What `penstock COMMAND --help` prints, for this version."]
+    for words in commands():
+        parts.append(f"{'#' * (1 + len(words))} penstock {' '.join(words)}")
+        parts.append(f"```text\n{said(*words, '--help')}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(words: str) -> str:
+    """A description as the cell of a table."""
+    return re.sub(r"([*_`\\[\]<])", r"\\\1", words).replace("|", "&#124;")
+
+
+def _rows(register: dict[str, Any]) -> list[str]:
+    name, address = register["name"].rpartition(".")[2], f"0x{register['address']:05X}"
+    rows = [f"| `{address}` | **{_text(name)}** | | | {_text(register['description'])} |"]
+    for field in register["fields"]:
+        high, low = field["low"] + field["width"] - 1, field["low"]
+        bits = str(low) if high == low else f"{high}:{low}"
+        reset = "" if field["reset"] is None else f"{field['reset']:#x}" if field["reset"] > 9 else str(field["reset"])
+        access = "" if field["writable"] else "read-only"
+        if field["name"] == "value" and field["width"] == 32:
+            rows[0] = (
+                f"| `{address}` | **{_text(name)}** {access} | 31:0 | {reset} | {_text(register['description'])} |"
+            )
+        else:
+            rows.append(f"| | {_text(field['name'])} {access} | {bits} | {reset} | {_text(field['description'])} |")
+    return rows
+
+
+def registers() -> str:
+    """The register map, a table for each block."""
+    found = json.loads(said("ctl", "registers", "--json"))
+    parts = [
+        "# Registers",
+        f"The register map with hash {found['map_hash']}. Addresses are in bytes, registers have 32 bits; an unmapped"
+        " address answers with a bus error. Names are `BLOCK.REGISTER.FIELD`, as `penstock ctl get` takes them. An"
+        " empty reset value follows from the build, such as its clock and its line rate.",
+    ]
+    for block, of_block in groupby(found["registers"], lambda register: register["name"].rpartition(".")[0]):
+        listed = list(of_block)
+        first = listed[0]
+        parts.append(f"## {block or 'Board'}")
+        if first["copies"] > 1:
+            parts.append(
+                f"{first['copies']} copies, {first['stride']:#x} bytes apart; addresses are those of the first."
+            )
+        head = "| address | name | bits | reset | meaning |\n|---|---|---|---|---|"
+        parts.append("\n".join([head, *(row for register in listed for row in _rows(register))]))
+    return "\n\n".join(parts) + "\n"
+
+
+def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
+    """Adds the pages to those of docs/ (an event of MkDocs)."""
+    from mkdocs.exceptions import PluginError
+    from mkdocs.structure.files import File
+
+    try:
+        pages = {"options.md": options(), "registers.md": registers()}
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise PluginError(f"{error}: `make build` builds the command, or PENSTOCK names it") from error
+    for name, content in pages.items():
+        files.append(File.generated(config, name, content=content))
+    return files
