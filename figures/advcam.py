@@ -223,7 +223,7 @@ def saw_tooth(runs: list[Run]) -> Drawn:
         Compared("climbs of flow_a", "sharp", len(climbs), digits=0),
         Compared("time between climbs, median", "", _median(np.diff(time[climbs])), "ms", 0),
         Compared("R_C before a climb, median", "toward zero", _median(rate[climbs]), "Gb/s"),
-        Compared("R_C behind a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
+        Compared("R_C after a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
         Compared("cuts per recovery, median", "many", _median(np.diff(count[climbs])), digits=0),
         Compared("length of the decay, median", "over many CNPs", _median(teeth[:, 0]), "ms", 1),
         Compared("its time constant, median", "exponential", _median(teeth[:, 1]), "ms", 1),

@@ -11,7 +11,8 @@
 | `penstock-VERSION.tar.gz` | sources |
 
 Two builds of their own in `build/release`: one that links the C++ library in, so that no symbol is newer than those of
-AlmaLinux 9, and a static one, without GPUs and RDMA NICs, whose drivers are loaded at run time.
+AlmaLinux 9, and a static one, without GPUs and RDMA NICs, whose drivers are loaded at run time. It has glibc
+and not musl, for which Debian has no C++ library; the verilated gateware needs one.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
 Both get the same scenario. Where the loop is open (no law) marks and CNPs agree. Where it is closed the first cuts do,
 to the bit and in the same sample of the trace, and what follows agrees in the mean: with a packet that comes 100 ns
-later another one is marked (docs/results.md, "Gateware beside the model").
+later another one is marked (docs/results.md, "Gateware compared with the model").
 """
 
 from pathlib import Path
