@@ -43,7 +43,6 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 
 /// Reads places of boards; what cannot be read is a fault.
 pub fn read(session: &mut Session, places: &[(usize, Vec<Place>)], faults: &mut Faults) -> Result<Readings, Failure> {
-    let request = |places: &[Place]| Request::reads(places.iter().flat_map(Place::addresses));
     let requests: Vec<_> = places.iter().map(|(board, places)| (*board, request(places))).collect();
     let outcomes = session.run(&requests)?;
     let mut readings = Vec::new();
@@ -59,7 +58,13 @@ pub fn read(session: &mut Session, places: &[(usize, Vec<Place>)], faults: &mut 
     Ok(readings)
 }
 
-fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessError> {
+/// Reads these places.
+pub fn request(places: &[Place]) -> Request {
+    Request::reads(places.iter().flat_map(Place::addresses))
+}
+
+/// The numbers of these places in the answer to their request.
+pub fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessError> {
     let words: Vec<u32> = outcome?.into_iter().flatten().collect();
     let mut rest = words.as_slice();
     Ok(places

@@ -71,22 +71,8 @@ impl Session {
 
     /// The places that names stand for on a board; all names that stand for none are refused at once.
     pub fn places(&self, names: &[String]) -> Result<Vec<(usize, Vec<Place>)>, Failure> {
-        let of_board = |identity: &Identity| -> Result<Vec<Place>, String> {
-            let (mut found, mut wrong) = (Vec::new(), Vec::new());
-            for name in names {
-                match find(name, identity.build) {
-                    Ok(places) => found.extend(places),
-                    Err(error) => wrong.push(error.to_string()),
-                }
-            }
-            if wrong.is_empty() {
-                Ok(found)
-            } else {
-                Err(wrong.join("\nerror: "))
-            }
-        };
         let all = self.fit().map(|(number, identity)| {
-            let places = of_board(&identity);
+            let places = places_of(names, &identity);
             places
                 .map(|places| (number, places))
                 .map_err(|why| Failure::Refused(format!("{}: {why}", self.address(number))))
@@ -94,13 +80,9 @@ impl Session {
         let found: Vec<_> = all.collect::<Result<_, _>>()?;
         if found.is_empty() {
             // No board is there to say what its build has: what no board could have is refused all the same.
-            of_board(&Identity {
-                version: 0,
-                data_width: 64,
-                ring_bytes: 0,
-                build: Build { queue_pairs: 256, clock_khz: 1 },
-            })
-            .map_err(Failure::Refused)?;
+            let build = Build { queue_pairs: 256, clock_khz: 1 };
+            places_of(names, &Identity { version: 0, data_width: 64, ring_bytes: 0, build })
+                .map_err(Failure::Refused)?;
         }
         Ok(found)
     }
@@ -138,6 +120,25 @@ impl Session {
         faults: &mut Faults,
     ) -> Result<Vec<usize>, Failure> {
         change::command(&mut self.fleet, commands, &write.manner(), &mut faults.0).map_err(not_made)
+    }
+}
+
+/// The places that names stand for on a board.
+///
+/// # Errors
+/// All names that stand for none.
+pub fn places_of(names: &[String], identity: &Identity) -> Result<Vec<Place>, String> {
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for name in names {
+        match find(name, identity.build) {
+            Ok(places) => found.extend(places),
+            Err(error) => wrong.push(error.to_string()),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(found)
+    } else {
+        Err(wrong.join("\nerror: "))
     }
 }
 

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock ctl watch`: polls registers and prints a line for each change.
-//! Promise: every change between two polls is shown once, with the time; a board that stays silent is reported, and
-//! polled further.
+//! Promise: every change between two polls is shown once, with the time. No board waits for another: a silent one is
+//! reported once and asked for its identity until it is back, with all its values, and the others are polled as before.
 
 use super::faults::Faults;
-use super::get::{self, read, scale, value_json};
-use super::session::Session;
+use super::get::{self, scale, value_json};
+use super::session::{places_of, Board, Session};
 use crate::interrupt::{be_quiet, on_interrupt};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
+use penstock_ipbus::map::Place;
+use penstock_ipbus::{Identity, Outcome, Unfit};
 use penstock_units::Time;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::mem::{discriminant, Discriminant};
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -27,47 +29,151 @@ pub struct Arguments {
     looks: Option<u64>,
 }
 
+/// An interrupt waits no longer than this.
+const TURN: Time = Time::from_ms(50);
+
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     be_quiet();
     let mut session = Session::open(&arguments.of.boards)?;
-    let mut told = session.unfit();
-    let places = session.places(&arguments.of.names)?;
-    told.tell();
-    let mut known: HashMap<(usize, String), u64> = HashMap::new();
-    let mut silent: HashSet<String> = HashSet::new();
-    let (begin, mut looks) = (Instant::now(), 0);
-    let mut verdict = told.verdict();
-    while !interrupted.load(Ordering::Relaxed) && arguments.looks.is_none_or(|most| looks < most) {
-        let mut faults = Faults::default();
-        let readings = read(&mut session, &places, &mut faults)?;
-        let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        for (board, readings) in &readings {
-            for (place, number) in readings {
-                if known.insert((*board, place.name()), *number) == Some(*number) {
-                    continue;
-                }
-                let (address, scale) = (session.address(*board), scale(&session, *board));
-                let line = match arguments.of.boards.link.json {
-                    true => json!({"time": time, "board": address.to_string(), "register": place.name(), "value": value_json(place, *number, scale)}).to_string(),
-                    false => format!("{time}  {address}  {}  {}", place.name(), get::shown(place, *number, scale)),
-                };
-                verdict = print(line, verdict);
-            }
+    let mut watch = Watch::of(&session, arguments)?;
+    let (mut looks, mut due) = (0, Time::ZERO);
+    while !interrupted.load(Ordering::Relaxed) {
+        let now = session.fleet.now();
+        let is_over = arguments.looks.is_some_and(|most| looks >= most);
+        let is_idle = |board| session.fleet.is_idle(board);
+        if is_over && (0..session.boards.len()).all(is_idle) {
+            break;
         }
-        let now: HashSet<String> = faults.0.iter().map(|fault| fault.board.to_string()).collect();
-        faults.0.retain(|fault| !silent.contains(&fault.board.to_string()));
+        if !is_over && now >= due {
+            watch.ask(&mut session);
+            looks += 1;
+            due = (due + arguments.interval).max(now);
+        }
+        let rest = if is_over { TURN } else { due.saturating_sub(now).min(TURN) };
+        session.fleet.turn(rest).map_err(|error| Failure::Fault(error.to_string()))?;
+        let mut faults = Faults::default();
+        while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
+            watch.take(&mut session, board, outcome, &mut faults);
+        }
+        watch.told(&faults);
+    }
+    Ok(watch.verdict)
+}
+
+/// A board's registers and their last numbers.
+#[derive(Default)]
+struct OfBoard {
+    places: Vec<Place>,
+    /// Empty: nothing was read since it answers.
+    known: Vec<u64>,
+    /// Why it cannot be read, once that was said.
+    told: Option<Discriminant<Unfit>>,
+}
+
+struct Watch<'a> {
+    arguments: &'a Arguments,
+    boards: Vec<OfBoard>,
+    verdict: Verdict,
+}
+
+impl<'a> Watch<'a> {
+    fn of(session: &Session, arguments: &'a Arguments) -> Result<Self, Failure> {
+        let places = session.places(&arguments.of.names)?;
+        let told = |board: &Board| board.identity.as_ref().err().map(discriminant);
+        let mut boards: Vec<OfBoard> =
+            session.boards.iter().map(|board| OfBoard { told: told(board), ..OfBoard::default() }).collect();
+        for (board, places) in places {
+            boards[board].places = places;
+        }
+        let mut watch = Watch { arguments, boards, verdict: Verdict::Verified };
+        watch.told(&session.unfit());
+        Ok(watch)
+    }
+
+    fn told(&mut self, faults: &Faults) {
         faults.tell();
         if !faults.0.is_empty() {
-            verdict = Verdict::Fault;
-        }
-        silent = now;
-        looks += 1;
-        let next = begin + arguments.interval.to_duration() * u32::try_from(looks).unwrap_or(u32::MAX);
-        while Instant::now() < next && !interrupted.load(Ordering::Relaxed) && arguments.looks != Some(looks) {
-            std::thread::sleep((next - Instant::now().min(next)).min(Time::from_ms(50).to_duration()));
+            self.verdict = Verdict::Fault;
         }
     }
-    told.0.clear();
-    Ok(verdict)
+
+    /// Asks every board that owes no answer.
+    fn ask(&self, session: &mut Session) {
+        for board in 0..self.boards.len() {
+            if session.fleet.is_idle(board) {
+                self.ask_one(session, board);
+            }
+        }
+    }
+
+    fn ask_one(&self, session: &mut Session, board: usize) {
+        let request = match session.boards[board].identity {
+            Ok(_) => get::request(&self.boards[board].places),
+            Err(_) => Identity::request(),
+        };
+        session.fleet.submit(board, &request);
+    }
+
+    fn take(&mut self, session: &mut Session, board: usize, outcome: Outcome, faults: &mut Faults) {
+        let of = &mut self.boards[board];
+        if session.boards[board].identity.is_err() {
+            session.boards[board].identity = Identity::of(outcome);
+            match session.boards[board].identity.as_ref().map(|identity| places_of(&self.arguments.of.names, identity))
+            {
+                Ok(Ok(places)) => {
+                    of.places = places;
+                    self.ask_one(session, board);
+                }
+                // It came back with a smaller build.
+                Ok(Err(why)) => faults.push(session.address(board), None, why),
+                Err(_) => self.lost(session, board, None, faults),
+            }
+            return;
+        }
+        match get::numbers(&of.places, outcome) {
+            Ok(numbers) => {
+                of.told = None;
+                let before = std::mem::replace(&mut of.known, numbers);
+                self.show(session, board, &before);
+            }
+            Err(error) => {
+                let (register, _) = get::named(&error);
+                session.lost(board, error);
+                self.lost(session, board, register, faults);
+            }
+        }
+    }
+
+    /// A board cannot be read: this is said once.
+    fn lost(&mut self, session: &Session, board: usize, register: Option<String>, faults: &mut Faults) {
+        let of = &mut self.boards[board];
+        of.places.clear();
+        of.known.clear();
+        let Err(why) = &session.boards[board].identity else { return };
+        if of.told.replace(discriminant(why)) != Some(discriminant(why)) {
+            faults.push(session.address(board), register, why);
+        }
+    }
+
+    /// A line for each number that is not as before.
+    fn show(&mut self, session: &Session, board: usize, before: &[u64]) {
+        let of = &self.boards[board];
+        let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let (address, scale) = (session.address(board).to_string(), scale(session, board));
+        for (at, (place, number)) in of.places.iter().zip(&of.known).enumerate() {
+            if before.get(at) == Some(number) {
+                continue;
+            }
+            let name = place.name();
+            let line = match self.arguments.of.boards.link.json {
+                true => {
+                    let value = value_json(place, *number, scale);
+                    json!({"time": time, "board": address, "register": name, "value": value}).to_string()
+                }
+                false => format!("{time}  {address}  {name}  {}", get::shown(place, *number, scale)),
+            };
+            self.verdict = print(line, self.verdict);
+        }
+    }
 }
