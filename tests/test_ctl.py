@@ -3,14 +3,16 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from board_server import BOARD_IP, SERVER_IP, Network
-from ctl import Boards, Ctl, boards
+from ctl import DEADLINE_S, Boards, Ctl, boards, wait_until
 from test_board import ADDRESSES, Board, wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -282,6 +284,52 @@ def test_apply_sets_all_boards_and_a_second_time_there_is_nothing_to_do(start, c
     assert got["cc[3].rate_ai"]["quantity"] == pytest.approx(39e6 / 256, rel=1e-3)
 
 
+EVENT_INPUTS = """
+[all.events]
+enable = 0b11
+timeout = 50000
+limit = 4096
+
+[all.events.control]
+by_event = 1
+verb = 1
+
+"""
+
+
+def test_apply_sets_the_event_inputs_of_each_board_and_refuses_those_that_a_build_lacks(start, ctl, tmp_path):
+    group, bare = start(2, "--inputs", "2"), start(1)
+    file = tmp_path / "boards.toml"
+    own = [f'[[board]]\naddress = "{group.address(n)}"\nevents.source_id = {40 + n}\n' for n in range(2)]
+    file.write_text(EVENT_INPUTS + "\n".join(own))
+    differing = ctl.run("diff", file, status=1).out
+    assert "events.enable" in differing and "events.source_id" in differing and "2 boards differ, 0 are" in differing
+    ctl.run("apply", file)
+    assert ctl.run("apply", file).out == ctl.run("diff", file).out == "0 boards differ, 2 are as the file says\n"
+    registers = ("enable", "timeout", "limit", "source_id", "control.by_event", "control.verb")
+    for number in range(2):
+        board = group.address(number)
+        got = ctl.run("get", board, *(f"events.{register}" for register in registers), "-J").board(board)["registers"]
+        assert [got[f"events.{register}"]["number"] for register in registers] == [3, 50000, 4096, 40 + number, 1, 1]
+    written = len(ctl.written())
+    text = file.read_text()
+    for lacking, part in [
+        (
+            text.replace("0b11", "0b111"),
+            f"{group.address(0)}: events.enable: this board's gateware is built without input 2 (N_IN",
+        ),
+        (
+            text + f'[[board]]\naddress = "{bare.address(0)}"\n',
+            f"{bare.address(0)}: events.enable: this board's gateware is built without detector inputs (N_IN",
+        ),
+    ]:
+        file.write_text(lacking)
+        for command in ("diff", "apply"):
+            said = ctl.run(command, file, status=2).err
+            assert part in said and "nothing was written" in said, said
+    assert len(ctl.written()) == written
+
+
 def test_a_file_that_is_wrong_is_told_of_by_line_and_nothing_is_written(start, ctl, tmp_path):
     group = start(2)
     file = configured(group, tmp_path, 'cc.rate_io = 1\nid = 3\nsampling.range.first = "300"\n')
@@ -358,6 +406,54 @@ def test_watch_shows_each_change_once(start, ctl):
     assert sum(line["register"] == "scratch" for line in lines) == 1
     values = [line["value"]["number"] for line in lines if line["register"] == "qp[0].rate_current"]
     assert len(values) > 2 and all(a != b for a, b in pairwise(values))
+
+
+def watching(ctl: Ctl, *words: object) -> tuple[subprocess.Popen, list[dict]]:
+    """A `watch` that runs, and its lines as they come."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(ctl.command("watch", *words, "--interval", "10ms", "-J"), **pipes)
+    lines: list[dict] = []
+    threading.Thread(target=lambda: lines.extend(map(json.loads, process.stdout)), daemon=True).start()
+    return process, lines
+
+
+def of_board(lines: list[dict], board: str) -> list[int]:
+    return [line["value"]["number"] for line in lines if line["board"] == board]
+
+
+def test_watch_waits_for_no_silent_board(start, ctl):
+    """It is asked for an hour: one wait for it would end the test."""
+    lost, stays = start(1, "--busy"), start(1, "--busy")
+    boards_ = f"{lost.address(0)},{stays.address(0)}"
+    process, lines = watching(ctl, boards_, "qp[0].rate_current", "--patience", "3600s")
+    try:
+        wait_until(lambda: len({line["board"] for line in lines}) == 2, "both boards")
+        lost.close()
+        before = len(of_board(lines, stays.address(0)))
+        wait_until(lambda: len(of_board(lines, stays.address(0))) >= before + 20, "twenty changes of the other board")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 0
+    finally:
+        process.kill()
+
+
+def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_back(start, ctl):
+    group = start(1)
+    board = group.address(0)
+    process, lines = watching(ctl, board, "scratch", "--patience", "100ms")
+    try:
+        wait_until(lambda: of_board(lines, board) == [0], "its value")
+        group.close()
+        assert f"{board}: no answer to" in process.stderr.readline()
+        group.begin(group.built)
+        wait_until(lambda: of_board(lines, board) == [0, 0], "its value after it has returned")
+        ctl.run("set", board, "scratch=7")
+        wait_until(lambda: of_board(lines, board)[-1] == 7, "its new value")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 1
+        assert "no answer" not in process.stderr.read()
+    finally:
+        process.kill()
 
 
 def test_registers_are_listed_with_what_they_mean(ctl):

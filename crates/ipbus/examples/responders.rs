@@ -23,7 +23,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-const BATCH: usize = 32;
+/// Datagrams of one system call; a board has few on their way.
+const BATCH: usize = 8;
 
 #[derive(Parser)]
 struct Options {
@@ -40,6 +41,9 @@ struct Options {
     /// TCP streams of each board
     #[arg(long, default_value_t = 0)]
     streams: u32,
+    /// Detector inputs of each board
+    #[arg(long, default_value_t = 0)]
+    inputs: u32,
     /// Share of datagrams that are lost, in each direction
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
@@ -92,6 +96,7 @@ fn main() {
             let mut config = ResponderConfig::default();
             config.build.queue_pairs = options.queue_pairs;
             config.streams = options.streams;
+            config.inputs = options.inputs;
             if options.wrong_map.contains(&number) {
                 config.map_hash = !MAP_HASH;
             }
@@ -113,21 +118,21 @@ fn main() {
         .collect();
     println!("ready");
     let (mut random, mut answered) = (options.seed | 1, 0u64);
+    let mut buffers = Box::new([[0u8; 1536]; BATCH]);
     while !ended.load(Ordering::Relaxed) {
         let mut fds: Vec<PollFd> =
             boards.iter().map(|board| PollFd::new(board.socket.as_fd(), PollFlags::POLLIN)).collect();
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(100u8));
         let ready: Vec<usize> = (0..fds.len()).filter(|at| fds[*at].any() == Some(true)).collect();
         for at in ready {
-            answered += boards[at].serve(&options, &mut random);
+            answered += boards[at].serve(&options, &mut random, &mut buffers);
         }
     }
     println!("{answered} packets answered");
 }
 
 impl Board {
-    fn serve(&mut self, options: &Options, random: &mut u64) -> u64 {
-        let mut buffers = [[0u8; 1536]; BATCH];
+    fn serve(&mut self, options: &Options, random: &mut u64, buffers: &mut [[u8; 1536]; BATCH]) -> u64 {
         let fd = self.socket.as_raw_fd();
         let mut arrived: Vec<(usize, SockaddrIn)> = Vec::with_capacity(BATCH);
         {

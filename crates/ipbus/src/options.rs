@@ -68,6 +68,10 @@ impl Options {
             ("stream", _) if place.index >= self.streams => {
                 return Some(format!("stream {} (N_STREAMS is {})", place.index, self.streams));
             }
+            ("events", "enable" | "hook") if self.inputs > 0 && (new & !old) >> self.inputs != 0 => {
+                let beyond = self.inputs + ((new & !old) >> self.inputs).trailing_zeros();
+                return Some(format!("input {beyond} (N_IN is {})", self.inputs));
+            }
             ("events", _) if self.inputs == 0 => (false, "detector inputs (N_IN is 0)"),
             ("events", "streaming" | "slice_period" | "slice_size") => (self.streaming, "streaming (STREAMING is 0)"),
             ("events", "hook" | "hook_rows") | ("hook_block", _) => (self.hook, "hook (HOOK is 0)"),
@@ -119,6 +123,13 @@ mod tests {
         }
         let beyond = FULL.lacking(address("stream[4].peer_ip"), 0, 1);
         assert_eq!(beyond.as_deref(), Some("stream 4 (N_STREAMS is 4)"));
+        for (register, old, new, part) in [
+            ("events.enable", 0, 0b1010, Some("input 3 (N_IN is 2)")),
+            ("events.hook", 0, 4, Some("input 2 (N_IN is 2)")),
+            ("events.enable", 0b1000, 0b1011, None),
+        ] {
+            assert_eq!(FULL.lacking(address(register), old, new).as_deref(), part, "{register}={new}");
+        }
         let unhooked = Options { hook: false, streaming: false, ..FULL };
         for (name, part) in [("events.hook", "hook (HOOK is 0)"), ("events.streaming", "streaming (STREAMING is 0)")] {
             assert_eq!(unhooked.lacking(address(name), 0, 1).as_deref(), Some(part));

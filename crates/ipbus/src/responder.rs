@@ -9,7 +9,7 @@ use crate::map::{Build, GROUPS, MAP_HASH};
 use crate::packet::{
     following, from_bytes, Info, Kind, PacketHeader, PacketKind, TransactionHeader, PACKET_WORDS, STATUS_WORDS,
 };
-use crate::regs::{access, connection, destination, global, qp, server, source, tcp};
+use crate::regs::{access, connection, destination, events, global, qp, server, source, tcp};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -29,10 +29,11 @@ struct Fact {
     row: Option<u32>,
 }
 
-fn facts() -> &'static HashMap<u32, Fact> {
-    static FACTS: OnceLock<HashMap<u32, Fact>> = OnceLock::new();
+/// By address, in words.
+fn facts() -> &'static [Option<Fact>] {
+    static FACTS: OnceLock<Vec<Option<Fact>>> = OnceLock::new();
     FACTS.get_or_init(|| {
-        let mut facts = HashMap::new();
+        let mut facts = Vec::new();
         for group in GROUPS {
             for index in 0..group.count {
                 for register in group.registers {
@@ -44,7 +45,9 @@ fn facts() -> &'static HashMap<u32, Fact> {
                         // The parameters of congestion control answer in every build.
                         row: (group.per_queue_pair && group.count == MOST_QUEUE_PAIRS).then_some(index),
                     };
-                    facts.insert(group.address(register, index), fact);
+                    let at = group.address(register, index) as usize / 4;
+                    facts.resize(facts.len().max(at + 1), None);
+                    facts[at] = Some(fact);
                 }
             }
         }
@@ -63,6 +66,8 @@ pub struct ResponderConfig {
     pub options: u32,
     /// TCP streams.
     pub streams: u32,
+    /// Detector inputs.
+    pub inputs: u32,
     /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the
     /// map lets be written.
     pub writes: Option<&'static [Range<u32>]>,
@@ -75,6 +80,7 @@ impl Default for ResponderConfig {
             map_hash: MAP_HASH,
             options: global::OPTIONS_QCN_MASK | global::OPTIONS_SOURCE_MASK | global::OPTIONS_SERVICES_MASK,
             streams: 0,
+            inputs: 0,
             writes: None,
         }
     }
@@ -117,6 +123,7 @@ impl Responder {
             (global::SLOTS, 256),
             (global::OPTIONS, self.config.options),
             (tcp::BUILD, self.config.streams),
+            (events::BUILD, self.config.inputs << events::BUILD_N_IN_SHIFT),
         ] {
             self.words.insert(address, word);
         }
@@ -250,7 +257,7 @@ impl Responder {
     }
 
     fn fact(&self, address: u32) -> Option<Fact> {
-        facts().get(&address).copied()
+        *facts().get(address as usize / 4)?
     }
 
     fn is_beyond(&self, fact: Fact) -> bool {
