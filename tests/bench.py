@@ -140,7 +140,9 @@ def ctl_rows() -> list[dict]:
         row("ctl status of 1,000 boards", at.status_s, "s", 2, "lower", CTL),
         row("ctl apply of 100 registers to each of 1,000 boards", at.apply_s, "s", 5, "lower", CTL),
         row("ctl sample of 265 boards: samples of a board", at.sampled_per_s, "1/s", 990, "higher", CTL),
+        row("the same: CPU time of a sample", at.sample_us, "us", 3.8, "lower", CTL),
         row("the same: CPU of one core", at.cpu_percent, "%", 100, "lower", CTL),
+        row("the same: CPU of the boards in software", at.boards_percent, "%", None, "lower", CTL),
         row("the same: samples missed", at.missed_percent, "%", None, "lower", CTL),
         row("uHAL's time for the registers of 100 boards, in that of ctl get", at.of_uhal, "", None, "higher", CTL),
     ]

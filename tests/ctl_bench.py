@@ -4,7 +4,8 @@
     .venv/bin/python tests/ctl_bench.py
 
 The boards are one process (`responders`), the command another: on a machine of two cores each has one. Times are those
-of the whole command, from start to end.
+of the whole command, from start to end. Where the boards take a core (`boards_percent`), it is they that limit the rate
+of samples; the CPU time of a sample is the command's in any case.
 """
 
 import json
@@ -47,7 +48,9 @@ class Costs:
     apply_s: float
     sampled_per_s: float  # of a board
     missed_percent: float
-    cpu_percent: float  # of one core, of the sampling command
+    sample_us: float  # CPU time of the sampling command for a sample of a board
+    cpu_percent: float  # of one core, of that command
+    boards_percent: float  # of one core, of the boards meanwhile
     of_uhal: float  # uHAL's time for the same reads, in ours
 
 
@@ -66,16 +69,23 @@ def configuration(group: Boards, folder: Path, value: int) -> Path:
     return file
 
 
-def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float]:
-    """Samples of a board in a second, missed ones in percent, CPU time in percent."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def cpu_s(pid: int) -> float:
+    """CPU time of a process that runs: fields 14 and 15 of proc(5)'s stat, after the name in brackets."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float, float, float]:
+    """Samples of a board in a second, missed ones in percent; CPU time of a sample in us; command and boards in %."""
+    before, boards_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(group.process.pid)
     ctl.run("sample", group.all, "--interval", "1ms", "--time", f"{SAMPLED_S}s", "--out", folder / "sampled")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    after, boards_after = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(group.process.pid)
     summary = json.loads((folder / "sampled/summary.json").read_text())
-    taken = sum(board["samples"] for board in summary["boards"]) / group.count
-    missed = 100 * (1 - taken / (1000 * summary["seconds"]))
+    seconds, taken = summary["seconds"], sum(board["samples"] for board in summary["boards"])
     cpu = sum(getattr(after, kind) - getattr(before, kind) for kind in ("ru_utime", "ru_stime"))
-    return taken / summary["seconds"], missed, 100 * cpu / summary["seconds"]
+    rate = taken / group.count / seconds
+    percents = [100 * part / seconds for part in (cpu, boards_after - boards_before)]
+    return rate, 100 * (1 - rate / 1000), 1e6 * cpu / taken, *percents
 
 
 def beside_uhal(ctl: Ctl, group: Boards) -> float:
@@ -95,10 +105,10 @@ def costs(built: Path) -> Costs:
             status_s = min(timed(ctl, "status", group.all, "-J") for _ in range(3))
             apply_s = min(timed(ctl, "apply", configuration(group, folder, 1000 * n)) for n in range(1, 4))
         with boards(built, CAMERA, "--busy") as group:
-            rate, missed, cpu = sampled(ctl, group, folder)
+            of_samples = sampled(ctl, group, folder)
         with boards(built, OF_UHAL) as group:
             of_uhal = beside_uhal(ctl, group)
-    return Costs(status_s, apply_s, rate, missed, cpu, of_uhal)
+    return Costs(status_s, apply_s, *of_samples, of_uhal)
 
 
 def main() -> int:

@@ -344,7 +344,7 @@ impl Client {
         let Some(job) = self.jobs.iter_mut().find(|job| job.id == id) else { return };
         job.on_the_way -= 1;
         for part in parts {
-            job.words[part.access][part.offset..part.offset + part.words.len()].copy_from_slice(&part.words);
+            job.words[part.access][part.offset..part.offset + part.words.len()].copy_from_slice(part.words);
         }
         if job_is_over(job) {
             let words = std::mem::take(&mut job.words);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Many boards served by one thread: their clients, and the UDP sockets that these share.
 //! Promise: a datagram from an address outside the fleet changes nothing; silent boards do not delay the others.
-//! Replies fit the sockets' buffers: a socket serves few boards, and each has few packets in flight.
+//! Replies fit the sockets' buffers: a socket serves few boards, and each has few packets in flight. A reply has the
+//! time at which the kernel took it, however long it waited to be read.
 
 use crate::client::{Client, Patience, RequestId};
 use crate::packet::PORT;
 use crate::request::{Outcome, Request};
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
-use nix::sys::socket::{recvmmsg, sendmmsg, MsgFlags, MultiHeaders, SockaddrIn};
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{recvmmsg, sendmmsg, setsockopt, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrIn};
 use nix::sys::time::TimeSpec;
 use penstock_units::Time;
 use std::collections::{HashMap, VecDeque};
@@ -17,7 +19,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Boards that share a socket: Linux gives it a buffer of 208 KiB, and a reply takes 2304 bytes at most.
 const BOARDS_A_SOCKET: usize = 16;
@@ -82,9 +84,14 @@ pub struct Fleet {
     touched: Vec<usize>,
     is_touched: Vec<bool>,
     outcomes: VecDeque<(usize, RequestId, Outcome)>,
+    /// When each board's last datagram came.
+    heard: Vec<Time>,
+    /// Everything that came before was taken.
+    taken: Time,
     /// No client has anything due before.
     due: Time,
     start: Instant,
+    gather: Time,
     buffers: Vec<[u8; DATAGRAM]>,
 }
 
@@ -111,10 +118,19 @@ impl Fleet {
             touched: Vec::new(),
             is_touched: vec![false; addresses.len()],
             outcomes: VecDeque::new(),
+            heard: vec![Time::ZERO; addresses.len()],
+            taken: Time::ZERO,
             due: Time::MAX,
             start: Instant::now(),
+            gather: Time::ZERO,
             buffers: vec![[0; DATAGRAM]; BATCH],
         })
+    }
+
+    /// After the first reply [`Fleet::turn`] waits so long for others, and takes them together: with hundreds of boards
+    /// this saves most system calls. Zero, unless it is set.
+    pub fn gather(&mut self, time: Time) {
+        self.gather = time;
     }
 
     /// The boards in the order of their numbers.
@@ -148,6 +164,11 @@ impl Fleet {
         self.clients[board].is_idle()
     }
 
+    /// When the board's last datagram came.
+    pub fn heard(&self, board: usize) -> Time {
+        self.heard[board]
+    }
+
     /// The next request that has ended.
     pub fn poll_outcome(&mut self) -> Option<(usize, RequestId, Outcome)> {
         self.outcomes.pop_front()
@@ -160,14 +181,18 @@ impl Fleet {
     pub fn turn(&mut self, wait: Time) -> Result<(), FleetError> {
         self.collect();
         self.flush().map_err(FleetError::Io)?;
-        if self.outcomes.is_empty() {
-            let until = self.due.saturating_sub(self.now()).min(wait);
-            self.wait(until).map_err(FleetError::Io)?;
+        let now = self.now();
+        let end = if self.outcomes.is_empty() { self.due.min(now.saturating_add(wait)) } else { now };
+        let mut readable = self.wait(end.saturating_sub(now)).map_err(FleetError::Io)?;
+        if !readable.is_empty() && self.gather > Time::ZERO {
+            std::thread::sleep(end.saturating_sub(self.now()).min(self.gather).to_duration());
+            readable = self.wait(Time::ZERO).map_err(FleetError::Io)?;
         }
-        for at in 0..self.sockets.len() {
+        for at in readable {
             self.receive(at).map_err(FleetError::Io)?;
         }
         let now = self.now();
+        self.taken = now;
         if now >= self.due {
             for board in 0..self.clients.len() {
                 if self.clients[board].poll_timeout().is_some_and(|due| due <= now) {
@@ -229,35 +254,44 @@ impl Fleet {
         self.sockets.iter_mut().try_for_each(Socket::send)
     }
 
-    fn wait(&self, wait: Time) -> io::Result<()> {
+    /// Waits until a socket can be read; those that can.
+    fn wait(&self, wait: Time) -> io::Result<Vec<usize>> {
         let is_full = |socket: &Socket| !socket.out.is_empty();
         let flags =
             |socket: &Socket| if is_full(socket) { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let mut fds: Vec<PollFd> =
             self.sockets.iter().map(|socket| PollFd::new(socket.socket.as_fd(), flags(socket))).collect();
         match ppoll(&mut fds, Some(TimeSpec::from_duration(wait.to_duration())), None) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
         }
+        // An error waits to be taken, too.
+        let is_readable = |fd: &PollFd| fd.revents().is_some_and(|events| events.intersects(!PollFlags::POLLOUT));
+        Ok(fds.iter().enumerate().filter(|(_, fd)| is_readable(fd)).map(|(at, _)| at).collect())
     }
 
     /// Takes all that has come to a socket.
     fn receive(&mut self, at: usize) -> io::Result<()> {
         loop {
             let now = self.now();
+            let date = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
             let fd = self.sockets[at].socket.as_raw_fd();
             let mut from = [None; BATCH];
             let mut lengths = [0; BATCH];
+            let mut stamps = [None; BATCH];
             let mut count = 0;
             {
                 let mut slices: Vec<[IoSliceMut; 1]> =
                     self.buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
-                let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, None);
+                let space = nix::cmsg_space!(TimeSpec);
+                let mut headers = MultiHeaders::<SockaddrIn>::preallocate(BATCH, Some(space));
                 let received = recvmmsg(fd, &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
                 match received {
                     Ok(messages) => {
                         for message in messages {
                             (from[count], lengths[count]) = (message.address, message.bytes);
+                            stamps[count] = message.cmsgs()?.find_map(stamp);
                             count += 1;
                         }
                     }
@@ -270,7 +304,11 @@ impl Fleet {
                 let Some(board) = self.numbers.get(&SocketAddrV4::new(address.ip(), address.port())).copied() else {
                     continue;
                 };
-                self.clients[board].handle_datagram(now, &self.buffers[message][..lengths[message]]);
+                let age = stamps[message].map_or(Duration::ZERO, |stamp| date.saturating_sub(stamp));
+                // A clock that was set in between does not move an arrival out of this turn.
+                let arrival = now.saturating_sub(Time::from_duration(age)).max(self.taken);
+                self.heard[board] = arrival;
+                self.clients[board].handle_datagram(arrival, &self.buffers[message][..lengths[message]]);
                 self.touch(board);
             }
             if count < BATCH {
@@ -280,10 +318,19 @@ impl Fleet {
     }
 }
 
+/// The kernel's time of a datagram, since 1970.
+fn stamp(message: ControlMessageOwned) -> Option<Duration> {
+    match message {
+        ControlMessageOwned::ScmTimestampns(time) => Some(time.into()),
+        _ => None,
+    }
+}
+
 impl Socket {
     fn open() -> io::Result<Socket> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.set_nonblocking(true)?;
+        setsockopt(&socket, ReceiveTimestampns, &true)?;
         Ok(Socket { socket, out: VecDeque::new() })
     }
 

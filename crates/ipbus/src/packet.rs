@@ -173,7 +173,9 @@ pub const fn ahead(later: u16, earlier: u16) -> u32 {
 
 /// Words in the order of the network.
 pub fn to_bytes(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    let mut bytes = Vec::with_capacity(4 * words.len());
+    words.iter().for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
+    bytes
 }
 
 /// The words of a packet in either order, as its first byte tells, and whether that is big-endian; None: no whole

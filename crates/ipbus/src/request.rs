@@ -149,19 +149,19 @@ pub struct Packet {
 
 /// Words of an access, from `offset` on.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Part<'a> {
     pub access: usize,
     pub offset: usize,
-    pub words: Vec<u32>,
+    pub words: &'a [u32],
 }
 
 /// The contents of a reply.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum Reply<'a> {
     /// Not to this packet.
     Foreign,
     /// The words of each piece.
-    Done(Vec<Part>),
+    Done(Vec<Part<'a>>),
     Failed(AccessError),
 }
 
@@ -201,7 +201,7 @@ impl Packet {
     }
 
     /// Reads the words of a reply after its header.
-    pub fn reply(&self, words: &[u32]) -> Reply {
+    pub fn reply<'a>(&self, words: &'a [u32]) -> Reply<'a> {
         let mut at = 0;
         let mut done = Vec::with_capacity(self.pieces.len());
         for (number, piece) in self.pieces.iter().enumerate() {
@@ -224,7 +224,7 @@ impl Packet {
             let answered = piece.answered_words();
             let Some(data) = words.get(at + 1..at + 1 + answered) else { return Reply::Foreign };
             if answered > 0 {
-                done.push(Part { access: piece.access, offset: piece.offset, words: data.to_vec() });
+                done.push(Part { access: piece.access, offset: piece.offset, words: data });
             }
             at += 1 + answered;
         }
@@ -356,7 +356,7 @@ mod tests {
         packet.number(&mut 0xFFF);
         assert_eq!(
             packet.reply(&[0x2FFF_0100, 42, 0x2000_0110]),
-            Reply::Done(vec![Part { access: 0, offset: 0, words: vec![42] }])
+            Reply::Done(vec![Part { access: 0, offset: 0, words: &[42] }])
         );
         assert_eq!(packet.reply(&[0x2FFE_0100, 42, 0x2000_0110]), Reply::Foreign);
         assert_eq!(packet.reply(&[0x2FFF_0100, 42]), Reply::Foreign);

@@ -37,13 +37,15 @@ struct Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameNumber(u16);
 
-/// One recorded value, as a tee sees it. Equal numbers are equal names.
+/// One recorded value, as a tee sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRow<'a> {
     pub time: Time,
-    pub node: (u16, &'a str),
+    /// The number of its node, channel and metric; these are numbered as they come, from 0.
+    pub series: usize,
+    pub node: &'a str,
     pub channel: u16,
-    pub metric: (u16, &'a str),
+    pub metric: &'a str,
     pub value: f64,
 }
 
@@ -229,9 +231,8 @@ impl TraceSink {
             None => self.other_series(channel, metric),
         };
         if let Some(tee) = &mut self.tee {
-            let node = (self.node, self.names.strings[usize::from(self.node)].as_str());
-            let number = self.series.known()[series as usize].metric;
-            tee(TraceRow { time, node, channel, metric: (number, metric), value });
+            let node = self.names.strings[usize::from(self.node)].as_str();
+            tee(TraceRow { time, series: series as usize, node, channel, metric, value });
         }
         self.rows.push(series, time.0, value);
         if self.rows.len() >= Self::ROWS_PER_GROUP {

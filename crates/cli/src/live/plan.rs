@@ -54,18 +54,17 @@ impl Plan {
         self.count
     }
 
-    /// The selection of trace values: it looks up each value's column by the numbers of its names, which it learns
-    /// once.
+    /// The selection of trace values: it looks up the column of each series once.
     pub fn tee(self, recording: Shared, settle: Time) -> TraceTee {
         let mut recorder = Recorder::new(recording, settle.as_ps());
-        let mut known: HashMap<(u16, u16, u16), Option<usize>> = HashMap::new();
+        let mut known: Vec<Option<Option<usize>>> = Vec::new();
         Box::new(move |row: TraceRow| {
-            let key = (row.node.0, row.channel, row.metric.0);
-            let column = *known.entry(key).or_insert_with(|| {
-                let metrics = self.columns.get(&(row.node.1.to_owned(), row.channel))?;
-                metrics.get(row.metric.1).copied()
+            known.resize(known.len().max(row.series + 1), None);
+            let column = known[row.series].get_or_insert_with(|| {
+                let metrics = self.columns.get(&(row.node.to_owned(), row.channel))?;
+                metrics.get(row.metric).copied()
             });
-            if let Some(column) = column {
+            if let Some(column) = *column {
                 recorder.record(row.time.as_ps(), column, row.value);
             }
         })

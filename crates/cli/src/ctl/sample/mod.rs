@@ -85,6 +85,7 @@ fn sample(
     }
     let (begin, last) = (session.fleet.now(), arguments.time.unwrap_or(Time::MAX));
     let request = reading::request(&arguments.queue_pairs);
+    session.fleet.gather(arguments.interval / 10);
     let (mut tick, mut told) = (0, Time::ZERO);
     loop {
         let now = session.fleet.now().saturating_sub(begin);
@@ -111,8 +112,8 @@ fn sample(
             if is_over { Time::from_ms(10) } else { arguments.interval.saturating_mul(tick).saturating_sub(now) };
         session.fleet.turn(until).map_err(fault)?;
         while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
-            let now = session.fleet.now().saturating_sub(begin);
-            if let Some(silent) = sampled.answered(board, now, outcome, trace) {
+            let heard = session.fleet.heard(board).saturating_sub(begin);
+            if let Some(silent) = sampled.answered(board, heard, outcome, trace) {
                 say(format_args!("{}: {silent}", session.address(board)));
             }
         }
