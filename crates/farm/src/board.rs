@@ -17,6 +17,8 @@ pub struct QueuePair {
     pub state: u8,
     /// Where its messages go.
     pub peer: Ipv4Addr,
+    /// Receiver-not-ready NAKs received, modulo 2^32.
+    pub rnr_naks: u32,
 }
 
 /// A board's registers at one time.

@@ -13,6 +13,8 @@ pub struct ServerConfig {
     pub address: Ipv4Addr,
     /// It has metrics: a heartbeat.
     pub has_heartbeat: bool,
+    /// A server of twice the weight gets twice the events; 1 to 64.
+    pub weight: u8,
 }
 
 /// The settings of a coordinator.
@@ -39,6 +41,10 @@ pub struct FarmConfig {
     pub settle: Time,
     /// How long the first tables wait for servers that have no queue pair yet.
     pub start_patience: Time,
+    /// A server that has been full for so long gets less, if another one has room.
+    pub full_for: Time,
+    /// A server that has not been full for so long gets more again.
+    pub relief: Time,
     /// Time that preparing all boards takes: a change is announced for the events after it.
     pub lead: Time,
 }
@@ -58,6 +64,8 @@ impl FarmConfig {
             read_patience: Time::from_s(5),
             settle: Time::from_s(1),
             start_patience: Time::from_s(10),
+            full_for: Time::from_s(1),
+            relief: Time::from_s(10),
             lead: Time::from_ms(20),
         }
     }

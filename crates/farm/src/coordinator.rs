@@ -16,7 +16,7 @@ use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::config::FarmConfig;
 use crate::notice::Notice;
 use crate::server::{Server, ServerView, Vote};
-use crate::state::{Action, Attempt, Board, Phase};
+use crate::state::{Action, Attempt, Board, Phase, Refusals, Told};
 use crate::tables::{Change, Tables};
 use penstock_units::Time;
 use std::collections::{BTreeSet, VecDeque};
@@ -40,6 +40,8 @@ pub struct Coordinator {
     pub(crate) not_before: Time,
     pub(crate) lead: Time,
     pub(crate) told: BTreeSet<String>,
+    pub(crate) phase_since: Time,
+    pub(crate) refusals: Refusals,
     pub(crate) is_over: bool,
     pub(crate) out: VecDeque<Action>,
 }
@@ -62,9 +64,12 @@ impl Coordinator {
             not_before: now,
             lead,
             told: BTreeSet::new(),
+            phase_since: now,
+            refusals: Refusals::default(),
             is_over: false,
             out: VecDeque::new(),
         };
+        coordinator.resume_parts();
         coordinator.advance(now);
         coordinator
     }
@@ -90,6 +95,16 @@ impl Coordinator {
         self.phase == Phase::Steady
     }
 
+    /// Answers that were not believed.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals
+    }
+
+    /// Boards that answer and do not do what they are told.
+    pub fn boards_defiant(&self) -> usize {
+        self.boards.iter().filter(|board| board.is_defiant).count()
+    }
+
     pub fn log(&self) -> &Tables {
         &self.log
     }
@@ -104,6 +119,21 @@ impl Coordinator {
         self.wanted_out = servers.into_iter().collect();
     }
 
+    /// From now on the server has this weight.
+    pub fn set_weight(&mut self, server: u16, weight: u8) {
+        self.config
+            .servers
+            .iter_mut()
+            .filter(|config| config.number == server)
+            .for_each(|config| config.weight = weight);
+    }
+
+    /// The part of its weight that each server has.
+    pub fn parts(&self) -> impl Iterator<Item = (u16, f64)> + '_ {
+        let part = |server: &Server| server.load.part.quarters() as f64 / 4.0;
+        self.config.servers.iter().zip(&self.servers).map(move |(config, server)| (config.number, part(server)))
+    }
+
     /// Takes the answer of a board: its view after the request, or why there is none.
     pub fn handle_board(&mut self, now: Time, board: usize, answer: Result<BoardView, String>) {
         let state = &mut self.boards[board];
@@ -113,16 +143,32 @@ impl Coordinator {
             let is_taken = answer.as_ref().is_ok_and(|view| !view.refused);
             state.attempt = if is_taken { Attempt::Taken } else { Attempt::Failed };
         }
+        let answer = answer.and_then(|view| match self.doubt(now, board, &view) {
+            None => Ok(view),
+            Some(why) => {
+                self.refusals.boards += 1;
+                self.say_once(Notice::AnswerRefused { board: self.config.boards[board].clone(), why: why.clone() });
+                Err(why)
+            }
+        });
+        let state = &mut self.boards[board];
         match answer {
             Ok(view) => {
-                if let Some((before, known)) = &state.view {
+                let is_ours = view.owner == self.config.owner;
+                state.last_event = is_ours.then_some((now, view.next_event));
+                let before = state.view.take();
+                if let Some((before, known)) = &before {
                     // From 0 on it is no pace: the table was set up anew.
                     let events = view.next_event.checked_sub(known.next_event).filter(|_| known.next_event > 0);
                     state.pace = events.map(|events| (events, now.saturating_sub(*before)));
                 }
                 state.silent_since = now;
-                state.view = Some((now, view));
+                if let Some((_, before)) = &before {
+                    self.note_naks(now, board, before, &view);
+                }
+                self.boards[board].view = Some((now, view));
                 self.note_rows(now, board);
+                self.note_obedience(now, board);
             }
             Err(why) => (state.view, state.trouble) = (None, why),
         }
@@ -148,11 +194,15 @@ impl Coordinator {
         board.unset_since = (!is_in_force && !is_prepared).then(|| since.unwrap_or(now));
     }
 
-    /// Processes a server's metrics.
-    pub fn handle_server(&mut self, now: Time, server: u16, view: ServerView) {
+    /// Processes a server's metrics; none if it has answered with something else.
+    pub fn handle_server(&mut self, now: Time, server: u16, view: Option<ServerView>) {
         let found = self.config.servers.iter().position(|config| config.number == server);
         if let Some(at) = found {
-            self.servers[at].heard = Some((now, view));
+            let is_believed = self.believes(now, at, view.as_ref());
+            if let Some(view) = view.filter(|_| is_believed) {
+                self.note_credits(now, at, &view);
+                self.servers[at].heard = Some((now, view));
+            }
         }
         self.advance(now);
     }
@@ -167,7 +217,7 @@ impl Coordinator {
         match known {
             Ok(()) => {
                 self.say(Notice::Decided { first: change.first, live: change.live.clone() });
-                self.phase = Phase::Announced { change, since: now };
+                self.enter(now, Phase::Announced { change, since: now });
             }
             Err(why) => self.postpone(now, &change, why),
         }
@@ -186,7 +236,7 @@ impl Coordinator {
     }
 
     /// Says it once, until `told` forgets it.
-    fn say_once(&mut self, notice: Notice) {
+    pub(crate) fn say_once(&mut self, notice: Notice) {
         if self.told.insert(notice.to_string()) {
             self.say(notice);
         }
@@ -205,9 +255,9 @@ impl Coordinator {
                 let settled = |board: &Board| {
                     board.view.as_ref().is_none_or(|(_, view)| !view.prepared && !board.has_other_rows(view))
                 };
-                if self.boards.iter().all(|board| !board.is_asked && settled(board)) {
+                if self.boards.iter().all(|board| board.is_defiant || (!board.is_asked && settled(board))) {
                     self.boards.iter_mut().for_each(|board| board.staged = None);
-                    self.phase = Phase::Steady;
+                    self.enter(now, Phase::Steady);
                 }
             }
             Phase::Logging(_) => {}
@@ -219,8 +269,8 @@ impl Coordinator {
                         .as_ref()
                         .is_some_and(|(_, view)| self.is_in_force(view) && view.announced == change.first)
                 };
-                if self.boards.iter().all(|board| board.is_gone || done(board)) {
-                    self.phase = Phase::Steady;
+                if self.boards.iter().all(|board| board.is_out() || done(board)) {
+                    self.enter(now, Phase::Steady);
                     self.lead = self.config.lead;
                     self.told.clear();
                     let took = now.saturating_sub(self.begun);
@@ -236,9 +286,14 @@ impl Coordinator {
             let look = (self.boards[at].look_due <= now).then_some(Request::Look);
             if let Some(request) = request.or(look) {
                 self.boards[at].is_asked = true;
+                self.boards[at].told = Told::by(&request).or(self.boards[at].told);
                 self.out.push_back(Action::Ask { board: at, request });
             }
         }
+    }
+
+    pub(crate) fn enter(&mut self, now: Time, phase: Phase) {
+        (self.phase, self.phase_since) = (phase, now);
     }
 
     pub(crate) fn views(&self) -> impl Iterator<Item = (usize, &BoardView)> {
@@ -246,7 +301,7 @@ impl Coordinator {
     }
 
     /// The last table holds at this board.
-    fn is_in_force(&self, view: &BoardView) -> bool {
+    pub(crate) fn is_in_force(&self, view: &BoardView) -> bool {
         view.owner == self.config.owner
             && !view.busy
             && !view.prepared
@@ -269,7 +324,7 @@ impl Coordinator {
         let board = &self.boards[at];
         let (Some((_, view)), Some(old)) = (&board.view, &board.rows) else { return false };
         let is_ready = |row: &u8| view.queue_pairs.get(usize::from(*row)).is_some_and(|qp| qp.state == READY_TO_SEND);
-        !board.is_gone
+        !board.is_out()
             && self.is_in_force(view)
             && live == self.log.live()
             && (board.doubts >= DOUBTS
@@ -283,10 +338,16 @@ impl Coordinator {
         if now < self.not_before {
             return;
         }
-        let (live, why) = self.wanted(now);
+        let (mut live, why) = self.wanted(now);
         let moved = (0..self.boards.len()).any(|at| self.has_moved(at, &live));
         if live == self.log.live() && !moved {
-            return;
+            if !self.weigh(now) {
+                return;
+            }
+            live = self.wanted(now).0;
+            if live == self.log.live() {
+                return;
+            }
         }
         if live.is_empty() {
             return self.say_once(Notice::NoServer);
@@ -297,7 +358,7 @@ impl Coordinator {
         if let Some((server, why)) = why {
             self.say_once(Notice::ServerDead { server, why });
         }
-        for server in live.clone() {
+        for server in live.iter().copied().collect::<BTreeSet<u16>>() {
             if !self.log.live().contains(&server) {
                 self.say_once(Notice::ServerReady { server });
             }
@@ -306,12 +367,12 @@ impl Coordinator {
         self.boards.iter_mut().for_each(|board| (board.attempt, board.doubts) = (Attempt::None, 0));
         self.begun = now;
         self.say(Notice::Begun { first: change.first, live: change.live.clone() });
-        self.phase = Phase::Preparing(change);
+        self.enter(now, Phase::Preparing(change));
     }
 
     /// Why no change can be made now.
     fn obstacle(&self) -> Option<String> {
-        self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_gone).find_map(|(board, name)| {
+        self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()).find_map(|(board, name)| {
             let Some((_, view)) = &board.view else { return Some(format!("{name}: {}", board.trouble)) };
             match () {
                 () if board.must_begin || !self.is_in_force(view) => {
@@ -328,7 +389,7 @@ impl Coordinator {
     /// An event that no board will have sent when it is asked.
     fn first_event(&self, now: Time) -> u64 {
         let mut first = self.log.first() + 1;
-        for board in self.boards.iter().filter(|board| !board.is_gone) {
+        for board in self.boards.iter().filter(|board| !board.is_out()) {
             let Some((seen, view)) = &board.view else { continue };
             let ahead = match board.pace {
                 // A waiting board sends nothing: the change may start directly after the sent events.
@@ -348,12 +409,20 @@ impl Coordinator {
     fn prepare(&mut self, now: Time, change: Change) {
         let mut all = true;
         let mut why = None;
-        for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_gone) {
+        for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()) {
             let prepared =
                 |view: &BoardView| view.prepared && view.announced == change.first && view.owner == self.config.owner;
             match &board.view {
                 _ if board.is_missing => why = Some(format!("{name} does not answer")),
-                Some((_, view)) if prepared(view) && board.attempt == Attempt::Taken => continue,
+                Some((_, view)) if prepared(view) && board.attempt == Attempt::Taken => match () {
+                    () if !view.busy && view.next_event > change.first => {
+                        why = Some(format!("{name} says that it holds it, and has sent event {}", view.next_event - 1));
+                    }
+                    () if board.staged.as_ref().is_some_and(|rows| *rows != view.rows) => {
+                        why = Some(format!("{name} has other rows than were written"));
+                    }
+                    () => continue,
+                },
                 None if board.attempt == Attempt::Failed => why = Some(format!("{name}: {}", board.trouble)),
                 Some((_, view))
                     if board.attempt == Attempt::Failed || (board.attempt == Attempt::Taken && !view.busy) =>
@@ -366,6 +435,9 @@ impl Coordinator {
                         false => format!("{name} was reset"),
                     });
                 }
+                _ if now.saturating_sub(self.phase_since) >= self.config.board_patience => {
+                    why = Some(format!("{name} has not prepared it in {}", self.config.board_patience));
+                }
                 _ => {}
             }
             all = false;
@@ -376,23 +448,21 @@ impl Coordinator {
         }
         if all {
             self.out.push_back(Action::Log(change.clone()));
-            self.phase = Phase::Logging(change);
+            self.enter(now, Phase::Logging(change));
         }
     }
 
     fn postpone(&mut self, now: Time, change: &Change, why: String) {
         self.say(Notice::Postponed { first: change.first, why });
         self.not_before = now + self.config.look;
-        self.phase = Phase::Cancelling;
+        self.enter(now, Phase::Cancelling);
     }
 
     /// Boards hold their events until every live server has read the assignment.
     fn announce(&mut self, now: Time, change: Change, since: Time) {
         let tables = self.log.count() as u64;
         let patience = self.config.heartbeat_patience;
-        let unread = |server: &Server| {
-            server.alive(now, patience).is_some_and(|view| view.tables_read.is_some_and(|read| read < tables))
-        };
+        let unread = |server: &Server| server.alive(now, patience).is_some_and(|view| view.tables_read < tables);
         // After a restart: the live servers are not known yet, but those that the boards have given up.
         let is_unknown = |at: usize| {
             let is_heard = !self.config.servers[at].has_heartbeat || self.servers[at].heard.is_some();
@@ -410,7 +480,7 @@ impl Coordinator {
         for server in behind {
             self.say(Notice::Unread { server, first: change.first });
         }
-        self.phase = Phase::Confirming(change);
+        self.enter(now, Phase::Confirming(change));
     }
 
     /// The request to a board, from its last view.
@@ -418,19 +488,24 @@ impl Coordinator {
         let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
         let name = self.config.boards[at].clone();
         if view.owner != self.config.owner {
-            if view.owner != 0 && !std::mem::take(&mut self.boards[at].may_take) {
+            if view.owner != 0 && !self.boards[at].may_take {
                 self.say(Notice::Taken { board: name, owner: view.owner });
                 self.is_over = true;
                 return None;
             }
-            self.boards[at].may_take = false;
             return Some(Request::Claim);
         }
+        // Not before a claim has succeeded: one may be lost.
         self.boards[at].may_take = false;
         if view.busy {
             return Some(Request::Look);
         }
         let live = self.log.live().to_vec();
+        // What it is told again it is told with each look.
+        let is_defiant = self.boards[at].is_defiant;
+        if is_defiant && self.boards[at].look_due > now {
+            return None;
+        }
         if view.prepared {
             let first = view.announced;
             return match &self.phase {
@@ -438,11 +513,11 @@ impl Coordinator {
                 Phase::Announced { change, .. } if change.first == first => None,
                 phase => {
                     let confirmed = self.log.changes_at(first);
-                    if !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
+                    if !is_defiant && !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
                         self.say(Notice::Resolved { board: name, first, confirmed });
                         if confirmed && first == self.log.first() && self.phase == Phase::Steady {
                             // Servers may not have read it: as if it had just been written.
-                            self.phase = Phase::Announced { change: Change { first, live }, since: now };
+                            self.enter(now, Phase::Announced { change: Change { first, live }, since: now });
                             return None;
                         }
                     }
@@ -493,8 +568,13 @@ impl Coordinator {
         let rows = self.rows(view, &live)?;
         let before = self.rows(view, self.log.live_before())?;
         self.boards[at].must_begin = false;
-        (self.boards[at].rows, self.boards[at].staged) = (Some(rows.clone()), None);
-        self.say(Notice::BoardSetUp { board: name, first });
+        let board = &mut self.boards[at];
+        (board.rows, board.staged) = (Some(rows.clone()), None);
+        board.last_event = None;
+        match board.is_defiant {
+            true => self.say_once(Notice::BoardSetUp { board: name, first }),
+            false => self.say(Notice::BoardSetUp { board: name, first }),
+        }
         Some(Request::SetUp { before, first, rows })
     }
 }

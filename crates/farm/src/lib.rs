@@ -20,16 +20,20 @@
 mod board;
 mod config;
 mod coordinator;
+mod load;
 mod notice;
 mod server;
+mod shares;
 mod state;
 mod tables;
+mod trust;
 mod watch;
 
 pub use board::{BoardView, QueuePair, Request, IN_ERROR, NO_QUEUE_PAIR, READY_TO_SEND};
 pub use config::{FarmConfig, ServerConfig};
 pub use coordinator::Coordinator;
 pub use notice::Notice;
-pub use server::ServerView;
-pub use state::Action;
+pub use server::{BoardAtServer, ServerView};
+pub use shares::{first_table, MAX_ROWS};
+pub use state::{Action, Refusals};
 pub use tables::{Change, Tables};

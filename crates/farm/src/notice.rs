@@ -24,6 +24,20 @@ pub enum Notice {
     BoardBack {
         board: String,
     },
+    /// It answers, and has not done what it was told for too long: changes are made without it.
+    BoardDefies {
+        board: String,
+        order: &'static str,
+    },
+    /// It has done it after all.
+    BoardObeys {
+        board: String,
+    },
+    /// An answer that no board can give; as if there had been none.
+    AnswerRefused {
+        board: String,
+        why: String,
+    },
     /// It has sent events by a table that no longer held.
     BoardStrayed {
         board: String,
@@ -40,6 +54,21 @@ pub enum Notice {
     },
     ServerReady {
         server: u16,
+    },
+    /// It has been full for long while another one has room: it gets so many quarters of its weight.
+    ServerFull {
+        server: u16,
+        quarters: u64,
+    },
+    /// It has not been full for long.
+    ServerFree {
+        server: u16,
+        quarters: u64,
+    },
+    /// A heartbeat of another server or run.
+    HeartbeatRefused {
+        server: u16,
+        why: String,
     },
     NoServer,
     Waits {
@@ -84,12 +113,25 @@ pub enum Notice {
 impl Notice {
     /// A fault of the run, and not only news.
     pub fn is_fault(&self) -> bool {
-        matches!(self, Notice::BoardStrayed { .. } | Notice::Unread { .. } | Notice::Taken { .. })
+        matches!(
+            self,
+            Notice::BoardStrayed { .. }
+                | Notice::BoardDefies { .. }
+                | Notice::AnswerRefused { .. }
+                | Notice::HeartbeatRefused { .. }
+                | Notice::Unread { .. }
+                | Notice::Taken { .. }
+        )
     }
 }
 
 fn list(live: &[u16]) -> String {
     live.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A part of a server's weight.
+fn part(quarters: u64) -> &'static str {
+    ["nothing", "a quarter", "half", "three quarters", "all"].get(quarters as usize).copied().unwrap_or("all")
 }
 
 impl fmt::Display for Notice {
@@ -112,6 +154,26 @@ impl fmt::Display for Notice {
             }
             Notice::ServerDead { server, why } => write!(f, "server {server}: {why}"),
             Notice::ServerReady { server } => write!(f, "server {server}: every board can send to it"),
+            Notice::BoardDefies { board, order } => write!(
+                f,
+                "FAULT: {board}: it answers and does not {order}; changes are made without it until it does. Reset it, or \
+                 take it out of the file of the farm"
+            ),
+            Notice::BoardObeys { board } => write!(f, "{board}: it has the last table in force"),
+            Notice::AnswerRefused { board, why } => {
+                write!(f, "FAULT: {board}: {why}; this counts as no answer. Reset the board, or start the coordinator again")
+            }
+            Notice::ServerFull { server, quarters } => {
+                write!(f, "server {server}: its buffers stay full and others have room: it gets {} of its weight", part(*quarters))
+            }
+            Notice::ServerFree { server, quarters } => {
+                write!(f, "server {server}: its buffers have not been full for long: it gets {} of its weight", part(*quarters))
+            }
+            Notice::HeartbeatRefused { server, why } => write!(
+                f,
+                "FAULT: server {server}: {why}; its heartbeats do not count. Check `metrics` of this server in the file of \
+                 the farm, and --servers and --server of its recv"
+            ),
             Notice::NoServer => f.write_str("no server is left; events wait at the boards until one is back"),
             Notice::Waits { why } => write!(f, "no change can be made now: {why}"),
             Notice::Begun { first, live } => {

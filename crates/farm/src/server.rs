@@ -3,22 +3,63 @@
 //! Promise: the boards' view takes precedence: a heartbeat alone does not make a server ready, and the loss of the
 //! heartbeat alone removes a server only after a timeout.
 
+use crate::shares::Part;
 use penstock_units::Time;
 use std::collections::BTreeMap;
+
+/// A board as a `recv` sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BoardAtServer {
+    /// It may send.
+    pub is_up: bool,
+    /// Receives that are posted for it, and how many there can be.
+    pub credits: u64,
+    pub slots: u64,
+}
 
 /// The metrics of a `recv`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerView {
-    /// Tables of the log that it has read; none if it does not say.
-    pub tables_read: Option<u64>,
-    /// Whether each of its boards may send, by name.
-    pub boards_up: BTreeMap<String, bool>,
+    /// Its number; none if it shares no run.
+    pub server: Option<u16>,
+    /// Tables of the log that it has read, and their digest ([`crate::Tables::digest`]).
+    pub tables_read: u64,
+    pub tables_digest: u32,
+    /// When its process began, and how often its receiving thread has come round since.
+    pub started: u64,
+    pub turns: u64,
+    /// By name.
+    pub boards: BTreeMap<String, BoardAtServer>,
+}
+
+/// The load of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    pub part: Part,
+    /// When the part changed last.
+    pub changed: Time,
+    /// When it was full last, and when it had room.
+    pub full: Option<Time>,
+    pub room: Option<Time>,
+    /// Since when it has been full while another one had room.
+    pub pressed_since: Option<Time>,
+}
+
+impl Load {
+    pub fn was_full_within(&self, now: Time, time: Time) -> bool {
+        self.full.is_some_and(|last| now.saturating_sub(last) <= time)
+    }
 }
 
 /// The state of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     pub heard: Option<(Time, ServerView)>,
+    /// The last heartbeat that was seen, as [`crate::trust`] compares the next one with it.
+    pub seen: Option<(u64, u64)>,
+    /// Since when its heartbeats are those of another server or run.
+    pub foreign_since: Option<Time>,
+    pub load: Load,
     /// Since when it could take events without a break.
     pub ready_since: Option<Time>,
     /// It could once.

@@ -6,6 +6,7 @@ use crate::config::FarmConfig;
 use crate::notice::Notice;
 use crate::tables::Change;
 use penstock_units::Time;
+use std::collections::BTreeMap;
 
 /// The pending actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,21 @@ pub enum Action {
     /// Append it to the log, so that it lasts; answer by [`Coordinator::handle_logged`].
     Log(Change),
     Say(Notice),
+}
+
+/// Answers that were not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refusals {
+    /// Not the metrics of a `recv`.
+    pub garbled: u64,
+    /// Heartbeats with another number than the server's, or of a `recv` that shares no run.
+    pub other_server: u64,
+    /// Heartbeats of a `recv` that has read tables which are not in the log.
+    pub other_run: u64,
+    /// Heartbeats that are older than one before.
+    pub stale: u64,
+    /// Answers of boards.
+    pub boards: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +56,34 @@ pub(crate) enum Attempt {
     Failed,
 }
 
+/// What a board does at once when it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Belong,
+    Take,
+    Cancel,
+}
+
+impl Told {
+    pub fn by(request: &Request) -> Option<Told> {
+        match request {
+            Request::Claim => Some(Told::Belong),
+            Request::SetUp { .. } | Request::Confirm => Some(Told::Take),
+            Request::Cancel { .. } => Some(Told::Cancel),
+            Request::Look | Request::Prepare { .. } => None,
+        }
+    }
+
+    /// For messages.
+    pub fn order(self) -> &'static str {
+        match self {
+            Told::Belong => "take its owner's number",
+            Told::Take => "take the table that it is told to",
+            Told::Cancel => "cancel the change that it is told to",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Board {
     /// The last answer, and when it came; none while what is known may be wrong.
@@ -52,11 +96,20 @@ pub(crate) struct Board {
     pub look_due: Time,
     pub is_missing: bool,
     pub is_gone: bool,
+    /// It answers, and does not do what it is told: changes are made without it.
+    pub is_defiant: bool,
+    /// What it has been told and has not done yet, by how many answers and since when.
+    pub told: Option<Told>,
+    pub defiance: Option<(u32, Time)>,
+    /// Its next event as it was last believed.
+    pub last_event: Option<(Time, u64)>,
     pub may_take: bool,
     pub must_begin: bool,
     /// Whether it has been told to prepare the present change.
     pub attempt: Attempt,
     pub is_cut_off: bool,
+    /// When each server, by its place, has last sent it a receiver-not-ready NAK.
+    pub refused_by: BTreeMap<usize, Time>,
     /// Since when it answers without the last table in force.
     pub unset_since: Option<Time>,
     /// The rows of the table in force, and those that it has been told to prepare.
@@ -78,16 +131,26 @@ impl Board {
             look_due: now,
             is_missing: false,
             is_gone: false,
+            is_defiant: false,
+            told: None,
+            defiance: None,
+            last_event: None,
             may_take: config.take_over,
             must_begin: config.begin,
             attempt: Attempt::None,
             is_cut_off: false,
+            refused_by: BTreeMap::new(),
             unset_since: None,
             rows: None,
             staged: None,
             doubts: 0,
             trouble: "no answer yet".into(),
         }
+    }
+
+    /// Changes are made without it.
+    pub fn is_out(&self) -> bool {
+        self.is_gone || self.is_defiant
     }
 
     /// The table as last edited is not the one in force.

@@ -1,24 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The coordinator's copy of the log: the servers of all events over a whole run.
 
-/// A table of the log: who takes the events from `first` on; event n goes to number n modulo their count.
+/// A table of the log: who takes the events from `first` on; event n goes to row n modulo their count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub first: u64,
+    /// The server of each row: every server that takes events, as often as its weight.
     pub live: Vec<u16>,
 }
 
 /// All tables of a run, by their first events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
+    run: String,
     begin: Change,
     changes: Vec<Change>,
 }
 
 impl Tables {
-    /// From event 0 on these servers.
-    pub fn new(live: Vec<u16>) -> Self {
-        Tables { begin: Change { first: 0, live }, changes: Vec::new() }
+    /// From event 0 on these servers. `run` tells the log from those of other runs.
+    pub fn new(run: String, live: Vec<u16>) -> Self {
+        Tables { run, begin: Change { first: 0, live }, changes: Vec::new() }
+    }
+
+    /// Tells the first `count` tables of this run from those of another one (not from a forger's). None: there are not
+    /// so many.
+    pub fn digest(&self, count: u64) -> Option<u32> {
+        let count = usize::try_from(count).ok().filter(|count| (1..=self.count()).contains(count))?;
+        let mut digest = Fnv::new();
+        digest.take(self.run.as_bytes());
+        for Change { first, live } in std::iter::once(&self.begin).chain(&self.changes).take(count) {
+            digest.take(&first.to_be_bytes());
+            digest.take(&(live.len() as u64).to_be_bytes());
+            live.iter().for_each(|server| digest.take(&server.to_be_bytes()));
+        }
+        Some(digest.0)
     }
 
     /// Appends a change; whether it could be: it is later than all others, and names a server.
@@ -64,5 +80,44 @@ impl Tables {
     pub fn server_of(&self, event: u64) -> u16 {
         let change = self.changes.iter().rev().find(|change| change.first <= event).unwrap_or(&self.begin);
         change.live[(event % change.live.len() as u64) as usize]
+    }
+}
+
+/// FNV-1a of 32 bits (G. Fowler, L. C. Noll, K.-P. Vo, 1991).
+struct Fnv(u32);
+
+impl Fnv {
+    fn new() -> Self {
+        Fnv(0x811c_9dc5)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        let hash = |text: &str| {
+            let mut hash = Fnv::new();
+            hash.take(text.as_bytes());
+            hash.0
+        };
+        assert_eq!([hash(""), hash("a"), hash("foobar")], [0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968]);
+    }
+
+    #[test]
+    fn a_digest_is_that_of_a_run_and_of_its_first_tables() {
+        let mut tables = Tables::new("a".into(), vec![0, 1]);
+        let first = tables.digest(1);
+        assert!(tables.announce(Change { first: 7, live: vec![0] }));
+        assert_eq!((tables.digest(1), tables.digest(0), tables.digest(3)), (first, None, None));
+        let mut other = Tables::new("b".into(), vec![0, 1]);
+        assert!(other.announce(Change { first: 7, live: vec![0] }));
+        assert!(other.digest(1) != first && other.digest(2) != tables.digest(2) && tables.digest(2) != first);
     }
 }

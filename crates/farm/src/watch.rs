@@ -33,7 +33,8 @@ impl Coordinator {
                 let said: Vec<bool> = self
                     .servers
                     .iter()
-                    .filter_map(|server| server.alive(now, patience)?.boards_up.get(&name).copied())
+                    .filter_map(|server| server.alive(now, patience)?.boards.get(&name))
+                    .map(|board| board.is_up)
                     .collect();
                 if !said.is_empty() && !said.contains(&true) {
                     self.boards[at].is_gone = true;
@@ -47,7 +48,7 @@ impl Coordinator {
         let address = self.config.servers[at].address;
         let (mut ready, mut failed, mut voters) = (0, false, 0);
         for (board, view) in self.views().filter(|(at, _)| !self.boards[*at].is_cut_off) {
-            if self.boards[board].is_gone {
+            if self.boards[board].is_out() {
                 continue;
             }
             voters += 1;
@@ -57,7 +58,7 @@ impl Coordinator {
                 _ => {}
             }
         }
-        let present = self.boards.iter().filter(|board| !board.is_gone && !board.is_cut_off).count();
+        let present = self.boards.iter().filter(|board| !board.is_out() && !board.is_cut_off).count();
         let was_there = self.servers[at].was_ready || now.saturating_sub(self.started) >= self.config.start_patience;
         match () {
             () if failed || (voters > 0 && voters == present && ready == 0 && was_there) => Vote::Dead,
@@ -98,9 +99,9 @@ impl Coordinator {
         }
     }
 
-    /// Who shall take events; why the first that leaves does.
+    /// The rows of those who shall take events; why the first that leaves does.
     pub(crate) fn wanted(&self, now: Time) -> (Vec<u16>, Option<(u16, &'static str)>) {
-        let (mut live, mut why) = (Vec::new(), None);
+        let (mut servers, mut why) = (Vec::new(), None);
         for (at, config) in self.config.servers.iter().enumerate() {
             let (server, number) = (&self.servers[at], config.number);
             // A heartbeat that has never been is no sign of death.
@@ -111,6 +112,12 @@ impl Coordinator {
                     .is_some_and(|(heard, _)| now.saturating_sub(*heard) >= self.config.heartbeat_patience);
             let leaves = match self.vote(now, at) {
                 _ if self.wanted_out.contains(&number) => Some("it shall take no more events"),
+                _ if server
+                    .foreign_since
+                    .is_some_and(|since| now.saturating_sub(since) >= self.config.heartbeat_patience) =>
+                {
+                    Some("its heartbeat is that of another server or run")
+                }
                 Vote::Dead => Some("the boards' queue pairs to it have failed"),
                 _ if is_silent => Some("its heartbeat has stopped"),
                 _ => None,
@@ -118,11 +125,11 @@ impl Coordinator {
             let settled = server.ready_since.is_some_and(|since| now.saturating_sub(since) >= self.config.settle);
             let is_live = self.log.live().contains(&number);
             match leaves {
-                None if is_live || settled => live.push(number),
+                None if is_live || settled => servers.push(at),
                 Some(reason) if is_live => why = why.or(Some((number, reason))),
                 _ => {}
             }
         }
-        (live, why)
+        (self.table_of(&servers), why)
     }
 }

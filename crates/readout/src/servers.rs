@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The destination table as run control keeps it: the server of each event, over a whole run.
 //! Promise: every event belongs to exactly one server; the events of a dead server are known by their numbers.
-//! Source: docs/integration.md ("event n to server n modulo the live servers").
+//! Source: docs/integration.md ("event n goes to row n modulo the live rows"); a server has as many rows as its weight.
 
 use std::num::NonZeroU64;
 
@@ -16,14 +16,17 @@ pub enum ServersError {
     NotThere { server: u16, from_event: u64 },
     #[error("the table changes at event {last} already; announce a change at a later event than {from_event}")]
     Disorder { from_event: u64, last: u64 },
-    #[error("server {server} stands twice in the table from event {from_event} on; each has one place")]
-    Twice { server: u16, from_event: u64 },
+    #[error("the table from event {from_event} on has {rows} rows; a board's has {MAX_ROWS}")]
+    TooLong { rows: usize, from_event: u64 },
 }
+
+/// Rows of a board's destination table (regs/destination.rdl).
+pub const MAX_ROWS: usize = 64;
 
 /// Which servers share a run, from which event on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
-    /// First event and live servers, ascending, of each table.
+    /// First event and rows of each table: live servers, each as often as its weight.
     tables: Vec<(u64, Vec<u16>)>,
 }
 
@@ -39,11 +42,11 @@ impl Servers {
         }
     }
 
-    /// The tables of a whole run: live servers in the order of the boards' tables, from event 0 on and at each
-    /// announced change.
+    /// The tables of a whole run: the servers of all rows in the order of the boards' tables, from event 0 on and at
+    /// each announced change. A server that stands twice in a table gets twice the events.
     ///
     /// # Errors
-    /// [`ServersError`] if a table is empty or names a server twice, or changes are not in order.
+    /// [`ServersError`] if a table is empty or too long, or changes are not in order.
     pub fn of(live: Vec<u16>, changes: impl IntoIterator<Item = (u64, Vec<u16>)>) -> Result<Servers, ServersError> {
         let mut servers = Servers { tables: Vec::new() };
         servers.change(0, live)?;
@@ -63,15 +66,16 @@ impl Servers {
         self.change(from_event, live.iter().copied().filter(|&other| other != server).collect())
     }
 
-    /// Puts a server in at an announced event.
+    /// Puts a server in at an announced event, with one row unless it has some.
     ///
     /// # Errors
     /// [`ServersError::Disorder`].
     pub fn put_in(&mut self, server: u16, from_event: u64) -> Result<(), ServersError> {
         let mut live = self.live().to_vec();
-        live.push(server);
+        if !live.contains(&server) {
+            live.push(server);
+        }
         live.sort_unstable();
-        live.dedup();
         self.change(from_event, live)
     }
 
@@ -79,22 +83,19 @@ impl Servers {
         match self.tables.last() {
             Some(&(last, _)) if from_event <= last => return Err(ServersError::Disorder { from_event, last }),
             _ if live.is_empty() => return Err(ServersError::Empty { from_event }),
+            _ if live.len() > MAX_ROWS => return Err(ServersError::TooLong { rows: live.len(), from_event }),
             _ => {}
-        }
-        let twice = (1..live.len()).find(|&place| live[..place].contains(&live[place]));
-        if let Some(server) = twice.map(|place| live[place]) {
-            return Err(ServersError::Twice { server, from_event });
         }
         self.tables.push((from_event, live));
         Ok(())
     }
 
-    /// First event and live servers of each table.
+    /// First event and rows of each table.
     pub fn tables(&self) -> &[(u64, Vec<u16>)] {
         &self.tables
     }
 
-    /// The servers of the last table.
+    /// The rows of the last table.
     pub fn live(&self) -> &[u16] {
         &self.tables[self.tables.len() - 1].1
     }
@@ -110,9 +111,9 @@ impl Servers {
         self.tables.iter().enumerate().find_map(|(place, (from_event, live))| {
             let end = self.tables.get(place + 1).map_or(u64::MAX, |(end, _)| *end);
             let (first, count) = ((*from_event).max(event), live.len() as u64);
-            let index = live.iter().position(|&other| other == server)? as u64;
-            let next = first.checked_add((index + count - first % count) % count)?;
-            (next < end).then_some(next)
+            let rows = (0..count).zip(live).filter(|(_, other)| **other == server);
+            let ahead = rows.map(|(row, _)| (row + count - first % count) % count).min()?;
+            first.checked_add(ahead).filter(|next| *next < end)
         })
     }
 
@@ -125,8 +126,8 @@ impl Servers {
     pub fn shares(&self, server: u16) -> impl Iterator<Item = Share> + '_ {
         self.tables.iter().map(move |(from_event, live)| Share {
             from_event: *from_event,
-            servers: NonZeroU64::new(live.len() as u64).unwrap_or(NonZeroU64::MIN),
-            index: live.iter().position(|&other| other == server).map(|index| index as u64),
+            rows: NonZeroU64::new(live.len() as u64).unwrap_or(NonZeroU64::MIN),
+            ours: (0..).zip(live).filter(|(_, other)| **other == server).map(|(row, _)| row).collect(),
         })
     }
 
@@ -151,7 +152,7 @@ mod tests {
             (0..20).map(|event| servers.server_of(event)).collect::<Vec<_>>(),
             [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 2, 0, 2, 0, 0, 1, 2, 0, 1]
         );
-        assert_eq!(servers.shares(1).map(|share| share.index).collect::<Vec<_>>(), [Some(1), None, Some(1)]);
+        assert_eq!(servers.shares(1).map(|share| share.ours).collect::<Vec<_>>(), [vec![1], vec![], vec![1]]);
         assert_eq!(servers.unstored(1, 20, &[1, 4, 19]), [7, 16]);
         for server in 0..4 {
             let of_server = |event: &u64| servers.server_of(*event) == server;
@@ -163,12 +164,25 @@ mod tests {
     }
 
     #[test]
+    fn a_server_with_twice_the_rows_gets_twice_the_events() {
+        let servers = Servers::of(vec![0, 1, 0], [(7, vec![1, 2, 1, 1, 2])]).unwrap();
+        assert_eq!(servers.shares(0).map(|share| share.ours).collect::<Vec<_>>(), [vec![0, 2], vec![]]);
+        assert_eq!(servers.shares(1).map(|share| share.ours).collect::<Vec<_>>(), [vec![1], vec![0, 2, 3]]);
+        let of = |server, end| (0..end).filter(|event| servers.server_of(*event) == server).count();
+        assert_eq!((of(0, 6), of(1, 6), of(2, 7)), (4, 2, 0));
+        for (server, event) in (0..3).flat_map(|server| (0..20).map(move |event| (server, event))) {
+            let next = (event..100).find(|event| servers.server_of(*event) == server);
+            assert_eq!(servers.next_of(server, event), next, "server {server} from event {event} on");
+        }
+    }
+
+    #[test]
     fn tables_that_cannot_be_are_refused() {
         assert_eq!(Servers::new(0), Err(ServersError::Empty { from_event: 0 }));
         let mut servers = Servers::new(1).unwrap();
         assert_eq!(servers.take_out(0, 5), Err(ServersError::Empty { from_event: 5 }));
         assert_eq!(servers.take_out(3, 5), Err(ServersError::NotThere { server: 3, from_event: 5 }));
-        assert_eq!(Servers::of(vec![2, 0, 2], []), Err(ServersError::Twice { server: 2, from_event: 0 }));
+        assert_eq!(Servers::of(vec![2; 65], []), Err(ServersError::TooLong { rows: 65, from_event: 0 }));
         let late = Servers::of(vec![0], [(9, vec![1]), (9, vec![0])]);
         assert_eq!(late, Err(ServersError::Disorder { from_event: 9, last: 9 }));
         servers.put_in(1, 7).unwrap();

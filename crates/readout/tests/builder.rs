@@ -277,7 +277,7 @@ fn servers_share_a_run_through_every_announced_change() {
     for server in 0..3 {
         let mut shares = servers.shares(server);
         let first = shares.next().unwrap();
-        let config = BuilderConfig { first_event: first.index.unwrap(), stride: first.servers, ..config(2, 64) };
+        let config = BuilderConfig { first_event: first.ours[0], stride: first.rows, ..config(2, 64) };
         let mut builder = EventBuilder::new(config);
         shares.for_each(|share| builder.change_share(share).unwrap());
         let mut out = Vec::new();
@@ -301,7 +301,7 @@ fn servers_share_a_run_through_every_announced_change() {
 fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
     let mut builder = EventBuilder::new(BuilderConfig { stride: NonZeroU64::new(2).unwrap(), ..config(1, 8) });
     assert_eq!(builder.push(Time::ZERO, id(6, 0), 0), Pushed::Accepted);
-    let out_at = |from_event| Share { from_event, servers: NonZeroU64::MIN, index: None };
+    let out_at = |from_event| Share { from_event, rows: NonZeroU64::MIN, ours: vec![] };
     let refused = builder.change_share(out_at(6)).unwrap_err();
     assert_eq!(refused, ShareError::TooLate { from_event: 6, taken: 6 });
     builder.change_share(out_at(9)).unwrap();

@@ -122,7 +122,7 @@ fn a_new_life_of_a_board_begins_its_pattern_anew() {
 fn payloads_of_fragments_are_followed_in_order_of_event_past_those_of_other_servers() {
     let parts = cut(&prbs(1200), &[100; 12]);
     let mut receiver = receiver(1).with_pattern(PRBS);
-    receiver.change_share(Share { from_event: 4, servers: 2.try_into().unwrap(), index: Some(0) }).unwrap();
+    receiver.change_share(Share { from_event: 4, rows: 2.try_into().unwrap(), ours: vec![0] }).unwrap();
     for (number, event) in (0..).zip([0u64, 1, 2, 3, 4, 6, 8, 10]) {
         let mut payload = parts[event as usize].clone();
         payload[7] ^= u8::from(event == 6);

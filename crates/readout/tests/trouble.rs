@@ -213,7 +213,7 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
         let row_groups_waiting = NonZeroUsize::new(100).unwrap(); // no time passes in which a slow disk could catch up
         let options = RunOptions { writer, file_bytes: 20_000, row_groups_waiting, ..RunOptions::default() };
         let share = servers.shares(server).next().unwrap();
-        let builder = BuilderConfig { first_event: share.index.unwrap(), stride: share.servers, ..config().builder };
+        let builder = BuilderConfig { first_event: share.ours[0], stride: share.rows, ..config().builder };
         let sink = RunWriter::open(folder.path(), options).unwrap();
         farms.push(Some(Farm::new(ReceiverConfig { builder, ..config() }, sink)));
     }

@@ -35,6 +35,12 @@ pub struct Arguments {
     /// Time for which every board must be able to send to a server before it is put in
     #[arg(long, default_value = "1s")]
     pub settle: Time,
+    /// Time for which a server must have been full, while another one has room, before it gets less
+    #[arg(long, default_value = "1s")]
+    pub full_for: Time,
+    /// Time without being full after which a server gets more again
+    #[arg(long, default_value = "10s")]
+    pub relief: Time,
     /// How long the first tables wait for a server that has opened no queue pair
     #[arg(long, default_value = "10s")]
     pub start_patience: Time,

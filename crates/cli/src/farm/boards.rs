@@ -20,6 +20,7 @@ const ROWS: usize = server::COUNT as usize;
 /// The boards of a farm.
 pub struct Boards {
     fleet: Fleet,
+    patience: Time,
     owner: u16,
     jobs: Vec<Option<Job>>,
     /// Queue pairs of each board; 0 while they are not known.
@@ -31,6 +32,7 @@ struct Job {
     writes: VecDeque<Vec<Access>>,
     now: Step,
     id: RequestId,
+    since: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Boards {
     pub fn open(addresses: &[BoardAddress], patience: Time, owner: u16, seed: u64) -> Result<Self, FleetError> {
         let fleet = Fleet::open(addresses, Patience(patience), seed)?;
         let count = addresses.len();
-        Ok(Boards { fleet, owner, jobs: (0..count).map(|_| None).collect(), queue_pairs: vec![0; count] })
+        Ok(Boards { fleet, patience, owner, jobs: (0..count).map(|_| None).collect(), queue_pairs: vec![0; count] })
     }
 
     pub fn now(&self) -> Time {
@@ -54,7 +56,7 @@ impl Boards {
     /// Sends a request to a board without pending requests.
     pub fn ask(&mut self, board: usize, request: &Request) {
         let writes = writes(self.owner, request).into();
-        self.next(board, writes);
+        self.next(board, writes, self.now());
     }
 
     /// Sends, waits at most so long, and takes the answers of requests that have ended.
@@ -71,7 +73,7 @@ impl Boards {
     }
 
     /// The next remaining step.
-    fn next(&mut self, board: usize, mut writes: VecDeque<Vec<Access>>) {
+    fn next(&mut self, board: usize, mut writes: VecDeque<Vec<Access>>, since: Time) {
         let (now, accesses) = match self.queue_pairs[board] {
             0 => (Step::Count, vec![Access::read(global::BUILD)]),
             count => match writes.pop_front() {
@@ -79,12 +81,12 @@ impl Boards {
                 None => (Step::Look, look(count)),
             },
         };
-        self.submit(board, writes, now, accesses);
+        self.submit(board, writes, now, since, accesses);
     }
 
-    fn submit(&mut self, board: usize, writes: VecDeque<Vec<Access>>, now: Step, accesses: Vec<Access>) {
+    fn submit(&mut self, board: usize, writes: VecDeque<Vec<Access>>, now: Step, since: Time, accesses: Vec<Access>) {
         let id = self.fleet.submit(board, &accesses.into_iter().collect());
-        self.jobs[board] = Some(Job { writes, now, id });
+        self.jobs[board] = Some(Job { writes, now, id, since });
     }
 
     fn took(&mut self, board: usize, job: Job, outcome: Outcome) -> Option<Answer> {
@@ -95,7 +97,7 @@ impl Boards {
                 return Some(Err(error.to_string()));
             }
         };
-        let Job { writes, now, .. } = job;
+        let Job { writes, now, since, .. } = job;
         match now {
             Step::Count => {
                 let count = (words[0][0] & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
@@ -103,12 +105,12 @@ impl Boards {
                     return Some(Err(format!("it says that it has {count} queue pairs; is this a Penstock board?")));
                 }
                 self.queue_pairs[board] = count as usize;
-                self.next(board, writes);
+                self.next(board, writes, since);
             }
             // Between two tables the board must have taken the first.
             Step::Write => {
                 let count = self.queue_pairs[board];
-                self.submit(board, writes, Step::Look, look(count));
+                self.submit(board, writes, Step::Look, since, look(count));
             }
             Step::Look => {
                 let view = view(&words);
@@ -116,11 +118,14 @@ impl Boards {
                     return Some(Ok(view));
                 }
                 match view.busy {
+                    true if self.now().saturating_sub(since) >= self.patience => {
+                        return Some(Err(format!("its table has been busy for {}", self.patience)));
+                    }
                     true => {
                         let count = self.queue_pairs[board];
-                        self.submit(board, writes, Step::Look, look(count));
+                        self.submit(board, writes, Step::Look, since, look(count));
                     }
-                    false => self.next(board, writes),
+                    false => self.next(board, writes, since),
                 }
             }
         }
@@ -178,7 +183,7 @@ fn look(queue_pairs: usize) -> Vec<Access> {
     ];
     for at in (0..qp::COUNT).take(queue_pairs) {
         let row = qp::BASE + at * qp::STRIDE;
-        accesses.extend([Access::read(row + qp::STATE), Access::read(row + qp::DST_IP)]);
+        accesses.extend([qp::STATE, qp::DST_IP, qp::RNR_NAK].map(|register| Access::read(row + register)));
     }
     accesses
 }
@@ -191,9 +196,10 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let high = if low < 1 << 31 { high_after } else { high };
     let last = u64::from(high) << 32 | u64::from(low);
     let live = words[6].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
-    let queue_pairs = words[7..].chunks_exact(2).map(|row| QueuePair {
+    let queue_pairs = words[7..].chunks_exact(3).map(|row| QueuePair {
         state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
+        rnr_naks: row[2][0],
     });
     BoardView {
         owner: words[0][0] as u16,
@@ -247,10 +253,10 @@ mod tests {
         assert_eq!(view(&words).next_event, (5 << 32) + 4);
         words[3][0] = u32::MAX;
         assert_eq!(view(&words).next_event, 5 << 32);
-        (words[7][0], words[8][0]) = (3, 0x0A00_0001);
+        (words[7][0], words[8][0], words[9][0]) = (3, 0x0A00_0001, 12);
         words[6][1] = 0x105;
         let view = view(&words);
         assert_eq!(view.rows, [5]);
-        assert_eq!(view.queue_pairs, [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1) }]);
+        assert_eq!(view.queue_pairs, [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1), rnr_naks: 12 }]);
     }
 }

@@ -3,7 +3,7 @@
 //! Promise: a change is in the file whole or not at all, and stays there; only one coordinator at a time writes it.
 //! Source: POSIX rename(2), fsync(2); the file is that of docs/servers.md.
 
-use crate::arguments::farm::read_servers;
+use crate::arguments::farm::read_tables;
 use nix::fcntl::{Flock, FlockArg};
 use penstock_farm::{Change, Tables};
 use std::fs::{self, File, OpenOptions};
@@ -17,8 +17,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Takes the lock; makes the file with these servers, for a run that begins, if there is none.
-    pub fn open(file: &Path, live: Option<&[u16]>) -> Result<(Log, Tables), String> {
+    /// Takes the lock; makes the file with this name and these rows, for a run that begins, if there is none.
+    pub fn open(file: &Path, begin: Option<(&str, &[u16])>) -> Result<(Log, Tables), String> {
         let beside = beside(file, "lock");
         let fail = |what: &str, path: &Path, error: &dyn std::fmt::Display| {
             format!("cannot {what} {}: {error}", path.display())
@@ -32,14 +32,16 @@ impl Log {
             error => fail("lock", &beside, &error),
         })?;
         let log = Log { file: file.to_owned(), _lock: lock };
-        match live {
-            Some(live) if !file.exists() => log.replace(&format!("live = {}\n", list(live)))?,
+        match begin {
+            Some((run, live)) if !file.exists() => {
+                log.replace(&format!("run = \"{run}\"\nlive = {}\n", list(live)))?;
+            }
             None if !file.exists() => {
                 return Err(format!("{} does not exist; --begin makes it, for a run that begins", file.display()));
             }
             _ => {}
         }
-        Ok((log, tables(file)?))
+        Ok((log, read_tables(file)?))
     }
 
     /// Appends a change, so that it lasts.
@@ -68,17 +70,6 @@ impl Log {
     }
 }
 
-/// The contents of the file.
-fn tables(file: &Path) -> Result<Tables, String> {
-    let servers = read_servers(file)?;
-    let mut all = servers.tables().iter().cloned();
-    let mut tables = Tables::new(all.next().map(|(_, live)| live).unwrap_or_default());
-    for (first, live) in all {
-        tables.announce(Change { first, live });
-    }
-    Ok(tables)
-}
-
 fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".");
@@ -100,8 +91,8 @@ mod tests {
         let file = folder.path().join("servers.toml");
         let told = Log::open(&file, None).err().unwrap();
         assert!(told.contains("--begin"), "{told}");
-        let (log, servers) = Log::open(&file, Some(&[0, 1, 2])).unwrap();
-        assert_eq!(servers, Tables::new(vec![0, 1, 2]));
+        let (log, servers) = Log::open(&file, Some(("a1", &[0, 1, 0]))).unwrap();
+        assert_eq!(servers, Tables::new("a1".into(), vec![0, 1, 0]));
         let told = Log::open(&file, None).err().unwrap();
         assert!(told.contains("another `penstock farm`"), "{told}");
         // An editor has left no end of line.

@@ -2,12 +2,14 @@
 //! What a coordinator counts, for Prometheus; docs/servers.md lists the names.
 
 use penstock_dashboard::serve_metrics;
-use penstock_farm::{Coordinator, Notice};
+use penstock_farm::{Coordinator, Notice, Refusals};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
 
 #[derive(Default)]
 pub struct Metrics {
@@ -18,6 +20,10 @@ pub struct Metrics {
     servers: Gauge,
     first_event: Gauge,
     changing: Gauge,
+    defiant: Gauge,
+    answers_refused: Counter,
+    heartbeats_refused: Family<[(&'static str, &'static str); 1], Counter>,
+    parts: Family<[(&'static str, String); 1], Gauge<f64, AtomicU64>>,
 }
 
 impl Metrics {
@@ -32,6 +38,13 @@ impl Metrics {
         registry.register("servers_live", "Servers in the last table", metrics.servers.clone());
         registry.register("first_event", "First event of the last table", metrics.first_event.clone());
         registry.register("changing", "A change is under way", metrics.changing.clone());
+        let help = "Boards that answer and do not do what they are told";
+        registry.register("boards_defiant", help, metrics.defiant.clone());
+        let help = "Answers of boards that no board can give";
+        registry.register("answers_refused", help, metrics.answers_refused.clone());
+        let help = "What servers said and was no heartbeat of theirs in this run";
+        registry.register("heartbeats_refused", help, metrics.heartbeats_refused.clone());
+        registry.register("server_part", "The part of its weight that a server has", metrics.parts.clone());
         if let Some(address) = address {
             let encoded = move || {
                 let mut out = String::new();
@@ -59,5 +72,17 @@ impl Metrics {
         self.servers.set(coordinator.log().live().len() as i64);
         self.first_event.set(i64::try_from(coordinator.log().first()).unwrap_or(i64::MAX));
         self.changing.set(i64::from(!coordinator.is_steady()));
+        self.defiant.set(coordinator.boards_defiant() as i64);
+        let Refusals { garbled, other_server, other_run, stale, boards } = coordinator.refusals();
+        let rise = |counter: &Counter, to: u64| _ = counter.inc_by(to - counter.get());
+        rise(&self.answers_refused, boards);
+        for (reason, count) in
+            [("garbled", garbled), ("other_server", other_server), ("other_run", other_run), ("stale", stale)]
+        {
+            rise(&self.heartbeats_refused.get_or_create(&[("reason", reason)]), count);
+        }
+        for (server, part) in coordinator.parts() {
+            self.parts.get_or_create(&[("server", server.to_string())]).set(part);
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::output::{print, told};
 use boards::Boards;
 use log::Log;
 use metrics::Metrics;
-use penstock_farm::{Action, Coordinator, FarmConfig, Notice, ServerConfig};
+use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, ServerConfig};
 use penstock_units::Time;
 use plan::Plan;
 use std::path::Path;
@@ -43,8 +43,11 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 
 fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
-    let used: Vec<u16> = plan.servers.iter().filter(|server| server.is_used).map(|server| server.number).collect();
-    let (log, tables) = Log::open(&plan.log, arguments.begin.then_some(&used[..])).map_err(Failure::Refused)?;
+    let run = format!("{:016x}", u64::from_le_bytes(random()?));
+    let used = plan.servers.iter().filter(|server| server.is_used);
+    let rows = first_table(used.map(|server| (server.number, server.weight)));
+    let begin = arguments.begin.then_some((&run[..], &rows[..]));
+    let (log, tables) = Log::open(&plan.log, begin).map_err(Failure::Refused)?;
     if arguments.begin && tables.count() > 1 {
         return Err(refused(format!(
             "--begin: {} has changes: it is the log of a run; give the new run another file, or go on without --begin",
@@ -111,6 +114,7 @@ fn configured(arguments: &Arguments, plan: &Plan, owner: u16) -> FarmConfig {
         number: server.number,
         address: server.ip,
         has_heartbeat: server.metrics.is_some(),
+        weight: server.weight,
     };
     FarmConfig {
         take_over: arguments.take_over,
@@ -121,6 +125,8 @@ fn configured(arguments: &Arguments, plan: &Plan, owner: u16) -> FarmConfig {
         read_patience: arguments.read_patience,
         settle: arguments.settle,
         start_patience: arguments.start_patience,
+        full_for: arguments.full_for,
+        relief: arguments.relief,
         ..FarmConfig::new(owner, names, plan.servers.iter().map(server).collect())
     }
 }
@@ -130,8 +136,11 @@ fn look_again(file: &Path, plan: &mut Plan, coordinator: &mut Coordinator) {
     match Plan::read(file) {
         Ok(now) if now != *plan => {
             coordinator.take_out(now.unused());
+            let same = |s: &plan::Server| (s.number, s.ip, s.metrics);
             let is_same = now.boards == plan.boards
-                && now.servers.iter().map(|s| s.number).eq(plan.servers.iter().map(|s| s.number));
+                && now.log == plan.log
+                && now.servers.iter().map(same).eq(plan.servers.iter().map(same));
+            now.servers.iter().for_each(|server| coordinator.set_weight(server.number, server.weight));
             if !is_same {
                 say(format_args!("WARNING: {}: other boards or servers; start again to use them", file.display()));
             }

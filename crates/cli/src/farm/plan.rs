@@ -3,13 +3,14 @@
 //! Promise: a wrong key or value is refused with its place in the file.
 //! Source: ours; the format is in docs/servers.md.
 
+use penstock_farm::MAX_ROWS;
 use penstock_ipbus::BoardAddress;
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
-/// Rows of the destination table.
-const MOST: usize = 64;
+/// With more, a server of weight 1 would get more than its part, as it has one row at least.
+const MAX_WEIGHT: u8 = MAX_ROWS as u8 - 1;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,11 +38,17 @@ struct ServerEntry {
     number: u16,
     ip: Ipv4Addr,
     metrics: Option<SocketAddr>,
+    #[serde(default = "unit")]
+    weight: u8,
     #[serde(default = "yes", rename = "use")]
     is_used: bool,
 }
 
 fn one() -> u16 {
+    1
+}
+
+fn unit() -> u8 {
     1
 }
 
@@ -54,6 +61,8 @@ pub struct Server {
     pub number: u16,
     pub ip: Ipv4Addr,
     pub metrics: Option<SocketAddr>,
+    /// It gets so many times the events of a server of weight 1.
+    pub weight: u8,
     pub is_used: bool,
 }
 
@@ -102,19 +111,24 @@ fn parse(file: &Path, text: &str) -> Result<Plan, String> {
         }
     }
     let mut servers: Vec<Server> = Vec::new();
-    for ServerEntry { number, ip, metrics, is_used } in document.server {
+    for ServerEntry { number, ip, metrics, weight, is_used } in document.server {
+        if !(1..=MAX_WEIGHT).contains(&weight) {
+            return Err(format!(
+                "server {number}: weight = {weight}: allowed are 1 to {MAX_WEIGHT}; use = false takes a server out"
+            ));
+        }
         if let Some(other) = servers.iter().find(|other| other.number == number || other.ip == ip) {
             return Err(format!(
                 "server {number} at {ip} and server {} at {}: each has a number and an address of its own",
                 other.number, other.ip
             ));
         }
-        servers.push(Server { number, ip, metrics, is_used });
+        servers.push(Server { number, ip, metrics, weight, is_used });
     }
     match (boards.len(), servers.len()) {
         (0, _) => return Err("there is no [[board]] in it".into()),
         (_, 0) => return Err("there is no [[server]] in it".into()),
-        (_, count) if count > MOST => return Err(format!("{count} servers: a board's table has {MOST} rows")),
+        (_, count) if count > MAX_ROWS => return Err(format!("{count} servers: a board's table has {MAX_ROWS} rows")),
         _ => {}
     }
     if servers.iter().all(|server| !server.is_used) {
@@ -149,6 +163,7 @@ mod tests {
             ("count = 2", "count = 0", "count = 0 from 10.0.0.2"),
             ("10.0.1.2", "10.0.1.1", "an address of its own"),
             ("number = 1\n", "number = 0\n", "an address of its own"),
+            ("number = 1\n", "number = 1\nweight = 0\n", "weight = 0: allowed are 1 to 63"),
             ("number = 1\n", "nummer = 1\n", "nummer"),
             ("[[server]]", "[[board]]\nip = \"10.0.0.3\"\n[[server]]", "two boards are called 10.0.0.3"),
         ] {

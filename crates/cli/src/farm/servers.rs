@@ -3,7 +3,7 @@
 //! Promise: a server that does not answer, or gives an invalid answer, counts as silent and does not delay the others.
 //! Source: RFC 9112 (HTTP/1.1), OpenMetrics 1.0; the names are in docs/recv.md ("Metrics").
 
-use penstock_farm::ServerView;
+use penstock_farm::{BoardAtServer, ServerView};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::Sender;
@@ -14,13 +14,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Metrics of a thousand boards take less.
 const LONGEST: u64 = 16 << 20;
 
-/// Polls this server until the receiving end of the channel is gone.
-pub fn listen(server: u16, address: SocketAddr, to: Sender<(u16, ServerView)>) -> Result<(), String> {
+/// Polls this server until the receiving end of the channel is gone. None: what it answers are no metrics of a `recv`.
+pub fn listen(server: u16, address: SocketAddr, to: Sender<(u16, Option<ServerView>)>) -> Result<(), String> {
     let ask = move || loop {
-        if let Some(view) = metrics(address).and_then(|text| view(&text)) {
-            if to.send((server, view)).is_err() {
-                return;
-            }
+        let heard = metrics(address);
+        if heard.is_some_and(|text| to.send((server, text.and_then(|text| view(&text)))).is_err()) {
+            return;
         }
         std::thread::sleep(INTERVAL);
     };
@@ -28,13 +27,18 @@ pub fn listen(server: u16, address: SocketAddr, to: Sender<(u16, ServerView)>) -
     thread.spawn(ask).map(|_| ()).map_err(|error| format!("cannot make a thread: {error}"))
 }
 
-fn metrics(address: SocketAddr) -> Option<String> {
+/// None: no answer within patience; None within: not one of an HTTP server that has metrics.
+fn metrics(address: SocketAddr) -> Option<Option<String>> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.take(LONGEST).read_to_string(&mut answer).ok()?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST).read_to_end(&mut answer).ok()?;
+    Some(String::from_utf8(answer).ok().and_then(|answer| body(&answer)))
+}
+
+fn body(answer: &str) -> Option<String> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.lines().next()?.split(' ').nth(1).filter(|status| *status == "200")?;
     Some(body.to_owned())
@@ -47,14 +51,28 @@ fn view(text: &str) -> Option<ServerView> {
     for line in text.lines() {
         is_whole |= line == "# EOF";
         let Some((name, value)) = line.rsplit_once(' ').filter(|_| !line.starts_with('#')) else { continue };
-        if name == "penstock_server_tables" {
-            view.tables_read = value.parse().ok();
-        } else if name == "penstock_boards" {
-            is_recv = true;
-        } else if let Some(board) =
-            name.strip_prefix("penstock_board_up{board=\"").and_then(|rest| rest.strip_suffix("\"}"))
-        {
-            view.boards_up.insert(unescaped(board), value != "0");
+        match name {
+            "penstock_server_number" => view.server = Some(value.parse().ok()?),
+            "penstock_server_tables" => view.tables_read = value.parse().ok()?,
+            "penstock_server_tables_digest" => view.tables_digest = value.parse().ok()?,
+            "penstock_started_microseconds" => view.started = value.parse().ok()?,
+            "penstock_turns_total" => view.turns = value.parse().ok()?,
+            "penstock_boards" => is_recv = true,
+            name => {
+                let Some((name, board)) = name.strip_suffix("\"}").and_then(|name| name.split_once("{board=\"")) else {
+                    continue;
+                };
+                let mut of = |set: fn(&mut BoardAtServer, u64)| -> Option<()> {
+                    set(view.boards.entry(unescaped(board)).or_default(), value.parse().ok()?);
+                    Some(())
+                };
+                match name {
+                    "penstock_board_up" => of(|board, value| board.is_up = value != 0)?,
+                    "penstock_board_credits" => of(|board, value| board.credits = value)?,
+                    "penstock_board_slots" => of(|board, value| board.slots = value)?,
+                    _ => {}
+                }
+            }
         }
     }
     (is_recv && is_whole).then_some(view)
@@ -70,14 +88,33 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# TYPE penstock_boards gauge\npenstock_boards 2\npenstock_server_tables 3\n\
-        penstock_board_up{board=\"10.0.0.2\"} 1\npenstock_board_up{board=\"left\"} 0\n# EOF\n";
+        penstock_server_number 1\npenstock_server_tables_digest 4294967295\npenstock_started_microseconds 5\n\
+        penstock_turns_total 77\npenstock_board_up{board=\"10.0.0.2\"} 1\npenstock_board_up{board=\"left\"} 0\n\
+        penstock_board_credits{board=\"10.0.0.2\"} 7\npenstock_board_slots{board=\"10.0.0.2\"} 8\n# EOF\n";
 
     #[test]
     fn metrics_of_a_recv_are_read_and_nothing_else_is_a_heartbeat() {
         let read = view(TEXT).unwrap();
-        assert_eq!(read.tables_read, Some(3));
-        assert_eq!(read.boards_up.into_iter().collect::<Vec<_>>(), [("10.0.0.2".into(), true), ("left".into(), false)]);
+        assert_eq!((read.server, read.tables_read, read.tables_digest), (Some(1), 3, u32::MAX));
+        assert_eq!((read.started, read.turns), (5, 77));
+        let up = BoardAtServer { is_up: true, credits: 7, slots: 8 };
+        let down = BoardAtServer::default();
+        assert_eq!(read.boards.into_iter().collect::<Vec<_>>(), [("10.0.0.2".into(), up), ("left".into(), down)]);
         assert_eq!(view(&TEXT[..TEXT.len() - 7]), None, "cut off");
         assert_eq!(view("node_load1 0.5\n# EOF\n"), None, "somebody else's");
+        for (right, wrong) in
+            [("tables 3", "tables -3"), ("number 1", "number 65536"), ("{board=\"left\"} 0", "{board=\"left\"} x")]
+        {
+            assert!(TEXT.contains(right));
+            assert_eq!(view(&TEXT.replace(right, wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_no_http_or_no_success_has_no_metrics() {
+        assert_eq!(body("HTTP/1.1 200 OK\r\nA: b\r\n\r\ntext").unwrap(), "text");
+        for answer in ["", "SSH-2.0\r\n\r\n", "HTTP/1.1 500 No\r\n\r\ntext", "HTTP/1.1 200 OK\r\ntext"] {
+            assert_eq!(body(answer), None, "{answer}");
+        }
     }
 }

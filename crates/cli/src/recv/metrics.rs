@@ -15,32 +15,55 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The latest report, and the tables of servers that were read; none before the first.
-type Latest = Arc<Mutex<Option<(Arc<SessionReport>, Option<u64>)>>>;
+/// The last that the receiver has told; none before the first.
+type Latest = Arc<Mutex<Option<Told>>>;
+
+#[derive(Debug, Clone)]
+struct Told {
+    report: Arc<SessionReport>,
+    /// Its part in a farm.
+    server: Option<ServerState>,
+    /// How often it has told: whoever takes the text for a heartbeat sees whether the receiver lives.
+    turns: u64,
+}
+
+/// A server's number, and what it has read from the file of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerState {
+    pub number: u16,
+    pub tables: u64,
+    /// Of those tables (`penstock_farm::Tables::digest`).
+    pub digest: u32,
+}
 
 pub struct Metrics {
     latest: Latest,
+    turns: u64,
 }
 
 impl Metrics {
     /// Listens at `address` until the process ends.
     pub fn serve(address: SocketAddr) -> Result<Metrics, String> {
         let latest = Latest::default();
-        let registry = registry(latest.clone());
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let registry = registry(latest.clone(), u64::try_from(since_1970.as_micros()).unwrap_or(0));
         serve_metrics(address, move || encoded(&registry))
             .map_err(|error| not_listening("--metrics", address, &error))?;
-        Ok(Metrics { latest })
+        Ok(Metrics { latest, turns: 0 })
     }
 
-    pub fn tell(&self, report: SessionReport, tables: Option<u64>) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::new(report), tables));
+    pub fn tell(&mut self, report: SessionReport, server: Option<ServerState>) {
+        self.turns += 1;
+        let told = Told { report: Arc::new(report), server, turns: self.turns };
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
     }
 }
 
-fn registry(latest: Latest) -> Registry {
+fn registry(latest: Latest, started_us: u64) -> Registry {
     let mut registry = Registry::with_prefix("penstock");
-    registry.register_collector(Box::new(Session(latest)));
+    registry.register_collector(Box::new(Session { latest, started_us }));
     registry
 }
 
@@ -52,17 +75,27 @@ fn encoded(registry: &Registry) -> String {
 }
 
 #[derive(Debug)]
-struct Session(Latest);
+struct Session {
+    latest: Latest,
+    /// Microseconds since 1970.
+    started_us: u64,
+}
 
 impl Collector for Session {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((report, tables)) = latest else { return Ok(()) };
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(Told { report, server, turns }) = latest else { return Ok(()) };
         let mut families = Families(encoder);
-        if let Some(tables) = tables {
+        if let Some(ServerState { number, tables, digest }) = server {
             let help = "Tables of servers that were read from the file of servers, the first one included";
             families.one("server_tables", help, &ConstGauge::new(i64::try_from(tables).unwrap_or(i64::MAX)))?;
+            families.one("server_number", "The number of this server", &ConstGauge::new(u32::from(number)))?;
+            let help = "FNV-1a of the run's name and of those tables";
+            families.one("server_tables_digest", help, &ConstGauge::new(digest))?;
         }
+        let started = i64::try_from(self.started_us).unwrap_or(i64::MAX);
+        families.one("started_microseconds", "When the process began, from 1970 on", &ConstGauge::new(started))?;
+        families.counter("turns", "How often the receiver has told its state", turns)?;
         of_session(&mut families, &report)?;
         of_boards(&mut families, &report)
     }
@@ -130,6 +163,8 @@ fn of_boards(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result
         "Receives that are posted for the board, or for all in a pool",
         credits,
     )?;
+    let slots = |board: &BoardReport| ConstGauge::new(board.slots);
+    families.boards(report, "board_slots", "Receives that there can be, of the board or of the pool", slots)?;
     families.boards(report, "board_messages", "Messages of the board", |board| ConstCounter::new(board.messages))?;
     let bytes = |board: &BoardReport| ConstCounter::new(board.bytes);
     families.boards(report, "board_bytes", "Bytes of the board's messages, fragment headers included", bytes)?;

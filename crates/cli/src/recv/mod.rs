@@ -68,7 +68,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
-    let metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    let mut metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let mut gpu = gpu::open(&plan).map_err(refused)?;
     let backend = open_backend(&plan, clock.clone(), gpu.as_mut())?;
     if let Some(notice) = backend.notice() {
@@ -143,8 +143,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             let stalled = session.receiver().stalled().map(ToString::to_string);
             view.draw(session.report(), stalled);
         }
-        if let Some(metrics) = &metrics {
-            metrics.tell(session.report(), sharing.as_ref().map(Sharing::tables));
+        if let Some(metrics) = &mut metrics {
+            metrics.tell(session.report(), sharing.as_ref().map(Sharing::state));
         }
         if !told_of_boards && (now > plan.session.bring_up || session.boards_up() == count) {
             told_of_boards = true;

@@ -339,6 +339,7 @@ mod tests {
             step: None,
             lives: 0,
             credits: 0,
+            slots: 64,
             messages: 0,
             bytes: 0,
             trouble: Some(trouble.into()),

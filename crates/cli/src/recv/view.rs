@@ -195,6 +195,7 @@ mod tests {
             step: (state == BoardState::Opening).then(|| "OPEN_QP".into()),
             lives: 1,
             credits: 63,
+            slots: 64,
             messages: 1000,
             bytes: 1_000_000_000,
             trouble: trouble.map(str::to_owned),

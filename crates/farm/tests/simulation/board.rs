@@ -60,11 +60,13 @@ pub struct Board {
     pub silent_until: u64,
     /// Without power.
     pub is_off: bool,
+    /// It answers as ever, and does nothing that it is told.
+    pub is_deaf: bool,
 }
 
 impl Board {
     pub fn new(event: u64) -> Self {
-        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED }; QPS];
+        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED, rnr_naks: 0 }; QPS];
         Board {
             owner: 0,
             edited: vec![],
@@ -83,6 +85,7 @@ impl Board {
             refused: false,
             silent_until: 0,
             is_off: false,
+            is_deaf: false,
         }
     }
 
@@ -138,6 +141,7 @@ impl Board {
     pub fn carry_out(&mut self, owner: u16, request: &Request) -> BoardView {
         let may = self.owner == owner;
         match request {
+            _ if self.is_deaf => {}
             Request::Look => {}
             Request::Claim => self.owner = owner,
             Request::SetUp { before, first, rows } if may => {
@@ -189,6 +193,6 @@ impl Board {
         for qp in self.qps.iter_mut().filter(|qp| qp.peer == address(server)) {
             qp.state = if qp.state == READY_TO_SEND { IN_ERROR } else { qp.state };
         }
-        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server) };
+        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0 };
     }
 }

@@ -3,12 +3,13 @@
 //! its own death. One seed gives one run; the seed of a failing run is printed.
 
 mod board;
+mod lies;
+mod load;
 mod world;
 
 use board::{address, Board, Random};
-use penstock_farm::{Action, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, Tables, IN_ERROR};
+use penstock_farm::{Action, Coordinator, FarmConfig, Notice, Request, ServerConfig, Tables, IN_ERROR};
 use penstock_units::Time;
-use std::collections::BTreeMap;
 use world::{World, OWNER};
 
 #[test]
@@ -96,7 +97,9 @@ fn a_second_coordinator_is_told_and_does_nothing_and_one_that_takes_over_stops_t
         ..FarmConfig::new(
             owner,
             vec!["board 0".into(), "board 1".into()],
-            (0..2).map(|number| ServerConfig { number, address: address(number), has_heartbeat: false }).collect(),
+            (0..2)
+                .map(|number| ServerConfig { number, address: address(number), has_heartbeat: false, weight: 1 })
+                .collect(),
         )
     };
     let now = Time::from_ms(world.now);
@@ -161,10 +164,10 @@ fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boa
         let mut random = Random(seed);
         let mut boards = [Board::new(0), Board::new(0), Board::new(0)];
         boards.iter_mut().for_each(|board| (0..2).for_each(|server| board.open(server, server.into())));
-        let tables = Tables::new(vec![0, 1]);
+        let tables = Tables::new("run".into(), vec![0, 1]);
         let begun = |who: usize, now| {
             let names = (0..3).map(|at| format!("board {at}")).collect();
-            let server = |number| ServerConfig { number, address: address(number), has_heartbeat: false };
+            let server = |number| ServerConfig { number, address: address(number), has_heartbeat: false, weight: 1 };
             let config = FarmConfig {
                 begin: who < 2,
                 take_over: who == 2,
@@ -265,10 +268,11 @@ fn a_server_that_does_not_read_the_log_is_told_of_and_holds_events_no_longer_tha
     world.kill_server(1);
     world.run(100);
     world.servers[2].hears = false;
-    let stale = ServerView { tables_read: Some(1), boards_up: BTreeMap::new() };
+    world.servers[2].tables_read = 1;
     for _ in 0..60 {
         let now = Time::from_ms(world.now);
-        world.coordinator.as_mut().unwrap().handle_server(now, 2, stale.clone());
+        let behind = world.heartbeat(2);
+        world.coordinator.as_mut().unwrap().handle_server(now, 2, Some(behind));
         world.run(100);
     }
     let unread = |notice: &Notice| matches!(notice, Notice::Unread { server: 2, .. });

@@ -3,8 +3,8 @@
 
 use crate::board::{address, Board, Random, QPS};
 use penstock_farm::{
-    Action, BoardView, Change, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView, Tables, IN_ERROR,
-    READY_TO_SEND,
+    Action, BoardAtServer, BoardView, Change, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView,
+    Tables, IN_ERROR, READY_TO_SEND,
 };
 use penstock_units::Time;
 
@@ -14,7 +14,21 @@ pub struct Server {
     pub is_alive: bool,
     pub tables_read: u64,
     pub hears: bool,
+    /// When its process began, and how often it has come round.
+    pub started: u64,
+    pub turns: u64,
+    /// Receives that are posted, of 16.
+    pub credits: u64,
 }
+
+impl Server {
+    pub fn new(now: u64, tables_read: u64) -> Server {
+        Server { is_alive: true, tables_read, hears: true, started: now, turns: 0, credits: SLOTS }
+    }
+}
+
+pub const SLOTS: u64 = 16;
+pub const RUN: &str = "run";
 
 enum Message {
     ToBoard { epoch: u64, board: usize, request: Request },
@@ -38,6 +52,9 @@ pub struct World {
     pub detection: u64,
     pub dies_with_log: bool,
     pub owner: u16,
+    pub weights: Vec<u8>,
+    /// What a board says instead of the truth.
+    pub lies: Vec<Option<fn(&mut BoardView)>>,
 }
 
 impl World {
@@ -46,7 +63,7 @@ impl World {
             random: Random(seed),
             now: 0,
             boards: (0..boards).map(|_| Board::new(0)).collect(),
-            servers: (0..servers).map(|_| Server { is_alive: true, tables_read: 1, hears: true }).collect(),
+            servers: (0..servers).map(|_| Server::new(0, 1)).collect(),
             log: vec![Change { first: 0, live: (0..servers).collect() }],
             coordinator: None,
             epoch: 0,
@@ -57,18 +74,25 @@ impl World {
             detection: 200,
             dies_with_log: false,
             owner: OWNER,
+            weights: vec![1; servers.into()],
+            lies: vec![None; boards],
         }
     }
 
     pub fn tables(&self) -> Tables {
-        let mut tables = Tables::new(self.log[0].live.clone());
+        let mut tables = Tables::new(RUN.into(), self.log[0].live.clone());
         assert!(self.log[1..].iter().all(|change| tables.announce(change.clone())), "the log is in order");
         tables
     }
 
     pub fn start(&mut self) {
         let servers = (0..self.servers.len() as u16)
-            .map(|number| ServerConfig { number, address: address(number), has_heartbeat: true })
+            .map(|number| ServerConfig {
+                number,
+                address: address(number),
+                has_heartbeat: true,
+                weight: self.weights[usize::from(number)],
+            })
             .collect();
         let boards = (0..self.boards.len()).map(|at| format!("board {at}")).collect();
         let config = FarmConfig { settle: Time::from_ms(300), ..FarmConfig::new(self.owner, boards, servers) };
@@ -94,7 +118,7 @@ impl World {
 
     pub fn revive_server(&mut self, server: u16) {
         let at = usize::from(server);
-        self.servers[at] = Server { is_alive: true, tables_read: 0, hears: true };
+        self.servers[at] = Server::new(self.now, 0);
         for board in &mut self.boards {
             let place = (at + self.random.below(2) as usize * 3) % QPS;
             board.open(server, place);
@@ -125,10 +149,9 @@ impl World {
                 }
             } else if self.servers[at].hears && self.now % 100 == at as u64 {
                 self.servers[at].tables_read = self.log.len() as u64;
-                let names = (0..self.boards.len()).map(|b| (format!("board {b}"), !self.boards[b].is_off));
-                let view = ServerView { tables_read: Some(self.log.len() as u64), boards_up: names.collect() };
+                let view = self.heartbeat(at as u16);
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.handle_server(now, at as u16, view);
+                    coordinator.handle_server(now, at as u16, Some(view));
                 }
             }
         }
@@ -152,6 +175,25 @@ impl World {
         self.act(now);
     }
 
+    /// The next one of a server.
+    pub fn heartbeat(&mut self, number: u16) -> ServerView {
+        let tables = self.tables();
+        let server = &mut self.servers[usize::from(number)];
+        server.turns += 1;
+        let boards = self.boards.iter().enumerate().map(|(at, board)| {
+            let seen = BoardAtServer { is_up: !board.is_off, credits: server.credits, slots: SLOTS };
+            (format!("board {at}"), seen)
+        });
+        ServerView {
+            server: Some(number),
+            tables_read: server.tables_read,
+            tables_digest: tables.digest(server.tables_read).unwrap_or(0),
+            started: server.started,
+            turns: server.turns,
+            boards: boards.collect(),
+        }
+    }
+
     fn deliver(&mut self, now: Time, message: Message) {
         match message {
             Message::ToBoard { epoch, board, request } => {
@@ -166,7 +208,10 @@ impl World {
                     if is_write {
                         self.boards[board].epoch = epoch;
                     }
-                    let view = self.boards[board].carry_out(self.owner, &request);
+                    let mut view = self.boards[board].carry_out(self.owner, &request);
+                    if let Some(lie) = self.lies[board] {
+                        lie(&mut view);
+                    }
                     if self.random.happens(self.loss) {
                         Err("no answer".to_owned())
                     } else {

@@ -6,18 +6,17 @@
 //! event number); docs/integration.md, "destination".
 
 use std::collections::VecDeque;
-use std::iter::once;
 use std::num::NonZeroU64;
 
 /// This server's part of the events from an announced number on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     /// First event of the new table (register `destination.switch_event` of the boards).
     pub from_event: u64,
-    /// Live servers.
-    pub servers: NonZeroU64,
-    /// Event n is ours if n modulo `servers` is this. None: no event is ours any more.
-    pub index: Option<u64>,
+    /// Rows of the table: live servers, each as often as its weight.
+    pub rows: NonZeroU64,
+    /// Event n is ours if n modulo `rows` is one of these, which ascend. Empty: no event is ours any more.
+    pub ours: Vec<u64>,
 }
 
 /// Why a change cannot be made.
@@ -27,97 +26,106 @@ pub enum ShareError {
     TooLate { from_event: u64, taken: u64 },
     #[error("the table cannot change at event {from_event}: it changes at {last} already; announce in order")]
     Disorder { from_event: u64, last: u64 },
-    #[error("server {index} of {servers} does not exist; servers count from 0")]
-    NoSuchServer { index: u64, servers: u64 },
+    #[error(
+        "row {row} of a table of {rows} rows does not exist, or does not follow the one before; rows count from 0"
+    )]
+    NoSuchRow { row: u64, rows: u64 },
 }
 
-/// Places that follow one another by a fixed stride.
-#[derive(Debug, Clone, Copy)]
+/// Places that one table gives.
+#[derive(Debug, Clone)]
 struct Era {
-    /// The table is this one from here on.
-    from_event: u64,
-    /// Number of the first event, and its place.
-    first_event: u64,
+    share: Share,
+    /// Place of the first event that is ours.
     first_seq: u64,
-    /// None: no event is ours.
-    stride: Option<NonZeroU64>,
+    /// How many events below `share.from_event` would be ours by this table.
+    skipped: u64,
 }
 
 impl Era {
+    fn new(share: Share, first_seq: u64) -> Era {
+        Era { skipped: count_below(&share, share.from_event), share, first_seq }
+    }
+
     /// Events of this era below `event`.
     fn events_below(&self, event: u64) -> u64 {
-        self.stride.map_or(0, |stride| event.saturating_sub(self.first_event).div_ceil(stride.get()))
+        count_below(&self.share, event).saturating_sub(self.skipped)
     }
+}
+
+/// How many of the events below `event` are ours by this table alone.
+fn count_below(share: &Share, event: u64) -> u64 {
+    let (rounds, rest) = (event / share.rows, event % share.rows);
+    // As many as there are events at most, so this cannot overflow.
+    rounds * share.ours.len() as u64 + share.ours.partition_point(|row| *row < rest) as u64
 }
 
 /// The numbers of one server's events.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequence {
-    /// By `from_event`; the last one has no end. Never empty.
+    /// By `share.from_event`; the last one has no end. Never empty.
     eras: VecDeque<Era>,
 }
 
 impl Sequence {
+    /// `first_event` and every `stride`th after it.
     pub fn new(first_event: u64, stride: NonZeroU64) -> Sequence {
-        let era = Era { from_event: first_event, first_event, first_seq: 0, stride: Some(stride) };
-        Sequence { eras: VecDeque::from([era]) }
+        let share = Share { from_event: first_event, rows: stride, ours: vec![first_event % stride] };
+        Sequence { eras: VecDeque::from([Era::new(share, 0)]) }
     }
 
     /// Starts at this server's first event from `event` on; no place has been taken. Announced changes hold.
     pub fn begin_at(&mut self, event: u64) {
         let old = std::mem::take(&mut self.eras);
-        let here = old.iter().rposition(|era| era.from_event <= event).unwrap_or(0);
-        for (era, from_event) in
-            old.iter().skip(here).zip(once(event).chain(old.iter().skip(here + 1).map(|e| e.from_event)))
-        {
-            let first_seq = self.eras.back().map_or(0, |last| last.first_seq + last.events_below(from_event));
-            let steps =
-                |stride: NonZeroU64| from_event.saturating_sub(era.first_event).div_ceil(stride.get()) * stride.get();
-            let first_event = era.first_event.saturating_add(era.stride.map_or(0, steps));
-            self.eras.push_back(Era { from_event, first_event, first_seq, ..*era });
+        let here = old.iter().rposition(|era| era.share.from_event <= event).unwrap_or(0);
+        for Era { mut share, .. } in old.into_iter().skip(here) {
+            share.from_event = share.from_event.max(event);
+            let first_seq = self.eras.back().map_or(0, |last| last.first_seq + last.events_below(share.from_event));
+            self.eras.push_back(Era::new(share, first_seq));
         }
     }
 
     /// Changes the table. `taken` places are in use or over; they must be before the change.
     pub fn change(&mut self, share: Share, taken: u64) -> Result<(), ShareError> {
-        let Share { from_event, servers, index } = share;
-        if let Some(index) = index.filter(|index| *index >= servers.get()) {
-            return Err(ShareError::NoSuchServer { index, servers: servers.get() });
+        let (from_event, rows) = (share.from_event, share.rows.get());
+        let follows = |at: usize| share.ours[at] < rows && (at == 0 || share.ours[at - 1] < share.ours[at]);
+        if let Some(at) = (0..share.ours.len()).find(|at| !follows(*at)) {
+            return Err(ShareError::NoSuchRow { row: share.ours[at], rows });
         }
         let last = self.last();
-        if from_event <= last.from_event && self.eras.len() > 1 {
-            return Err(ShareError::Disorder { from_event, last: last.from_event });
+        if from_event <= last.share.from_event && self.eras.len() > 1 {
+            return Err(ShareError::Disorder { from_event, last: last.share.from_event });
         }
         let first_seq = last.first_seq + last.events_below(from_event);
         if taken > first_seq {
             return Err(ShareError::TooLate { from_event, taken: self.number(taken - 1) });
         }
-        let ahead = |index: u64| (index + servers.get() - from_event % servers) % servers;
-        let first_event = index.map_or(u64::MAX, |index| from_event.saturating_add(ahead(index)));
-        let stride = index.and(Some(servers));
-        self.eras.push_back(Era { from_event, first_event, first_seq, stride });
+        self.eras.push_back(Era::new(share, first_seq));
         Ok(())
     }
 
     /// The place of an event; none if it is not ours.
     pub fn place(&self, event: u64) -> Option<u64> {
-        let era = self.eras.iter().rev().find(|era| era.from_event <= event)?;
-        let (offset, stride) = (event.checked_sub(era.first_event)?, era.stride?);
-        (offset % stride == 0).then(|| era.first_seq + offset / stride)
+        let era = self.eras.iter().rev().find(|era| era.share.from_event <= event)?;
+        let Share { rows, ours, .. } = &era.share;
+        let at = ours.binary_search(&(event % *rows)).ok()?;
+        Some(era.first_seq + (event / *rows * ours.len() as u64 + at as u64 - era.skipped))
     }
 
     /// The number of the event at a place; the largest number if no event will ever be there.
     pub fn number(&self, seq: u64) -> u64 {
         let era = self.eras.iter().rev().find(|era| era.first_seq <= seq).unwrap_or(&self.eras[0]);
-        let Some(stride) = era.stride else {
+        let Share { rows, ours, .. } = &era.share;
+        let Some(each) = NonZeroU64::new(ours.len() as u64) else {
             return u64::MAX;
         };
-        seq.saturating_sub(era.first_seq).saturating_mul(stride.get()).saturating_add(era.first_event)
+        let at = seq.saturating_sub(era.first_seq).saturating_add(era.skipped);
+        (at / each).saturating_mul(rows.get()).saturating_add(ours[(at % each) as usize])
     }
 
     /// Whether an event is older than all events that this server still tracks.
     pub fn is_before(&self, event: u64) -> bool {
-        event < self.eras[0].from_event
+        event < self.eras[0].share.from_event
     }
 
     /// Forgets eras that end before a place.
@@ -127,8 +135,8 @@ impl Sequence {
         }
     }
 
-    fn last(&self) -> Era {
-        self.eras[self.eras.len() - 1]
+    fn last(&self) -> &Era {
+        &self.eras[self.eras.len() - 1]
     }
 }
 
@@ -136,8 +144,8 @@ impl Sequence {
 mod tests {
     use super::*;
 
-    fn share(from_event: u64, servers: u64, index: Option<u64>) -> Share {
-        Share { from_event, servers: NonZeroU64::new(servers).unwrap(), index }
+    fn share(from_event: u64, rows: u64, ours: impl IntoIterator<Item = u64>) -> Share {
+        Share { from_event, rows: NonZeroU64::new(rows).unwrap(), ours: ours.into_iter().collect() }
     }
 
     #[test]
@@ -154,6 +162,17 @@ mod tests {
         sequence.forget_before(6);
         assert!(sequence.is_before(14) && !sequence.is_before(15));
         assert_eq!((sequence.place(15), sequence.number(7)), (Some(6), 19));
+    }
+
+    #[test]
+    fn a_server_of_more_weight_has_several_rows_of_a_round() {
+        let mut sequence = Sequence::new(0, NonZeroU64::MIN);
+        sequence.change(share(0, 5, [1, 2, 4]), 0).unwrap();
+        sequence.change(share(13, 4, [0, 3]), 0).unwrap();
+        let ours: Vec<u64> = (0..400).filter(|&event| sequence.place(event).is_some()).collect();
+        assert_eq!(ours[..12], [1, 2, 4, 6, 7, 9, 11, 12, 15, 16, 19, 20]);
+        assert!((0..ours.len()).all(|seq| sequence.place(ours[seq]) == Some(seq as u64)));
+        assert_eq!((0..ours.len() as u64).map(|seq| sequence.number(seq)).collect::<Vec<_>>(), ours);
     }
 
     #[test]
@@ -179,7 +198,9 @@ mod tests {
         sequence.change(share(9, 3, Some(0)), 5).unwrap();
         let disorder = sequence.change(share(9, 2, Some(0)), 5).unwrap_err();
         assert_eq!(disorder, ShareError::Disorder { from_event: 9, last: 9 });
-        let nobody = sequence.change(share(20, 3, Some(3)), 5).unwrap_err();
-        assert_eq!(nobody.to_string(), "server 3 of 3 does not exist; servers count from 0");
+        for (ours, row) in [(vec![3], 3), (vec![1, 0], 0), (vec![1, 1], 1)] {
+            let refused = sequence.change(share(20, 3, ours), 5).unwrap_err();
+            assert_eq!(refused, ShareError::NoSuchRow { row, rows: 3 });
+        }
     }
 }

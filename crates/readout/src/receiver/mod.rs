@@ -180,6 +180,11 @@ impl<S: EventSink> Receiver<S> {
         self.slots.ring(board).map_or(0, Ring::posted)
     }
 
+    /// Slots of the ring of `board`, or of the pool; 0 if there is no such board.
+    pub fn slots(&self, board: u16) -> u32 {
+        self.slots.ring(board).map_or(0, |ring| ring.config().slots)
+    }
+
     /// The ring of `board` begins again for a new queue pair: see [`Ring::restart`].
     #[must_use = "a ring that holds fragments has not begun again"]
     pub fn restart_ring(&mut self, board: u16, rkey: u32) -> bool {

@@ -27,6 +27,8 @@ pub struct BoardReport {
     pub lives: u32,
     /// Receives that are posted: messages that it may send, or any board where all share a pool.
     pub credits: u32,
+    /// Receives that there can be.
+    pub slots: u32,
     pub messages: u64,
     /// Of all messages, fragment headers included.
     pub bytes: u64,
@@ -102,6 +104,7 @@ pub(super) fn of<S: EventSink>(
         },
         lives: board.lives,
         credits: core.receiver.credits(i as u16),
+        slots: core.receiver.slots(i as u16),
         messages: board.messages,
         bytes: board.bytes,
         trouble: board.trouble.clone(),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Servers that cannot keep up get a smaller part of their weight, and get it back.
+//!
+//! A server is *full* when its `recv` says that of every board a sixteenth of the receives or less are posted, or when
+//! every board has just got a receiver-not-ready NAK from it; it *has room* when its `recv` says that half of each
+//! board's receives or more are posted.
+//! Promise: a part shrinks only while a server of the same table has room, so that events go where they can be taken;
+//! when all are full at once (too many events), or the receives of only some boards are used up (those boards are ahead
+//! of the others, for which their events wait), nothing changes.
+
+use crate::board::BoardView;
+use crate::coordinator::Coordinator;
+use crate::notice::Notice;
+use crate::server::{ServerView, Vote};
+use crate::shares::{table, Part};
+use penstock_units::Time;
+
+impl Coordinator {
+    /// A server counts as full, or as one that has room, for so long after it was.
+    fn longest_break(&self) -> Time {
+        self.config.full_for / 2
+    }
+
+    /// Takes the credits that a `recv` announces.
+    pub(crate) fn note_credits(&mut self, now: Time, at: usize, view: &ServerView) {
+        let boards = || view.boards.values().filter(|board| board.is_up && board.slots > 0);
+        let load = &mut self.servers[at].load;
+        if boards().next().is_none() {
+            return;
+        }
+        if boards().all(|board| 16 * board.credits <= board.slots) {
+            load.full = Some(now);
+        }
+        if boards().all(|board| 2 * board.credits >= board.slots) {
+            load.room = Some(now);
+        }
+    }
+
+    /// Takes the NAKs that a board has got since the view before.
+    pub(crate) fn note_naks(&mut self, now: Time, at: usize, before: &BoardView, view: &BoardView) {
+        for (old, new) in before.queue_pairs.iter().zip(&view.queue_pairs) {
+            let is_refused = old.peer == new.peer && old.state == new.state && old.rnr_naks != new.rnr_naks;
+            let server = self.config.servers.iter().position(|server| server.address == new.peer);
+            if let Some(server) = server.filter(|_| is_refused) {
+                self.boards[at].refused_by.insert(server, now);
+                let is_recent = |last: &Time| now.saturating_sub(*last) <= self.longest_break();
+                let boards = self.boards.iter().filter(|board| !board.is_out() && !board.is_cut_off);
+                if boards.map(|board| board.refused_by.get(&server)).all(|last| last.is_some_and(is_recent)) {
+                    self.servers[server].load.full = Some(now);
+                }
+            }
+        }
+    }
+
+    /// The parts of an earlier coordinator, as far as the last table shows them.
+    pub(crate) fn resume_parts(&mut self) {
+        let live = self.log.live();
+        let rows: Vec<u64> = self
+            .config
+            .servers
+            .iter()
+            .map(|server| live.iter().filter(|other| **other == server.number).count() as u64)
+            .collect();
+        // The server with the most rows for its weight has all of it.
+        let weights = || self.config.servers.iter().map(|server| u64::from(server.weight));
+        let most = rows.iter().copied().zip(weights()).max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1)));
+        let Some((most, its_weight)) = most else { return };
+        let parts: Vec<Part> = rows
+            .iter()
+            .zip(weights())
+            .map(
+                |(rows, weight)| if *rows == 0 { Part::Whole } else { Part::nearest(rows * its_weight, most * weight) },
+            )
+            .collect();
+        for (server, part) in self.servers.iter_mut().zip(parts) {
+            (server.load.part, server.load.changed) = (part, self.started);
+        }
+    }
+
+    /// The rows of a table of these servers by their parts. If none has any part, each has a quarter: better slow
+    /// servers than none.
+    pub(crate) fn table_of(&self, servers: &[usize]) -> Vec<u16> {
+        let units = |part: &dyn Fn(usize) -> Part| -> Vec<(u16, u64)> {
+            let of = |at: &usize| {
+                let config = &self.config.servers[*at];
+                (config.number, u64::from(config.weight) * part(*at).quarters())
+            };
+            servers.iter().map(of).collect()
+        };
+        let rows = table(&units(&|at| self.servers[at].load.part));
+        if rows.is_empty() {
+            table(&units(&|_| Part::Quarter))
+        } else {
+            rows
+        }
+    }
+
+    /// Changes the parts of servers that have been full, or have not been for long; whether one has changed.
+    pub(crate) fn weigh(&mut self, now: Time) -> bool {
+        let (longest_break, full_for) = (self.longest_break(), self.config.full_for);
+        let is_live = |at: usize| self.log.live().contains(&self.config.servers[at].number);
+        let has_room = |at: usize| {
+            let load = &self.servers[at].load;
+            is_live(at)
+                && !load.was_full_within(now, longest_break)
+                && load.room.is_some_and(|last| now.saturating_sub(last) <= longest_break)
+                && self.vote(now, at) == Vote::Ready
+        };
+        let any_room = (0..self.servers.len()).any(has_room);
+        let mut notices = Vec::new();
+        for at in 0..self.servers.len() {
+            let is_live = is_live(at);
+            let (load, server) = (&mut self.servers[at].load, self.config.servers[at].number);
+            let is_pressed = is_live && any_room && load.was_full_within(now, longest_break);
+            load.pressed_since = is_pressed.then(|| load.pressed_since.unwrap_or(now));
+            let pressed =
+                load.pressed_since.zip(load.full).map(|(since, last)| last.saturating_sub(since.max(load.changed)));
+            let has_been_pressed = pressed.is_some_and(|time| time >= full_for);
+            let has_been_free = !load.was_full_within(now, self.config.relief)
+                && now.saturating_sub(load.changed) >= self.config.relief;
+            let part = match load.part {
+                part if has_been_pressed => part.less(),
+                part if has_been_free => part.more(),
+                part => part,
+            };
+            if part != load.part {
+                let quarters = part.quarters();
+                notices.push(match quarters < load.part.quarters() {
+                    true => Notice::ServerFull { server, quarters },
+                    false => Notice::ServerFree { server, quarters },
+                });
+                (load.part, load.changed) = (part, now);
+            }
+        }
+        let any = !notices.is_empty();
+        notices.into_iter().for_each(|notice| self.say(notice));
+        any
+    }
+}

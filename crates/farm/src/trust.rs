@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a coordinator does not believe: heartbeats of another server, run or time, and answers that no board can give.
+//! Promise: each is counted and has no other effect than silence would have; a server that keeps on sending heartbeats
+//! of another server or run is taken out.
+
+use crate::board::BoardView;
+use crate::coordinator::Coordinator;
+use crate::notice::Notice;
+use crate::server::ServerView;
+use crate::shares::MAX_ROWS;
+use crate::state::Told;
+use penstock_units::Time;
+
+/// Answers that show that a board has not done what it was told, before it counts as defiant: one may come late.
+const DEFIANT_ANSWERS: u32 = 5;
+/// The last event that can be announced: the file of servers has signed integers.
+const LAST_EVENT: u64 = i64::MAX as u64;
+
+impl Coordinator {
+    /// Whether a server's metrics are a heartbeat: of this server and run, and later than what was seen before.
+    pub(crate) fn believes(&mut self, now: Time, at: usize, view: Option<&ServerView>) -> bool {
+        let number = self.config.servers[at].number;
+        let Some(view) = view else {
+            self.refusals.garbled += 1;
+            return false;
+        };
+        let why = if view.server != Some(number) {
+            self.refusals.other_server += 1;
+            Some(match view.server {
+                Some(other) => format!("it says that it is server {other}"),
+                None => "its recv runs without --servers".to_owned(),
+            })
+        } else if self.log.digest(view.tables_read) != Some(view.tables_digest) {
+            self.refusals.other_run += 1;
+            Some("it has read tables that are not in the file of servers: of another run?".to_owned())
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.servers[at].foreign_since.get_or_insert(now);
+            self.say_once(Notice::HeartbeatRefused { server: number, why });
+            return false;
+        }
+        let (patience, server) = (self.config.heartbeat_patience, &mut self.servers[at]);
+        let (is_alive, seen) = (server.alive(now, patience).is_some(), server.seen);
+        let this = (view.started, view.turns);
+        let is_older = seen.is_some_and(|seen| this < seen);
+        if is_older && is_alive {
+            self.refusals.stale += 1;
+            return false;
+        }
+        server.seen = Some(this);
+        // The first one of a process shows only that somebody had it; the next one, that the process lives.
+        let is_beat = seen.is_some_and(|seen| seen.0 == this.0 && this.1 > seen.1);
+        if is_beat {
+            server.foreign_since = None;
+        }
+        is_beat
+    }
+
+    /// Whether a board has done what it was told, by its new view.
+    pub(crate) fn note_obedience(&mut self, now: Time, at: usize) {
+        let board = &self.boards[at];
+        let Some((_, view)) = &board.view else { return };
+        let is_in_force = self.is_in_force(view);
+        let is_done = !view.busy
+            && board.told.is_none_or(|told| match told {
+                Told::Belong => view.owner == self.config.owner,
+                Told::Take => is_in_force,
+                Told::Cancel => !view.prepared && !board.has_other_rows(view),
+            });
+        let name = self.config.boards[at].clone();
+        let patience = self.config.board_patience;
+        let board = &mut self.boards[at];
+        if is_done {
+            (board.told, board.defiance) = (None, None);
+            if board.is_defiant && is_in_force {
+                board.is_defiant = false;
+                self.say(Notice::BoardObeys { board: name });
+            }
+            return;
+        }
+        let (answers, since) = board.defiance.map_or((1, now), |(answers, since)| (answers + 1, since));
+        board.defiance = Some((answers, since));
+        if !board.is_defiant && answers >= DEFIANT_ANSWERS && now.saturating_sub(since) >= patience {
+            let order = board.told.map_or("finish a command", Told::order);
+            board.is_defiant = true;
+            self.say(Notice::BoardDefies { board: name, order });
+        }
+    }
+
+    /// Why a view cannot be true.
+    pub(crate) fn doubt(&self, now: Time, at: usize, view: &BoardView) -> Option<String> {
+        if usize::from(view.live) > MAX_ROWS || view.rows.len() > MAX_ROWS {
+            return Some(format!("it says that {} servers are live, and its table has {MAX_ROWS} rows", view.live));
+        }
+        if view.next_event > LAST_EVENT / 2 || view.announced > LAST_EVENT {
+            let event = view.next_event.max(view.announced);
+            return Some(format!("it says that it is at event {event}, which is above all that a run can have"));
+        }
+        let (before, known) = self.boards[at].last_event.filter(|_| view.owner == self.config.owner)?;
+        if view.next_event < known {
+            return Some(format!("it says that it is at event {}, and it was at {known} before", view.next_event));
+        }
+        // More than one each nanosecond.
+        let most = now.saturating_sub(before).as_ps() / 1000 + 1000;
+        (view.next_event - known > most).then(|| {
+            format!(
+                "it says that it is at event {}, and it was at {known} {} before",
+                view.next_event,
+                now.saturating_sub(before)
+            )
+        })
+    }
+}
