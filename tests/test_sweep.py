@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -335,3 +336,20 @@ def test_an_objective_that_the_scenario_cannot_answer_is_refused(penstock: Penst
         package.tune(SCENARIO, objective="speed", out=tmp_path)
     with pytest.raises(ValueError, match="both fixed and searched"):
         package.tune(SCENARIO, fixed={"cc.g": "1/16"}, space=SPACE, out=tmp_path)
+
+
+def test_tables_of_another_scenario_stay_unless_they_are_to_be_replaced(tmp_path: Path) -> None:
+    other = tmp_path / "mine.toml"
+    other.write_bytes(SCENARIO.read_bytes())
+    for name, results in (
+        ("sweep.parquet", partial(package.sweep, parameters=SMALL)),
+        ("tune.parquet", partial(package.tune, space={"cc.g": "1/64"}, fixed=SMALL, trials=1)),
+    ):
+        results(SCENARIO, out=tmp_path, progress=False)
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(ValueError, match=f"holds the results of {SCENARIO.name} .{name}.; give another folder"):
+            results(other, out=tmp_path, progress=False)
+        assert (tmp_path / name).read_bytes() == before
+        results(SCENARIO, out=tmp_path, progress=False)
+        results(other, out=tmp_path, progress=False, overwrite=True)
+        assert pq.read_schema(tmp_path / name).metadata[b"penstock.scenario"] == b"mine.toml"

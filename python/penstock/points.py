@@ -12,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+SCENARIO = b"penstock.scenario"  # metadata of a table of results: the name of the scenario's file
 
 
 class RunError(RuntimeError):
@@ -109,6 +113,26 @@ def out_folder(out: str | os.PathLike) -> Path:
         what = f"cannot make this folder: {error.strerror}; give one that can be written"
         raise type(error)(f"out {folder}: {what}") from None
     return folder
+
+
+def refuse_others(table: Path, scenario: str) -> None:
+    """ValueError if a table of results is there and belongs to another scenario, by the name of its file."""
+    if not table.exists():
+        return
+    held = (pq.read_schema(table).metadata or {}).get(SCENARIO, b"another command").decode()
+    if held != Path(scenario).name:
+        raise ValueError(
+            f"out {table.parent}: holds the results of {held} ({table.name}); give another folder, or replace them "
+            "with --overwrite (in Python overwrite=True)"
+        )
+
+
+def write_results(results: pa.Table, table: Path, scenario: str) -> None:
+    """Writes a table with the name of its scenario, by which `refuse_others` knows it again; whole or not at all."""
+    metadata = {**(results.schema.metadata or {}), SCENARIO: Path(scenario).name.encode()}
+    part = table.with_name(f"{table.name}.part")
+    pq.write_table(results.replace_schema_metadata(metadata), part, compression="zstd")
+    part.rename(table)
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -24,11 +24,21 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from penstock.lab import Scenario
-from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
+from penstock.points import (
+    Point,
+    RunError,
+    as_text,
+    check_jobs,
+    command,
+    out_folder,
+    refuse_others,
+    run_point,
+    settings,
+    write_results,
+)
 from penstock.quantities import column as typed_column
 from penstock.reporting import add_json_option, as_json, as_table, say
 
@@ -58,6 +68,7 @@ def sweep(
     jobs: int | None = None,
     dask: str | None = None,
     keep: bool = False,
+    overwrite: bool = False,
     progress: bool = True,
 ) -> pa.Table:
     """Runs the scenario at every point of the grid and returns `sweep.parquet` as a table, in the order of the grid.
@@ -66,8 +77,8 @@ def sweep(
     files that it names are then looked for there). `parameters` maps keys of the scenario ("cc.g", "switch.kmin",
     "flow.0.start") to their values; one value is a setting, several are a dimension. `jobs` processes run at a time
     (default: one for each core); with `dask`, the address of a scheduler, the cluster decides. `keep` leaves the traces
-    of every point. Raises RunError at the first point that is refused, with its message; points that are done stay
-    done.
+    of every point. ValueError if `out` has the tables of another scenario and `overwrite` is not set; RunError at the
+    first point that is refused, with its message; points that are done stay done.
     """
     check_jobs(jobs)
     if not isinstance(parameters, Mapping):
@@ -75,6 +86,8 @@ def sweep(
     lists = {key: several(values) for key, values in parameters.items()}
     folder = out_folder(out)
     file, sets = scenario_file(scenario, folder)
+    if not overwrite:
+        refuse_others(folder / "sweep.parquet", file)
     lists = {**{key: [value] for key, value in sets.items()}, **lists}
     points = grid(file, lists)
     summaries: dict[Point, dict] = {}
@@ -208,8 +221,7 @@ def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table
     table = _joined(parameter_table([dict(point.settings) for point in points], names), _table(rows))
     flow_table = _joined(parameter_table(of_flows, names), _table(flows))
     for name, content in (("sweep.parquet", table), ("sweep_flows.parquet", flow_table)):
-        pq.write_table(content, folder / f"{name}.part", compression="zstd")
-        (folder / f"{name}.part").rename(folder / name)
+        write_results(content, folder / name, points[0].scenario)
     return table
 
 
@@ -309,6 +321,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
     parser.add_argument("--dask", metavar="tcp://HOST:PORT", help="scheduler of a Dask cluster")
     parser.add_argument("--keep", action="store_true", help="keep the traces of every point")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the tables of another scenario in that folder"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json_option(parser)
     given = parser.parse_args(arguments)
@@ -321,6 +336,7 @@ def main(arguments: list[str] | None = None) -> int:
             jobs=given.jobs,
             dask=given.dask,
             keep=given.keep,
+            overwrite=given.overwrite,
             progress=not (given.quiet or given.json),
         )
     except RunError as error:

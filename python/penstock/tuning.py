@@ -24,14 +24,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from penstock import fronts
 from penstock.best import Best, as_toml
 from penstock.lab import Scenario
 from penstock.objectives import OBJECTIVES, Objective, chosen, gain_percent, goodput_gbps
-from penstock.points import Point, RunError, as_text, check_jobs, command, out_folder, run_point, settings
+from penstock.points import (
+    Point,
+    RunError,
+    as_text,
+    check_jobs,
+    command,
+    out_folder,
+    refuse_others,
+    run_point,
+    settings,
+    write_results,
+)
 from penstock.reporting import add_json_option, as_json, as_table, say
 from penstock.sweeping import parameter_table, parse_sets, scenario_file, several
 from penstock.verification import SEEDS, Outcome, SeedPair, Verification
@@ -62,6 +72,7 @@ def tune(
     seed: int = 1,
     out: str | os.PathLike = "out/tune",
     jobs: int | None = None,
+    overwrite: bool = False,
     progress: bool = True,
 ) -> Best:
     """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`;
@@ -70,9 +81,9 @@ def tune(
     `fixed` are keys set in every run, which are then not searched, nor are those set in a `Scenario`. Writes
     `tune.parquet` (a row for each trial: its parameters, `value` and `goodput_gbps`; of several objectives a column
     each and `on_front`) and `best.toml` into `out`, of several also `front.png`; finished runs are kept there as by
-    `sweep`. ValueError names an unknown objective, a space that is empty or holds a fixed key or the seed, a scenario
-    that is not a laboratory's or has no flow under DCQCN for the default space, or a summary that lacks what the
-    objective needs; RunError is what `penstock run` refused.
+    `sweep`. ValueError: an unknown objective; a space that is empty or holds a fixed key or the seed; a scenario that
+    is not a laboratory's or has no flow under DCQCN for the default space; a summary that lacks what the objective
+    needs; results of another scenario in `out` without `overwrite`. RunError is what `penstock run` refused.
     """
     objectives = chosen(objective)
     if trials < 1:
@@ -85,6 +96,8 @@ def tune(
     fixed = {**{key: value for key, value in sets.items() if key not in (space or {})}, **(fixed or {})}
     is_default = space is None
     searched = _searched(SPACE if space is None else space, fixed, is_default)
+    if not overwrite:
+        refuse_others(folder / "tune.parquet", file)
     search = _Search(os.path.abspath(file), objectives, searched, fixed, folder, jobs)
     baseline = search.own_values()
     laws = sorted({flow["law"] for flow in baseline["flows"]})
@@ -102,7 +115,7 @@ def tune(
         if fronts.dominates(list(values.values()), list(own.values.values())):
             verification = search.verify(named["settings"], baseline["seed"], bar)
     table = _table(rows, list(objectives), searched)
-    pq.write_table(table, folder / "tune.parquet", compression="zstd")
+    write_results(table, folder / "tune.parquet", file)
     best = Best(
         named["settings"],
         named["point"],
@@ -279,6 +292,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the search (default: %(default)s)")
     parser.add_argument("--out", default="out/tune", help="folder for the results (default: %(default)s)")
     parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the results of another scenario in that folder"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json_option(parser)
     given = parser.parse_args(arguments)
@@ -293,6 +309,7 @@ def main(arguments: list[str] | None = None) -> int:
             seed=given.seed,
             out=given.out,
             jobs=given.jobs,
+            overwrite=given.overwrite,
             progress=not (given.quiet or given.json),
         )
     except RunError as error:
