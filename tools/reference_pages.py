@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the site that the `penstock` command itself says: its options, and the registers of the gateware.
+"""Pages of the site that are made with it: the options of the `penstock` command and the registers of the gateware, as
+the command prints them, and CONTRIBUTING.md.
 
-A hook of MkDocs (mkdocs.yml). The pages are made with the site and are not kept, so they are never stale. The command
-is `target/release/penstock`, or what the variable PENSTOCK names.
+A hook of MkDocs (mkdocs.yml). These pages are not kept, so they are never stale. The command is
+`target/release/penstock`, or what the variable PENSTOCK names.
 """
 
 import json
@@ -88,13 +89,18 @@ def registers() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def contributing() -> str:
+    """CONTRIBUTING.md, with links as pages of docs/ have them."""
+    return re.sub(r"\]\(docs/", "](", (REPOSITORY / "CONTRIBUTING.md").read_text())
+
+
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """Adds the pages to those of docs/ (an event of MkDocs)."""
     from mkdocs.exceptions import PluginError
     from mkdocs.structure.files import File
 
     try:
-        pages = {"options.md": options(), "registers.md": registers()}
+        pages = {"options.md": options(), "registers.md": registers(), "contributing.md": contributing()}
     except (OSError, subprocess.CalledProcessError) as error:
         raise PluginError(f"{error}: `make build` builds the command, or PENSTOCK names it") from error
     for name, content in pages.items():
