@@ -4,12 +4,14 @@ in the root of the repository (installed: in `share/penstock`) with `python/` on
 
 `penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
 Prints one table of all numbers; `--docs` writes it into docs/results.md, `--check` compares it with that page.
+`--sampled FOLDER` draws AdvCam 12 to 14 of boards that `penstock ctl sample` has read.
 Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; the table of cases
 of `scale` is in docs/congestion-control.md.
 """
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +23,7 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, say
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, feroce, latency, peers, qcn, scale, stability
+from figures import advcam, cms_tcp, feroce, latency, peers, qcn, sampled, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -137,11 +139,26 @@ def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compar
     return compared
 
 
-def table(rows: list[tuple[str, Compared]]) -> str:
-    """The comparison as a Markdown table."""
+@styled
+def make_sampled(name: str, of: sampled.Sampled, out: Path) -> list[Compared]:
+    """Draws and compares one figure of sampled boards."""
+    picture, compared = sampled.FIGURES[name](of)
+    save(picture, out / f"{name}.png")
+    return compared
+
+
+def table(rows: list[tuple[str, Compared]], options: str = "") -> str:
+    """The comparison as a Markdown table; `options` are those of the command, from a space on."""
     lines = ["| figure | quantity | paper | Penstock | deviation | command |", "|---|---|---|---|---|---|"]
     for name, row in rows:
-        cells = (name, row.quantity, row.paper_text(), row.text(), row.deviation(), f"`penstock figures {name}`")
+        cells = (
+            name,
+            row.quantity,
+            row.paper_text(),
+            row.text(),
+            row.deviation(),
+            f"`penstock figures {name}{options}`",
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -181,16 +198,41 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/ (all figures, or scale)")
     parser.add_argument("--check", action="store_true", help="exit status 1 if docs/results.md has other numbers")
+    parser.add_argument(
+        "--sampled", metavar="FOLDER", help=f"draw {', '.join(sampled.FIGURES)} of a folder of `penstock ctl sample`"
+    )
+    parser.add_argument("--board", metavar="ADDRESS", help="of --sampled: the board of figures 13 and 14 [the first]")
+    parser.add_argument("--queue-pair", type=int, metavar="N", help="of --sampled [the first]")
     add_json_option(parser)
     arguments = parser.parse_args(words)
-    unknown = [name for name in arguments.names if name not in FIGURES]
+    there = FIGURES if arguments.sampled is None else sampled.FIGURES
+    unknown = [name for name in arguments.names if name not in there]
     if unknown:
-        parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(FIGURES)}")
+        parser.error(f"{', '.join(unknown)}: no such figure; there are {', '.join(there)}")
+    if arguments.sampled is None and (arguments.board or arguments.queue_pair is not None):
+        parser.error("--board and --queue-pair are of sampled boards: name their folder by --sampled")
+    if arguments.sampled is not None and (arguments.docs or arguments.check):
+        parser.error("--docs and --check are of the scenarios' figures, and not of --sampled")
     if (arguments.docs or arguments.check) and not (REPOSITORY / "docs/results.md").exists():
         parser.error(f"--docs and --check need the pages of a clone of the repository; {REPOSITORY} is installed")
     if arguments.docs and arguments.names not in ([], ["scale"]):
         parser.error("--docs writes the tables of all figures, or of scale: name none, or scale")
     return arguments
+
+
+def _draw_sampled(arguments: argparse.Namespace, out: Path) -> int:
+    """The figures of a folder of sampled boards; returns the exit status."""
+    try:
+        of = sampled.opened(arguments.sampled, arguments.board, arguments.queue_pair)
+    except ValueError as error:
+        print(f"penstock figures: {error}", file=sys.stderr)
+        return 2
+    rows = []
+    for name in arguments.names or sampled.FIGURES:
+        rows += [(name, row) for row in make_sampled(name, of, out)]
+        print(f"{name}: {out / name}.png", file=sys.stderr)
+    options = f" --sampled {shlex.quote(arguments.sampled)}"
+    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows, options))
 
 
 def main(words: list[str] | None = None) -> int:
@@ -204,6 +246,8 @@ def main(words: list[str] | None = None) -> int:
     except OSError as error:
         print(f"penstock figures: {error}", file=sys.stderr)
         return 2
+    if arguments.sampled is not None:
+        return _draw_sampled(arguments, out)
     for name in arguments.names or FIGURES:
         try:
             compared = make(name, binary, out, done)

@@ -5,6 +5,7 @@ Each takes the runs of the figure and returns the plot and the list of `Compared
 VII.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from penstock.drawing import BLACK, BLUE, SKY, VERMILION, coarser, panels
-from penstock.results import Run
+from penstock.results import Run, Series
 
 from figures.comparison import Compared, Drawn, flows, jain, lost, mean, register, throughput
 
@@ -21,11 +22,14 @@ LINE_GBPS = 10.0
 PAYLOAD_SHARE = 4096 / 4178  # of the line, for MTU 4096: R_C counts the bytes on the wire
 
 
-def _axes(title: str, rows: int = 1, height_in: float = 2.2) -> tuple[Figure, list[Axes]]:
+def goodput_axes(
+    title: str, rows: int = 1, height_in: float = 2.2, time: str = "simulated time"
+) -> tuple[Figure, list[Axes]]:
+    """Panels of goodput over time."""
     figure, axes = panels(title, rows, height_in=height_in, sharex=True)
     for axis in axes[:, 0]:
         axis.set_ylabel("goodput [Gb/s]")
-    axes[-1, 0].set_xlabel("simulated time [ms]")
+    axes[-1, 0].set_xlabel(f"{time} [ms]")
     return figure, list(axes[:, 0])
 
 
@@ -129,7 +133,7 @@ def one_sender(runs: list[Run]) -> Drawn:
     inside = (series.time_ms > 20) & (series.time_ms <= end)
     alone = max(flow["end_s"] for flow in flows(run)[:-1]) * 1e3
     climbed = series.time_ms[series.value >= 0.9 * LINE_GBPS * PAYLOAD_SHARE]
-    figure, (axis,) = _axes(f"AdvCam 6: node 12 ({sender['name']}), 100 us windows")
+    figure, (axis,) = goodput_axes(f"AdvCam 6: node 12 ({sender['name']}), 100 us windows")
     axis.plot(series.time_ms, series.value, lw=0.6, color=BLUE)
     axis.axvline(280, **PAPER, label="the paper's climb begins")
     axis.legend(loc="upper left")
@@ -149,7 +153,7 @@ def on_off(runs: list[Run]) -> Drawn:
     """Figure 11: without DCQCN; duty and length of bursts and silences, and fairness over 1 ms windows."""
     (run,) = runs
     end = _contention_ms(run)
-    figure, axes = _axes("AdvCam 11: DCQCN off, 1 ms windows", len(flows(run)), 1.3)
+    figure, axes = goodput_axes("AdvCam 11: DCQCN off, 1 ms windows", len(flows(run)), 1.3)
     columns = []
     for axis, flow in zip(axes, flows(run), strict=True):
         series = throughput(run, flow["name"])
@@ -180,7 +184,7 @@ def plateaus(runs: list[Run]) -> Drawn:
     """Figure 12: the three plateaus, 200 ms after each change, and the aggregate over the run."""
     (run,) = runs
     ends = sorted(flow["end_s"] * 1e3 for flow in flows(run))
-    figure, axes = _axes("AdvCam 12: Table II", len(ends) + 1, 1.2)
+    figure, axes = goodput_axes("AdvCam 12: Table II", len(ends) + 1, 1.2)
     for axis, name in zip(axes, [*(flow["name"] for flow in flows(run)), "network"], strict=True):
         series = throughput(run, name)
         axis.plot(series.time_ms, series.value, lw=0.7, color=BLUE)
@@ -213,33 +217,26 @@ def saw_tooth(runs: list[Run]) -> Drawn:
     """
     run, module = runs
     end = _contention_ms(run)
-    figure, axes = _axes("AdvCam 13: flow_a with a timer of 200 ms and no clamp of $R_T$; windows of 2 ms", 4, 1.3)
-    time, rate, count, climbs, teeth = _saw_teeth(run, axes[:2])
-    module_time, module_rate, _, module_climbs, module_teeth = _saw_teeth(module, axes[2:])
+    figure, axes = goodput_axes(
+        "AdvCam 13: flow_a with a timer of 200 ms and no clamp of $R_T$; windows of 2 ms", 4, 1.3
+    )
+    found, of_module = _saw_teeth(run, axes[:2]), _saw_teeth(module, axes[2:])
     axes[2].set_title("alpha of 10 bits, and a timer that every cut restarts", loc="left", pad=3)
-    lows = module_rate[module_climbs]
     shares = [mean(throughput(run, each["name"]), 200, end) for each in flows(run)]
     return figure, [
-        Compared("climbs of flow_a", "sharp", len(climbs), digits=0),
-        Compared("time between climbs, median", "", _median(np.diff(time[climbs])), "ms", 0),
-        Compared("R_C before a climb, median", "toward zero", _median(rate[climbs]), "Gb/s"),
-        Compared("R_C after a climb, median", "the bottleneck rate", _median(rate[climbs + 1]), "Gb/s"),
-        Compared("cuts per recovery, median", "many", _median(np.diff(count[climbs])), digits=0),
-        Compared("length of the decay, median", "over many CNPs", _median(teeth[:, 0]), "ms", 1),
-        Compared("its time constant, median", "exponential", _median(teeth[:, 1]), "ms", 1),
-        Compared("R2 of an exponential through it, median", "exponential", _median(teeth[:, 2])),
-        Compared("fall of R_C from there to the next climb, median", "", _median(teeth[:, 3]), "%", 0),
+        Compared("climbs of flow_a", "sharp", len(found.climbs), digits=0),
+        *found.compared(),
         Compared("flow_a, mean", "", shares[0], "Gb/s"),
         Compared("slower of the other two senders", "take what is free", min(shares[1:]), "Gb/s"),
-        Compared("alpha of 10 bits: R_C before a climb, median", "toward zero", _median(lows), "Gb/s"),
+        Compared("alpha of 10 bits: R_C before a climb, median", "toward zero", _median(of_module.lows), "Gb/s"),
         Compared(
-            "alpha of 10 bits: length of the decay, median", "over many CNPs", _median(module_teeth[:, 0]), "ms", 0
+            "alpha of 10 bits: length of the decay, median", "over many CNPs", _median(of_module.decays[:, 0]), "ms", 0
         ),
-        Compared("alpha of 10 bits: its time constant, median", "exponential", _median(module_teeth[:, 1]), "ms", 0),
-        Compared("alpha of 10 bits: R2 of an exponential, median", "exponential", _median(module_teeth[:, 2])),
         Compared(
-            "alpha of 10 bits: time between climbs, median", "", _median(np.diff(module_time[module_climbs])), "ms", 0
+            "alpha of 10 bits: its time constant, median", "exponential", _median(of_module.decays[:, 1]), "ms", 0
         ),
+        Compared("alpha of 10 bits: R2 of an exponential, median", "exponential", _median(of_module.decays[:, 2])),
+        Compared("alpha of 10 bits: time between climbs, median", "", _median(of_module.periods), "ms", 0),
     ]
 
 
@@ -247,22 +244,72 @@ def saw_tooth(runs: list[Run]) -> Drawn:
 MODULE_RULES = ("cc.alpha_bits=10", "cc.restart_timer=true")
 
 
-def _saw_teeth(run: Run, axes: list[Axes]) -> tuple[np.ndarray, ...]:
-    """Draws throughput and R_C; time, R_C, cuts, where flow_a climbs, and what `_decay` says of each tooth."""
-    flow, end = flows(run)[0], _contention_ms(run)
-    current, cuts = register(run, flow, "rate_current_bps"), register(run, flow, "cnp_handled")
-    inside = (current.time_ms > 199) & (current.time_ms < end)
-    time, rate, count = current.time_ms[inside], current.value[inside] / 1e9, cuts.value[inside]
+@dataclass(frozen=True)
+class Teeth:
+    """R_C of one sender: where it climbs, and how it decays after each climb.
+
+    `time_ms`, `rate_gbps` and `cuts` (notifications so far) are arrays of shape (samples,), `climbs` the samples after
+    which R_C rises, `decays` what `_decay` says of each tooth, of shape (climbs - 1, 4).
+    """
+
+    time_ms: np.ndarray
+    rate_gbps: np.ndarray
+    cuts: np.ndarray
+    climbs: np.ndarray
+    decays: np.ndarray
+
+    @property
+    def periods(self) -> np.ndarray:
+        """Time from climb to climb, in ms."""
+        return np.diff(self.time_ms[self.climbs])
+
+    @property
+    def lows(self) -> np.ndarray:
+        """R_C before each climb, in Gb/s."""
+        return self.rate_gbps[self.climbs]
+
+    def compared(self) -> list[Compared]:
+        """What the paper says of them in words."""
+        return [
+            Compared("time between climbs, median", "", _median(self.periods), "ms", 0),
+            Compared("R_C before a climb, median", "toward zero", _median(self.lows), "Gb/s"),
+            Compared(
+                "R_C after a climb, median", "the bottleneck rate", _median(self.rate_gbps[self.climbs + 1]), "Gb/s"
+            ),
+            Compared("cuts per recovery, median", "many", _median(np.diff(self.cuts[self.climbs])), digits=0),
+            Compared("length of the decay, median", "over many CNPs", _median(self.decays[:, 0]), "ms", 1),
+            Compared("its time constant, median", "exponential", _median(self.decays[:, 1]), "ms", 1),
+            Compared("R2 of an exponential through it, median", "exponential", _median(self.decays[:, 2])),
+            Compared("fall of R_C from there to the next climb, median", "", _median(self.decays[:, 3]), "%", 0),
+        ]
+
+
+def teeth(current: Series, cuts: Series, begin_ms: float, end_ms: float) -> Teeth:
+    """The teeth of `rate_current_bps` between two times; `cuts` is `cnp_handled` of the same samples."""
+    inside = (current.time_ms > begin_ms) & (current.time_ms < end_ms)
+    time, rate = current.time_ms[inside], current.value[inside] / 1e9
     climbs = np.flatnonzero((np.diff(rate) > 0.2 * rate[:-1]) & (np.diff(rate) > 0.05))
-    teeth = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    decays = np.array([_decay(time[a + 1 : b + 1], rate[a + 1 : b + 1]) for a, b in pairwise(climbs)]).reshape(-1, 4)
+    return Teeth(time, rate, cuts.value[inside], climbs, decays)
+
+
+def draw_rate(axis: Axes, current: Series, name: str) -> None:
+    """R_C over time."""
+    axis.step(current.time_ms, current.value / 1e9, where="post", color=VERMILION, ls="-")
+    axis.set_ylabel(f"$R_C$ of {name} [Gb/s]")
+
+
+def _saw_teeth(run: Run, axes: list[Axes]) -> Teeth:
+    """Draws throughput and R_C of flow_a while all contend."""
+    flow = flows(run)[0]
+    current = register(run, flow, "rate_current_bps")
     for each in flows(run):
         series = throughput(run, each["name"])
         axes[0].plot(*(coarser(values, 20) for values in (series.time_ms, series.value)), label=each["name"])
     axes[0].set_ylim(0, 11)
     axes[0].legend(loc="upper left", ncols=3)
-    axes[1].step(current.time_ms, current.value / 1e9, where="post", color=VERMILION, ls="-")
-    axes[1].set_ylabel("$R_C$ of flow_a [Gb/s]")
-    return time, rate, count, climbs, teeth
+    draw_rate(axes[1], current, "flow_a")
+    return teeth(current, register(run, flow, "cnp_handled"), 199, _contention_ms(run))
 
 
 def _median(values: np.ndarray) -> float:
@@ -285,12 +332,27 @@ def limiter(runs: list[Run]) -> Drawn:
     """Figure 14: R_C and R_T of one sender, sampled at 1 kHz, over its measured throughput."""
     (run,) = runs
     flow = flows(run)[-1]
-    measured = throughput(run, flow["name"])
     current, target = register(run, flow, "rate_current_bps"), register(run, flow, "rate_target_bps")
-    inside = (measured.time_ms > 200) & (measured.time_ms < flow["end_s"] * 1e3)
+    figure, axes = goodput_axes(f"AdvCam 14: {flow['name']}, registers at 1 kHz as payload rates", 2, 1.9)
+    return figure, overlap(axes, throughput(run, flow["name"]), current, target, 200, flow["end_s"] * 1e3)
+
+
+def overlap(
+    axes: list[Axes],
+    measured: Series,
+    current: Series,
+    target: Series,
+    begin_ms: float,
+    end_ms: float,
+    window_ms: float = 1.0,
+) -> list[Compared]:
+    """Draws R_C and R_T (in bit/s) over the throughput (in Gb/s, in windows of `window_ms`); compares them between two
+    times.
+    """
+    inside = (measured.time_ms > begin_ms) & (measured.time_ms < end_ms)
     expected = np.interp(measured.time_ms, current.time_ms, current.value) / 1e9 * PAYLOAD_SHARE
     goal = np.interp(measured.time_ms, target.time_ms, target.value) / 1e9 * PAYLOAD_SHARE
-    figure, (above, below) = _axes(f"AdvCam 14: {flow['name']}, registers at 1 kHz as payload rates", 2, 1.9)
+    above, below = axes
     above.plot(measured.time_ms, measured.value, color=SKY, lw=2, label="measured")
     above.plot(measured.time_ms, expected, color=VERMILION, lw=0.8, ls="-", label="$R_C$")
     above.legend(loc="upper left")
@@ -300,8 +362,14 @@ def limiter(runs: list[Run]) -> Drawn:
     below.legend(loc="upper left", ncols=2)
     error = np.abs(measured.value[inside] / expected[inside] - 1)
     gap = np.abs(goal[inside] / expected[inside] - 1)
-    return figure, [
-        Compared("throughput against R_C, mean deviation of 1 ms windows", "overlap", 100 * error.mean(), "%", 1),
+    return [
+        Compared(
+            f"throughput against R_C, mean deviation of {window_ms:g} ms windows",
+            "overlap",
+            100 * error.mean(),
+            "%",
+            1,
+        ),
         Compared("R_T against R_C, mean deviation", "overlap", 100 * gap.mean(), "%", 1),
         Compared(
             "correlation of throughput and R_C",

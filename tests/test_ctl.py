@@ -494,7 +494,7 @@ def test_a_board_in_software_answers_uhal_as_the_gateware_does(start):
 
 
 def test_sampled_boards_are_a_run_with_trace_report_and_pictures_and_a_reset_is_found(start, ctl, tmp_path):
-    group = start(3, "--busy", "--reset", "1:80")
+    group = start(15, "--busy", "--reset", "1:80")  # more than have a panel of their own in a picture
     out = tmp_path / "sampled"
     done = ctl.run("sample", group.all, "--interval", "2ms", "--time", "4s", "--out", out, "-J", status=1)
     [(register, message)] = done.faults(group.address(1))
@@ -511,5 +511,10 @@ def test_sampled_boards_are_a_run_with_trace_report_and_pictures_and_a_reset_is_
     drawn = subprocess.run(command, cwd=ROOT / "python", capture_output=True, text=True, timeout=300, check=False)
     assert drawn.stdout.split() == [str(out / "throughput.png"), str(out / "alpha.png")], drawn.stderr
     assert (out / "report.html").stat().st_size > 10_000
+    command = [str(ctl.binary), "figures", "--sampled", str(out), "--board", group.address(2), "--out", str(out)]
+    environment = {**os.environ, "PENSTOCK_PYTHON": sys.executable}
+    drawn = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert f"| advcam-13 | climbs of {group.address(2)} |" in drawn.stdout, drawn.stderr
+    assert all((out / f"advcam-{number}.png").exists() for number in (12, 13, 14))
     refused = ctl.run("sample", group.all, "--queue-pairs", "4", status=2)
     assert "has 4, 0 to 3" in refused.err

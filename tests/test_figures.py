@@ -181,3 +181,74 @@ def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Pe
     done = figures(penstock, "advcam-99")
     assert done.returncode == 2
     assert "advcam-99" in done.stderr and "advcam-12" in done.stderr
+
+
+BOARDS = ("10.0.0.2", "10.0.0.3", "10.0.0.4")
+
+
+@pytest.fixture(scope="module")
+def as_sampled(drawn: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of AdvCam 13 as `ctl sample` would have read it from its boards: so the truth is known."""
+    source, folder = drawn[1] / "advcam-13", tmp_path_factory.mktemp("sampled")
+    trace = pandas.read_parquet(source / "trace.parquet").astype({"node": str, "metric": str})
+    flows = dict(zip(("flow_a", "flow_b", "flow_c"), BOARDS, strict=True))
+    hosts = {f"board{n}": address for n, address in enumerate(BOARDS)}
+    of_flows = trace[trace.node.isin(flows) & (trace.metric == "throughput_bps")].replace({"node": flows})
+    read = ["rate_current_bps", "cnp_handled"]
+    of_hosts = trace[trace.node.isin(hosts) & trace.metric.isin(read)].replace({"node": hosts})
+    # The scenario does not record R_T, which stays at the line.
+    targets = of_hosts[of_hosts.metric == read[0]].assign(metric="rate_target_bps", value=LINE_BPS)
+    pandas.concat([of_flows, of_hosts, targets]).to_parquet(folder / "trace.parquet")
+    boards = [{"name": name, "samples": 1000, "line_rate_bps": 10_000_000_000} for name in BOARDS]
+    seconds = trace.time_ps.max() / 1e12
+    summary = {"kind": "sample", "seconds": seconds, "interval_s": 1e-4, "queue_pairs": [0], "boards": boards}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    return folder
+
+
+def test_sampled_boards_give_the_figures_that_their_flows_gave(
+    penstock: Penstock, drawn: tuple[str, Path], as_sampled: Path, tmp_path: Path
+) -> None:
+    done = figures(penstock, "--sampled", as_sampled, "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    found = {one["figure"]: one for one in json.loads(done.stdout)["figures"]}
+    assert list(found) == ["advcam-12", "advcam-13", "advcam-14"]
+    assert all((tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in found)
+    ours = {name: {row["quantity"]: row["penstock"] for row in one["quantities"]} for name, one in found.items()}
+
+    flows = [samples(drawn[1], "advcam-13", f"flow_{x}", "throughput_bps") for x in "abc"]
+    # Until the first timer, at 0.2 s, the first board has less than 1 % of the line; the numbers begin 0.2 s later.
+    contention = slice(4000, min(int(np.flatnonzero(flow)[-1]) for flow in flows))
+    means = [flow[contention].mean() / 1e9 for flow in flows]
+    [label] = {key.rpartition(",")[0] for key in ours["advcam-12"] if key.startswith("3 boards from 0.20 s")}
+    assert ours["advcam-12"][f"{label}, mean"] == pytest.approx(np.mean(means), rel=0.02)
+    assert ours["advcam-12"][f"{label}, lowest board"] == pytest.approx(min(means), rel=0.02)
+    assert ours["advcam-12"][f"{label}, highest board"] == pytest.approx(max(means), rel=0.02)
+    whole = sum(flow.mean() for flow in flows) / 1e9
+    assert ours["advcam-12"]["sum of all boards, mean over the run"] == pytest.approx(whole, rel=0.02)
+
+    rate, cuts = (samples(drawn[1], "advcam-13", "board0", metric) for metric in ("rate_current_bps", "cnp_handled"))
+    climbs = 4000 + np.flatnonzero(rate[contention][1:] > 1.5 * rate[contention][:-1])
+    assert abs(ours["advcam-13"][f"climbs of {BOARDS[0]}"] - len(climbs)) <= 1
+    assert ours["advcam-13"]["time between climbs, median"] == pytest.approx(200, abs=1)
+    assert ours["advcam-13"]["cuts per recovery, median"] == pytest.approx(np.median(np.diff(cuts[climbs])), abs=1)
+    assert ours["advcam-13"][f"{BOARDS[0]}, mean"] == pytest.approx(means[0], rel=0.02)
+    assert ours["advcam-14"]["correlation of throughput and R_C"] > 0.5
+
+
+def test_of_several_sampled_boards_one_is_chosen_and_what_is_not_there_is_refused(
+    penstock: Penstock, as_sampled: Path, tmp_path: Path
+) -> None:
+    done = figures(penstock, "advcam-13", "--sampled", as_sampled, "--board", BOARDS[2], "--out", tmp_path)
+    assert f"| advcam-13 | climbs of {BOARDS[2]} |" in done.stdout, done.stderr
+    assert f"`penstock figures advcam-13 --sampled {as_sampled}`" in done.stdout
+    for words, said in [
+        (["--sampled", tmp_path], "there is no result of `penstock ctl sample`"),
+        (["--sampled", as_sampled, "--board", "10.0.0.9"], "--board 10.0.0.9: it was not sampled; there are 10.0.0.2,"),
+        (["--sampled", as_sampled, "--queue-pair", "3"], "--queue-pair 3: it was not sampled; there are 0"),
+        (["feroce", "--sampled", as_sampled], "feroce: no such figure; there are advcam-12, advcam-13, advcam-14"),
+        (["advcam-12", "--board", BOARDS[0]], "name their folder by --sampled"),
+        (["--sampled", as_sampled, "--check"], "--docs and --check are of the scenarios' figures"),
+    ]:
+        refused = figures(penstock, *words, "--out", tmp_path)
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr

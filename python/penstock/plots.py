@@ -23,8 +23,17 @@ from penstock.drawing import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, panels,
 from penstock.results import Run, Series, samples
 
 MOST_PANELS = 14  # boards with a panel of their own
-TIME = "simulated time [ms]"
 RATE = "rate [Gb/s]"
+
+
+def _time(run: Run) -> str:
+    return "time [ms]" if run.summary.get("kind") == "sample" else "simulated time [ms]"
+
+
+def _seconds(run: Run) -> float:
+    """How long it was: simulated, or sampled."""
+    summary = run.summary
+    return summary["seconds"] if summary.get("kind") == "sample" else summary["simulated_s"]
 
 
 def _series(run: Run, node: str, metric: str, channel: int = 0) -> Series:
@@ -62,7 +71,7 @@ def _boards(run: Run, title: str, quantity: str) -> tuple[Figure, dict[str, Axes
     for axis in axes[:, 0]:
         axis.set_ylabel(quantity)
     for axis in list(of.values())[-columns:]:
-        axis.set_xlabel(TIME)
+        axis.set_xlabel(_time(run))
         axis.xaxis.set_tick_params(labelbottom=True)
     return figure, of
 
@@ -90,13 +99,13 @@ def _gbps(series: Series) -> Series:
 def throughput(run: Run) -> Figure:
     """Throughput of every board, averaged over 100 us, with R_C and R_T."""
     if len(run.boards) > MOST_PANELS:
-        window = max(0.1, 1e3 * run.summary["simulated_s"] / 200)  # a small share has few packets
+        window = max(0.1, 1e3 * _seconds(run) / 200)  # a small share has few packets
         title = f"Throughput on the wire ({window:.1g} ms mean) and rate limiter of {len(run.boards)} boards"
         figure, axes = panels(title, 2, height_in=1.8, sharex=True)
         _spread(axes[0, 0], run, lambda name: _gbps(_measured(run, name, window)), f"throughput\n{RATE}")
         _spread(axes[1, 0], run, lambda name: _gbps(_series(run, name, "rate_current_bps")), f"$R_C$\n{RATE}")
         axes[0, 0].legend(loc="lower right", ncols=3)
-        axes[1, 0].set_xlabel(TIME)
+        axes[1, 0].set_xlabel(_time(run))
         return figure
     figure, of = _boards(run, "Throughput on the wire (100 us mean) and rate limiter", RATE)
     for name, axis in of.items():
@@ -117,7 +126,7 @@ def alpha(run: Run) -> Figure:
     if len(run.boards) > MOST_PANELS:
         figure, axes = panels(f"Congestion estimate of {len(run.boards)} boards", 1, height_in=2.2)
         _spread(axes[0, 0], run, lambda name: _series(run, name, "alpha"), "alpha")
-        axes[0, 0].set_xlabel(TIME)
+        axes[0, 0].set_xlabel(_time(run))
         axes[0, 0].legend(loc="upper right", ncols=3)
         return figure
     figure, of = _boards(run, "Congestion estimate, and marks where a CNP was handled", "alpha")
@@ -151,7 +160,7 @@ def queue(run: Run) -> Figure:
             top = max(waiting.value.max(initial=1.0), 1.0) / 1e3
             hatched = {"color": ORANGE, "alpha": 0.4, "lw": 0, "step": "post", "label": "PFC pauses boards"}
             axis.fill_between(pausing[0].time_ms, 0, top, where=any_paused, **hatched)
-    axis.set_xlabel(TIME)
+    axis.set_xlabel(_time(run))
     axis.set_ylabel("waiting [kB]")
     axis.set_ylim(bottom=0)
     figure.legend(loc="outside lower center", ncols=4)
