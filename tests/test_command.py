@@ -68,6 +68,19 @@ def test_bash_completes_a_command_and_its_options(penstock: Penstock, tmp_path: 
     assert options.split() and all(option.startswith("--lis") for option in options.split())
 
 
+@pytest.mark.parametrize("command", ["sweep", "tune", "figures"])
+def test_the_manual_and_the_completions_have_the_options_of_a_command_in_python(
+    penstock: Penstock, command: str, tmp_path: Path
+) -> None:
+    parsed = set(re.findall(r"--[a-z]+", re.sub(r"default: [^)]*", "", ask(penstock, command, "--help").stdout)))
+    assert ask(penstock, "man", "--out", tmp_path).returncode == 0
+    page = (tmp_path / f"penstock-{command}.1").read_text().replace("\\-", "-")
+    assert set(re.findall(r"--[a-z]+", page)) == parsed
+    script = ask(penstock, "completions", "bash").stdout
+    [offered] = re.findall(rf'penstock__subcmd__{command}\)\s+opts="([^"]*)"', script)
+    assert set(re.findall(r"--[a-z]+", offered)) == parsed
+
+
 def test_the_manual_has_a_page_for_each_command(penstock: Penstock, tmp_path: Path) -> None:
     assert ask(penstock, "man", "--out", tmp_path / "man1").returncode == 0
     pages = {page.name: page.read_text() for page in (tmp_path / "man1").iterdir()}

@@ -120,7 +120,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => python::become_package("sweep", &arguments).into(),
         Command::Tune(arguments) => python::become_package("tune", &arguments).into(),
         Command::Figures(arguments) => python::become_figures(&arguments).into(),
-        Command::Completions(arguments) => manual::completions(&arguments, command()).into(),
-        Command::Man(arguments) => manual::man(&arguments, command()).into(),
+        Command::Completions(arguments) => manual::completions(&arguments, python::described(command())).into(),
+        Command::Man(arguments) => manual::man(&arguments, python::described(command())).into(),
     }
 }

@@ -4,8 +4,10 @@
 //! Promise: arguments, signals and the exit status are those of the Python process, which replaces this one.
 
 mod home;
+mod options;
 
 pub use home::Home;
+pub use options::described;
 
 use crate::outcome::Verdict;
 use crate::output::screen::say;
