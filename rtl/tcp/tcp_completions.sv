@@ -184,7 +184,7 @@ module tcp_completions
       wr_q[i]     <= wr_q[i] + pointer_t'(here_push);
       rd_q[i]     <= rd_q[i] + pointer_t'(here_pop);
       acking_q[i] <= acking_q[i] + pointer_t'(here_push && waiting_in.acks) - pointer_t'(here_pop && waiting.acks);
-      // One message is being written to the rings, and one waits in `u_messages`.
+      // Eight messages may be in `u_messages`, and two in tcp_messages.
       room[i]     <= wr_q[i] - rd_q[i] <= pointer_t'(TcpMessages - 12);
       clean[i]    <= acking_q[i] == '0 && !here_push;
       if (reads && at == index_t'(i)) changed_q[i] <= 1'b0;

@@ -50,28 +50,49 @@ module tcp_messages
   typedef logic [ByteW:0] count_t;
 
   // StBody: header and message; StTail: its last word; StDrain: payload that goes nowhere; StTell: what became of it.
-  typedef enum logic [2:0] {StIdle, StJudge, StBody, StTail, StDrain, StTell} state_e;
+  typedef enum logic [2:0] {StIdle, StBody, StTail, StDrain, StTell} state_e;
   state_e state_q, state_d;
 
   // verilator lint_off UNUSEDSIGNAL
-  desc_t desc_q;  // addresses and immediates are of RDMA alone
+  desc_t next_q, desc_q;  // addresses and immediates are of RDMA alone
   // verilator lint_on UNUSEDSIGNAL
+  logic next_valid_q, judged_q, begins;
+  tcp_verdict_e next_verdict_q;
   logic [31:0] left_q;
   logic [63:0] carry_q;  // of the stream's next word: header, then the last word of the beat before
   logic framed_q, ended_q, drains_q;
   tcp_verdict_e verdict_q, refusal;
 
+  // ---- the next message, judged while the one before it passes: on a full line there is no cycle for it between them
+  // -----------------------------------------------------------------------------------------------------------------
   always_comb begin
     refusal = TcpGood;
-    if (desc_q.length == '0 || desc_q.length > LongestLen) refusal = TcpBad;
-    if (32'(desc_q.qp) >= N_STREAMS || desc_q.by_event) refusal = TcpNowhere;
+    if (next_q.length == '0 || next_q.length > LongestLen) refusal = TcpBad;
+    if (32'(next_q.qp) >= N_STREAMS || next_q.by_event) refusal = TcpNowhere;
   end
 
   logic has_room;
   if (N_STREAMS > 1) begin : gen_many
-    assign has_room = refusal == TcpNowhere || room[desc_q.qp[$clog2(N_STREAMS)-1:0]];
+    assign has_room = refusal == TcpNowhere || room[next_q.qp[$clog2(N_STREAMS)-1:0]];
   end else begin : gen_one
     assign has_room = refusal == TcpNowhere || room[0];
+  end
+
+  assign begins             = judged_q && (state_q == StIdle || (state_q == StTell && message_ready));
+  assign s_axis_desc_tready = !next_valid_q;
+  always_ff @(posedge clk) begin
+    if (s_axis_desc_tready) next_q <= s_axis_desc_tdata;
+    if (s_axis_desc_tready) next_valid_q <= s_axis_desc_tvalid;
+    next_verdict_q <= refusal;
+    if (next_valid_q && has_room) judged_q <= 1'b1;
+    if (begins) begin
+      next_valid_q <= 1'b0;
+      judged_q     <= 1'b0;
+    end
+    if (rst) begin
+      next_valid_q <= 1'b0;
+      judged_q     <= 1'b0;
+    end
   end
 
   // ---- a beat of the message
@@ -130,7 +151,6 @@ module tcp_messages
   assign m_axis_tkeep = out.keep;
   assign m_axis_tlast = out.last;
 
-  assign s_axis_desc_tready = state_q == StIdle;
   assign s_axis_data_tready = state_q == StDrain || (state_q == StBody && !ended_q && out_ready);
   assign message            = '{verdict: verdict_q, tag: desc_q.tag, qp: desc_q.qp};
   assign message_valid      = state_q == StTell;
@@ -138,9 +158,7 @@ module tcp_messages
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (s_axis_desc_tvalid) state_d = StJudge;
-      StJudge:
-        if (has_room) state_d = refusal == TcpGood ? StBody : desc_q.length == '0 ? StTell : StDrain;
+      StIdle: ;
       StBody:
         if (moves && final_beat) begin
           if (spills) state_d = StTail;
@@ -150,16 +168,17 @@ module tcp_messages
       StDrain: if (s_axis_data_tvalid && s_axis_data_tlast) state_d = StTell;
       default: if (message_ready) state_d = StIdle;  // StTell
     endcase
+    if (begins) state_d = next_verdict_q == TcpGood ? StBody : next_q.length == '0 ? StTell : StDrain;
   end
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (state_q == StIdle) desc_q <= s_axis_desc_tdata;
-    if (state_q == StJudge) begin
-      verdict_q <= refusal;
-      left_q    <= desc_q.length;
+    if (begins) begin
+      desc_q    <= next_q;
+      verdict_q <= next_verdict_q;
+      left_q    <= next_q.length;
       framed_q  <= framed;
-      carry_q   <= {desc_q.length ^ Magic, desc_q.length};
+      carry_q   <= {next_q.length ^ Magic, next_q.length};
       ended_q   <= 1'b0;
       drains_q  <= 1'b0;
     end

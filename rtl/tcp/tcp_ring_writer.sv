@@ -3,8 +3,8 @@
 // number s is at address s modulo the ring. Each beat is stored with the sum of all earlier bytes of its stream,
 // so that the checksum of any part is a difference (RFC 1071, section 2: sums of parts add up).
 // Promise: unacknowledged bytes are never overwritten (a stream without room waits, and later messages wait with
-// it); the sender is notified of bytes once they are in the memory. A message whose connection ends is drained
-// and dropped. CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
+// it); the sender is notified of bytes once they are in the memory; from the last beat of a message to the first of the
+// next one, 4 cycles. A message whose connection ends is drained and dropped. CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
 module tcp_ring_writer
   import tcp_pkg::*;
 #(
@@ -44,6 +44,7 @@ module tcp_ring_writer
   localparam int unsigned RingW   = $clog2(RING_BYTES);
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
   localparam int unsigned Groups  = Bytes / 8;  // of four words
+  localparam int unsigned Settle  = 3;          // cycles until the last beat of a message is in the memory
   localparam int unsigned Chunk   = RING_BYTES / 4 < 4096 ? RING_BYTES / 4 : 4096;  // bytes between two words to the sender
 
   if (RING_BYTES != 2 ** RingW || RING_BYTES < 16 * Bytes || RingW > 30) begin : gen_bad_ring
@@ -57,8 +58,8 @@ module tcp_ring_writer
   logic [N_STREAMS-1:0] live_q, fresh_q;
   logic opened, ended, clears_fresh, unused;
   assign unused = &{1'b0, done};
-  tcp_stream_t stream_q;  // of the message, also once its last beat is gone
-  index_t done_at, at;
+  tcp_stream_t stream_q, close_stream_q;  // of the message, and of the one before it
+  index_t done_at, at, close_at;
   assign done_at = index_t'(done.stream);
   assign at      = index_t'(stream_q);
   assign opened  = done_valid && done.kind == TcpOpen && !done.actions.counts.ignored;
@@ -83,51 +84,91 @@ module tcp_ring_writer
   } place_t;
 
   logic reads, saves;
+  index_t read_at;
   tcp_seq_t una_kept, start_kept;
   place_t place_kept, place;
   ram_sdp #(.W(32), .DEPTH(N_STREAMS)) u_una (
-    .clk, .wr_en(done_valid), .wr_addr(done_at), .wr_data(done.una), .rd_en(reads), .rd_addr(at), .rd_data(una_kept)
+    .clk, .wr_en(done_valid), .wr_addr(done_at), .wr_data(done.una), .rd_en(reads), .rd_addr(read_at),
+    .rd_data(una_kept)
   );
   ram_sdp #(.W(32), .DEPTH(N_STREAMS)) u_start (
-    .clk, .wr_en(opened), .wr_addr(done_at), .wr_data(done.written), .rd_en(reads), .rd_addr(at), .rd_data(start_kept)
+    .clk, .wr_en(opened), .wr_addr(done_at), .wr_data(done.written), .rd_en(reads), .rd_addr(read_at),
+    .rd_data(start_kept)
   );
   ram_sdp #(.W($bits(place_t)), .DEPTH(N_STREAMS)) u_places (
-    .clk, .wr_en(saves), .wr_addr(at), .wr_data(place), .rd_en(reads), .rd_addr(at), .rd_data(place_kept)
+    .clk, .wr_en(saves), .wr_addr(close_at), .wr_data(place), .rd_en(reads), .rd_addr(read_at), .rd_data(place_kept)
   );
 
-  // ---- one message
-  // ---------------------------------------------------------------------------------------------------
-  typedef enum logic [2:0] {StIdle, StRead, StLoad, StTake, StFlush, StSettle, StTell} state_e;
+  // ---- one message; the next one begins while the last beats of this one settle (`close`)
+  // -----------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {StIdle, StLoad, StTake, StFlush} state_e;
   state_e state_q, state_d;
   tcp_seq_t end_q, una_q, told_q, whole;  // whole: up to the last full beat
   logic [DATA_W-1:0] tail_q;
-  logic [15:0] sum_q;
-  logic heard_q, dead_q, room_q, concerns, take, chunk_due, tells, all_told;
-  logic [2:0] settle_q;
+  logic [15:0] sum_q, start_sum_q;
+  logic close_valid_q, heard_q, dead_q, room_q, fresh, follows_q, first_q, concerns, take, chunk_due, closes;
   assign concerns  = done_valid && done_at == at;
   assign whole     = {end_q[31:ByteW], {ByteW{1'b0}}};
   // A word to the sender waits in `write` until it is taken; beats go on meanwhile.
-  assign chunk_due = state_q == StTake && end_q - told_q >= 32'(Chunk + Bytes);
-  assign all_told  = end_q == told_q && !write_valid;
-  assign tells     = (chunk_due || (state_q == StTell && end_q != told_q)) && !dead_q && !write_valid;
+  assign chunk_due = state_q == StTake && end_q - told_q >= 32'(Chunk + Bytes) && !close_valid_q;
   assign take      = state_q == StTake && s_axis_tvalid && (dead_q || room_q);
-  assign reads         = state_q == StRead;
-  assign saves         = state_q == StTell && all_told && !dead_q;
+  assign closes    = state_q == StFlush && !close_valid_q;
+  // A word that is being written would be read with its old value.
+  assign read_at       = index_t'(s_stream);
+  assign reads         = state_q == StIdle && s_axis_tvalid && !(opened && done_at == read_at);
+  assign fresh         = fresh_q[at];
   assign clears_fresh  = state_q == StLoad && live_q[at] && !(concerns && (opened || ended));
-  assign place         = '{end_seq: end_q, sum: sum_q, tail: tail_q};
   assign s_axis_tready = take;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (s_axis_tvalid) state_d = StRead;
-      StRead: if (!(concerns && opened)) state_d = StLoad;  // a word being written now would be read with its old value
+      StIdle: if (reads) state_d = StLoad;
       StLoad: state_d = StTake;
       StTake: if (take && s_axis_tlast) state_d = StFlush;
-      StFlush: state_d = StSettle;
-      StSettle: if (settle_q == '0) state_d = StTell;
-      default: if (dead_q || all_told) state_d = StIdle;  // StTell
+      default: if (closes) state_d = StIdle;  // StFlush
     endcase
+  end
+
+  // ---- the message before it: once all its beats are in the memory, the sender hears of them and its place is kept
+  // ------------------------------------------------------------------------------------------------------------
+  logic close_dead_q, close_concerns, close_tells, all_told, finishes;
+  tcp_seq_t close_end_q, close_told_q;
+  logic [DATA_W-1:0] close_tail_q;
+  logic [15:0] close_sum_q;
+  logic [2:0] settle_q;
+  assign close_at       = index_t'(close_stream_q);
+  assign close_concerns = done_valid && done_at == close_at;
+  assign close_tells    = close_valid_q && settle_q == '0 && close_end_q != close_told_q && !close_dead_q && !write_valid;
+  assign all_told       = settle_q == '0 && close_end_q == close_told_q && !write_valid;
+  assign finishes       = close_valid_q && (close_dead_q || all_told);
+  assign saves          = finishes && !close_dead_q;
+  assign place          = '{end_seq: close_end_q, sum: close_sum_q, tail: close_tail_q};
+
+  always_ff @(posedge clk) begin
+    if (closes) begin
+      close_valid_q  <= 1'b1;
+      close_stream_q <= stream_q;
+      close_end_q    <= end_q;
+      close_told_q   <= told_q;
+      close_tail_q   <= tail_q;
+      close_dead_q   <= dead_q || (concerns && (opened || ended));
+      settle_q       <= 3'(Settle);
+    end else begin
+      if (finishes) close_valid_q <= 1'b0;
+      if (close_concerns && (opened || ended)) close_dead_q <= 1'b1;
+      if (settle_q != '0) settle_q <= settle_q - 1'b1;
+      if (close_tells) close_told_q <= close_end_q;
+    end
+    // Its last full beat has been added, and the first one of the next message not yet.
+    if (settle_q == 3'(Settle - 2)) close_sum_q <= sum_q;
+    laid       <= '{dropped: close_dead_q, end_seq: close_end_q};
+    laid_valid <= finishes;
+    if (rst) begin
+      close_valid_q <= 1'b0;
+      settle_q      <= '0;
+      laid_valid    <= 1'b0;
+    end
   end
 
   // ---- 0: the beat as stored in the ring
@@ -147,7 +188,8 @@ module tcp_ring_writer
 
   typedef struct packed {
     logic              valid;
-    logic              full;  // else bytes will be added to it
+    logic              first;  // of a message: it begins with the sum that was kept
+    logic              full;   // else bytes will be added to it
     logic [AddrW-1:0]  addr;
     logic [DATA_W-1:0] data;
   } beat_t;
@@ -161,42 +203,49 @@ module tcp_ring_writer
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (state_q == StIdle) stream_q <= s_stream;
-    if (state_q == StRead) heard_q <= 1'b0;
-    if (concerns) begin
-      una_q   <= done.una;
-      heard_q <= 1'b1;
-    end
+    if (reads) begin
+      stream_q  <= s_stream;
+      follows_q <= close_valid_q && close_at == read_at;
+      heard_q   <= done_valid && done_at == read_at;
+    end else if (concerns) heard_q <= 1'b1;
+    if (reads ? done_valid && done_at == read_at : concerns) una_q <= done.una;
     if (state_q == StLoad) begin
-      end_q  <= fresh_q[at] ? start_kept : place_kept.end_seq;
-      told_q <= fresh_q[at] ? start_kept : place_kept.end_seq;
-      tail_q <= fresh_q[at] ? '0 : place_kept.tail;
-      dead_q <= !live_q[at] || (concerns && (opened || ended));
+      // After a message of the same stream, whose place is not kept yet, end and tail are right as they are.
+      if (fresh || !follows_q) begin
+        end_q  <= fresh ? start_kept : place_kept.end_seq;
+        tail_q <= fresh ? '0 : place_kept.tail;
+      end
+      told_q      <= fresh ? start_kept : follows_q ? end_q : place_kept.end_seq;
+      first_q     <= fresh || !follows_q;
+      start_sum_q <= fresh ? '0 : place_kept.sum;
+      dead_q      <= !live_q[at] || (concerns && (opened || ended));
       if (!heard_q && !concerns) una_q <= una_kept;
     end else if (concerns && (opened || ended)) dead_q <= 1'b1;
     if (take) begin
-      end_q  <= end_q + 32'(count);
-      tail_q <= fills ? joined[DATA_W+:DATA_W] : joined[DATA_W-1:0];
+      first_q <= 1'b0;
+      end_q   <= end_q + 32'(count);
+      tail_q  <= fills ? joined[DATA_W+:DATA_W] : joined[DATA_W-1:0];
     end
-    if (write_ready || dead_q) write_valid <= 1'b0;
-    if (tells) begin
-      write       <= '{stream: stream_q, bytes: 31'((chunk_due ? whole : end_q) - told_q)};
+    if (write_ready || (close_valid_q ? close_dead_q : dead_q)) write_valid <= 1'b0;
+    if (close_tells) begin
+      write       <= '{stream: close_stream_q, bytes: 31'(close_end_q - close_told_q)};
       write_valid <= 1'b1;
-      told_q      <= chunk_due ? whole : end_q;
+    end else if (chunk_due && !dead_q && !write_valid) begin
+      write       <= '{stream: stream_q, bytes: 31'(whole - told_q)};
+      write_valid <= 1'b1;
+      told_q      <= whole;
     end
-    settle_q <= state_q == StFlush ? 3'd5 : settle_q - 3'(settle_q != '0);
     // Looks at the beats before this one: three more than are counted may be on their way.
     room_q <= state_q == StTake && end_q - una_q <= 32'(RING_BYTES - 4 * Bytes);
 
     beat_q[1] <= '{
-      valid: !dead_q && (take || (state_q == StFlush && lane != '0)),
+      valid: !dead_q && (take || (closes && lane != '0)),
+      first: take && first_q,
       full:  take && fills,
       addr:  addr,
-      data:  state_q == StFlush ? tail_q : joined[DATA_W-1:0]
+      data:  closes ? tail_q : joined[DATA_W-1:0]
     };
-    beat_q[3:2]  <= beat_q[2:1];
-    laid       <= '{dropped: dead_q, end_seq: end_q};
-    laid_valid <= state_q == StTell && (dead_q || all_told);
+    beat_q[3:2] <= beat_q[2:1];
     if (rst) begin
       state_q <= StIdle;
       room_q  <= 1'b0;
@@ -204,7 +253,6 @@ module tcp_ring_writer
       beat_q[1].valid <= 1'b0;
       beat_q[2].valid <= 1'b0;
       beat_q[3].valid <= 1'b0;
-      laid_valid      <= 1'b0;
     end
   end
 
@@ -227,7 +275,8 @@ module tcp_ring_writer
       four_q[i] <= 18'(word(beat_q[1].data, 4 * i)) + 18'(word(beat_q[1].data, 4 * i + 1))
                    + 18'(word(beat_q[1].data, 4 * i + 2)) + 18'(word(beat_q[1].data, 4 * i + 3));
     words_q <= words;
-    if (state_q == StLoad) sum_q <= fresh_q[at] ? '0 : place_kept.sum;
+    // The last beat of the message before is three cycles ahead at least.
+    if (beat_q[2].valid && beat_q[2].first) sum_q <= start_sum_q;
     else if (beat_q[3].valid && beat_q[3].full) sum_q <= tcp_fold(24'(with_before));
   end
   assign wr_en   = beat_q[3].valid;
@@ -239,6 +288,9 @@ module tcp_ring_writer
   a_not_over : assert property (@(posedge clk) disable iff (rst)
     state_q == StTake && !dead_q |-> end_q - una_q <= 32'(RING_BYTES - Bytes))
     else $error("%m: %0d bytes in a ring of %0d", end_q - una_q, RING_BYTES);
+  a_apart : assert property (@(posedge clk) disable iff (rst)
+    beat_q[2].valid && beat_q[2].first |-> !beat_q[3].valid)
+    else $error("%m: a message begins in the sum of the one before");
   a_whole_beats : assert property (@(posedge clk) disable iff (rst)
     s_axis_tvalid && !s_axis_tlast |-> &s_axis_tkeep);
 `endif

@@ -222,6 +222,30 @@ async def a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_rin
 
 
 @cocotb.test()
+async def streams_that_end_between_short_messages_mix_nothing_of_two_connections(dut):
+    """Messages follow one another without a gap, of the same stream and of others, while connections come and go."""
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    for _ in range(12):
+        for _ in range(rng.randrange(20, 60)):
+            bed.write(rng.choice([0, rng.randrange(bed.n)]), rng.randbytes(rng.randrange(1, 90)))
+        ends = rng.randrange(len(bed.queue))  # messages that still wait when the first stream ends
+        await bed.until(lambda ends=ends: len(bed.queue) <= ends)
+        bed.flight.append((0, bed.frame(0, bed.peers[0].end(RST | ACK))))
+        await bed.until(lambda: bed.state[0] == 0)
+        sent = bytes(bed.written[0])
+        assert sent.startswith(bytes(bed.peers[0].content)), "other bytes than those that were written"
+        await bed.until(lambda: not bed.queue and bed.msg.idle())
+        bed.written[0].clear()
+        bed.acked[0] = 0
+        await bed.command(0, opens=1, iss=rng.getrandbits(32))
+        await bed.until(lambda: bed.state[0] == 2)
+        bed.write(0, rng.randbytes(rng.randrange(1, 200)))
+        await bed.finish()
+
+
+@cocotb.test()
 async def a_full_ring_holds_the_next_message_back_until_there_is_room(dut):
     rng = seed()
     bed = await Bed(dut, rng).start()
