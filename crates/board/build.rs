@@ -19,9 +19,11 @@ const DEFAULT: [Top; 2] = [
     Top { module: "penstock_xgmii", class: "Vboard", n_qp: 4, tcp: false },
     Top { module: "penstock_xgmii", class: "Vboard_tcp", n_qp: 4, tcp: true },
 ];
-const MEASURED: [Top; 2] = [
+const MEASURED: [Top; 4] = [
     Top { module: "penstock_xgmii", class: "Vboard_10g_x16", n_qp: 16, tcp: false },
     Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_tcp_x16", n_qp: 16, tcp: true },
+    Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", n_qp: 16, tcp: true },
 ];
 
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.

@@ -7,7 +7,9 @@
 #include "Vboard.h"
 #include "Vboard_tcp.h"
 #ifdef PENSTOCK_ALL_TOPS
+#include "Vboard_100g_tcp_x16.h"
 #include "Vboard_100g_x16.h"
+#include "Vboard_10g_tcp_x16.h"
 #include "Vboard_10g_x16.h"
 #endif
 #include "verilated.h"
@@ -154,6 +156,8 @@ void *penstock_board_new(uint32_t top) {
 #ifdef PENSTOCK_ALL_TOPS
         case 1: board = new Front<Vboard_10g_x16>; break;
         case 2: board = new Front<Vboard_100g_x16>; break;
+        case 4: board = new Front<Vboard_10g_tcp_x16>; break;
+        case 5: board = new Front<Vboard_100g_tcp_x16>; break;
 #endif
     }
     return board;

@@ -43,7 +43,8 @@ struct PenstockPins {
 };
 
 // Each has four detector inputs, on the front end's own clock, triggers and a clock.
-// 0: penstock_xgmii; 3: the same with TCP instead of RoCE. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and 2: penstock_100g, both of 16 queue pairs.
+// 0: penstock_xgmii; 3: the same with TCP instead of RoCE. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and
+// 2: penstock_100g, both of 16 queue pairs; 4 and 5: the same of 16 streams of TCP.
 // A null pointer for any other.
 void *penstock_board_new(uint32_t top);
 void penstock_board_free(void *board);

@@ -38,7 +38,7 @@ pub use config::{
 };
 pub use detector::DetectorEvent;
 #[cfg(feature = "all-tops")]
-pub use measured::{Penstock100gX16, Penstock10gX16};
+pub use measured::{Penstock100gTcpX16, Penstock100gX16, Penstock10gTcpX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
 pub use node::{BoardNode, Heard, MessageTally, NodeError};
 pub use penstock_wire::gateware::{CYCLE, OCTET};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measures verilated front ends with servers that answer after 1 us, some after 160 us, and prints rows of `make
-//! bench` as JSON: goodput on the wire as a share of the limit that packet overhead sets, for messages and for events
-//! through the fragment builder; latency; and speed of simulation.
+//! bench` as JSON: goodput on the wire as a share of the limit that packet overhead sets, for messages over RoCE and
+//! TCP and for events through the fragment builder; latency; and speed of simulation.
 //!
 //! An argument selects the rows whose names contain it: `line_rate "100G, 5 kB"`.
 
@@ -12,9 +12,10 @@ mod latency;
 mod row;
 mod station;
 mod stopwatch;
+mod streams;
 
 use goodput::{Line, Load};
-use penstock_board::{Penstock100gX16, Penstock10g, Penstock10gX16, Top};
+use penstock_board::{Penstock100gTcpX16, Penstock100gX16, Penstock10g, Penstock10gTcpX16, Penstock10gX16, Top};
 use row::Row;
 use station::Failure;
 
@@ -28,6 +29,8 @@ const MTUS: [u16; 2] = [4096, 1024];
 /// Payload of an event, of all inputs.
 const EVENTS: [(&str, usize); 2] = [("5 kB", 5000), ("100 kB", 100_000)];
 const QUEUE_PAIRS: [u8; 2] = [1, 16];
+/// Payload bytes of a segment in frames of 9000 and of 1500.
+const SEGMENTS: [u16; 2] = [8960, 1460];
 /// The goodput in Gb/s that the demo's front end must reach, and with what.
 const FIRST: (Load, f64) = (Load { message_bytes: 100_000, ..BUSY }, 9.79);
 /// What the speed of simulation is measured with.
@@ -42,6 +45,10 @@ fn main() -> Result<(), Failure> {
         rows.extend(goodput_rows::<Penstock10gX16>(line, far_queue_pairs, &wanted)?);
     }
     rows.extend(goodput_rows::<Penstock100gX16>(&LINE_512_BIT, 16, &wanted)?);
+    for (line, far_streams) in LINES_64_BIT.iter().zip([1, 4]) {
+        rows.extend(stream_rows::<Penstock10gTcpX16>(line, far_streams, &wanted)?);
+    }
+    rows.extend(stream_rows::<Penstock100gTcpX16>(&LINE_512_BIT, 16, &wanted)?);
     for line in &LINES_64_BIT {
         rows.extend(event_rows::<Penstock10gX16>(line, &wanted)?);
     }
@@ -101,6 +108,31 @@ fn share_row<T: Top>(
     let share = goodput::measure::<T>(line, load)?.share;
     let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
     Ok(Some(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps }))
+}
+
+/// All messages, segments and numbers of streams of TCP on one line, and a host far away. Each stream keeps 256 KiB, so
+/// a message of 1 MB does not bridge the distance: while it enters its ring no other stream gets data.
+fn stream_rows<T: Top>(line: &Line, far_streams: u8, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+    let near = MESSAGES.iter().flat_map(|message| SEGMENTS.map(|mss| (message, mss)));
+    let near = near.flat_map(|(message, mss)| QUEUE_PAIRS.map(|streams| (message, mss, streams, BUSY.answer_us)));
+    let far = MESSAGES[..2].iter().map(|message| (message, SEGMENTS[0], far_streams, FAR_US));
+    let mut rows = Vec::new();
+    for ((message, message_bytes), mss, streams, answer_us) in near.chain(far) {
+        let load = streams::Load { message_bytes: *message_bytes, mss, streams, answer_us };
+        let limit = line.gbps * load.payload_share();
+        let how = if answer_us == FAR_US { format!(", answers after {FAR_US} us") } else { String::new() };
+        let name = format!(
+            "{}, TCP, {message} messages, MSS {mss}, {streams} stream{}{how}: share of {limit:.3} Gb/s possible",
+            line.name,
+            if streams == 1 { "" } else { "s" }
+        );
+        if wanted.has(&name) {
+            let share = streams::measure::<T>(line, load)?;
+            let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
+            rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps });
+        }
+    }
+    Ok(rows)
 }
 
 /// Goodput itself, of the 10G front end as the demo has it.
