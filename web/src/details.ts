@@ -204,7 +204,7 @@ export class Details {
       parts.push(
         make("p", {
           className: "note",
-          textContent: `A long run: one sample in ${model.stride} is kept here, trace.parquet has all.`,
+          textContent: `A long run: one sample in ${model.stride} is kept here, and the mean of throughputs; trace.parquet has all.`,
         }),
       );
     if (manifest.queues.length > 1) {

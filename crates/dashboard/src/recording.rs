@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The recording of a run for its page: one column per series, one row per interval of simulated time.
 //! Promise: values are kept exactly, to the last bit; a row is published when all sources of values have passed its
-//! time; memory is bounded: a long run repeatedly drops every second row, and reports this.
+//! time; memory is bounded: a long run repeatedly drops every second row, and reports this. What is a mean over an
+//! interval, as throughput, then becomes the mean over all intervals since the row before.
 
 use crate::control::{Applied, Settings};
 use crate::manifest::Manifest;
@@ -43,11 +44,39 @@ pub struct Recording {
     /// The contents of summary.json after the run.
     pub summary: Option<serde_json::Value>,
     columns: Vec<Vec<f64>>,
+    /// Columns whose values are means over an interval that ends at their row, with what came since the last row.
+    means: Vec<(usize, Mean)>,
     /// Row r is of time r * stride * interval.
     stride: u64,
     /// Counts how often rows were thinned out, and settings changed.
     generation: u64,
     steered: u64,
+}
+
+/// The mean of the values that there are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    intervals: u64,
+}
+
+impl Mean {
+    fn with(mut self, value: f64, intervals: u64) -> Self {
+        if !value.is_nan() {
+            self.sum += value * intervals as f64;
+            self.intervals += intervals;
+        }
+        self
+    }
+
+    /// NaN where there are none; a single value to the last bit.
+    fn value(self) -> f64 {
+        if self.intervals == 1 {
+            self.sum
+        } else {
+            self.sum / self.intervals as f64
+        }
+    }
 }
 
 /// A recording that a run fills and pages read.
@@ -64,7 +93,10 @@ impl Recording {
 
     pub fn new(manifest: Manifest, settings: Settings) -> Self {
         let columns = vec![Vec::new(); manifest.columns];
-        Self { manifest, settings, columns, stride: 1, ..Self::default() }
+        let series = manifest.senders.iter().flat_map(|sender| &sender.series);
+        let means = series.filter(|(name, _)| ["throughput", "paused"].contains(*name));
+        let means = means.map(|(_, &column)| (column, Mean::default())).collect();
+        Self { manifest, settings, columns, means, stride: 1, ..Self::default() }
     }
 
     pub fn shared(self) -> Shared {
@@ -108,6 +140,9 @@ impl Recording {
 
     /// Row number `index`, counted in intervals from the beginning of the run; rows come in their order.
     fn publish(&mut self, index: u64, row: &[f64]) {
+        for (column, mean) in &mut self.means {
+            *mean = mean.with(row[*column], 1);
+        }
         if !index.is_multiple_of(self.stride) {
             return;
         }
@@ -117,6 +152,9 @@ impl Recording {
             column.resize(place, f64::NAN);
             column.push(*value);
         }
+        for (column, mean) in &mut self.means {
+            self.columns[*column][place] = std::mem::take(mean).value();
+        }
         if (self.rows() + 1) * self.columns.len() > Self::MAX_VALUES && self.rows() >= 2 {
             self.thin();
         }
@@ -124,6 +162,15 @@ impl Recording {
 
     /// Keeps every second row.
     pub(crate) fn thin(&mut self) {
+        for (column, mean) in &mut self.means {
+            let values = &mut self.columns[*column];
+            for row in (2..values.len()).step_by(2) {
+                values[row] = Mean::default().with(values[row - 1], 1).with(values[row], 1).value();
+            }
+            if values.len().is_multiple_of(2) {
+                *mean = values.last().map_or(*mean, |&dropped| mean.with(dropped, self.stride));
+            }
+        }
         for column in &mut self.columns {
             *column = column.iter().copied().step_by(2).collect();
         }
@@ -195,6 +242,7 @@ impl Drop for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::Sender;
 
     fn recorder(columns: usize, settle_ps: u64) -> (Shared, Recorder) {
         let manifest = Manifest { interval_ps: 10, columns, ..Manifest::default() };
@@ -253,5 +301,25 @@ mod tests {
         assert_eq!((recording.stride(), recording.generation()), (2, 1));
         let values = recording.slice(0, recording.rows()).swap_remove(3);
         assert_eq!(values, (0..100).map(|row| f64::from(row) * 2.0).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_throughput_of_a_thinned_run_is_the_mean_since_the_row_before() {
+        let sender = Sender { series: [("throughput", 0), ("alpha", 1)].into(), ..Sender::default() };
+        let manifest = Manifest { interval_ps: 10, columns: 2, senders: vec![sender], ..Manifest::default() };
+        let mut recording = Recording::new(manifest, Settings::default());
+        for row in 0..4_u64 {
+            recording.publish(row, &[row as f64; 2]);
+        }
+        recording.thin();
+        for row in 4..7_u64 {
+            recording.publish(row, &[row as f64; 2]);
+        }
+        assert_eq!(recording.slice(0, 4), [[0.0, 1.5, 3.5, 5.5], [0.0, 2.0, 4.0, 6.0]]);
+        recording.thin();
+        for row in 7..9_u64 {
+            recording.publish(row, &[f64::NAN, row as f64]);
+        }
+        assert_eq!(recording.slice(0, 3), [[0.0, 2.5, 5.5], [0.0, 4.0, 8.0]]);
     }
 }
