@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -112,6 +113,8 @@ def opcua(tmp_path, running):
     """A client by node-opcua."""
 
     def connect(gateway: Gateway, prefix=()) -> Client:
+        if not shutil.which("node") or not (TESTS / "opcua/node_modules/node-opcua-client").exists():
+            pytest.fail("no node-opcua here: `make setup` gets it, or `npm ci` in tests/opcua", pytrace=False)
         command = [*prefix, "node", str(TESTS / "opcua/client.mjs"), gateway.place]
         running.append(Client(command, tmp_path / "client"))
         return running[-1]
