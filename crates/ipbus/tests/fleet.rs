@@ -1,33 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Boards in software behind UDP sockets of their own, and one fleet that speaks to them.
+//! Boards in software behind UDP sockets of their own, and fleets that speak to them.
 
+use penstock_ipbus::change::{carry_out, plan, Fault, FaultKind, Manner};
+use penstock_ipbus::map::{find, Build};
 use penstock_ipbus::regs::global;
 use penstock_ipbus::{Access, BoardAddress, Fleet, Patience, Responder, ResponderConfig};
 use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::mpsc::Sender;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
 
-/// A board that answers until the test ends, and tells when it has.
-fn board(answered: Sender<()>) -> BoardAddress {
+/// A board that answers until the test ends. `answers` sees it after each packet, with the packet's sender; false: the
+/// reply is lost. `sent` is called after each reply.
+fn board(
+    mut answers: impl FnMut(SocketAddr, &mut Responder) -> bool + Send + 'static,
+    mut sent: impl FnMut() + Send + 'static,
+) -> BoardAddress {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let SocketAddr::V4(address) = socket.local_addr().unwrap() else { unreachable!() };
     std::thread::spawn(move || {
         let (mut board, mut buffer) = (Responder::new(ResponderConfig::default()), [0; 1536]);
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-            if let Some(reply) = board.handle(&buffer[..length]) {
+            let Some(reply) = board.handle(&buffer[..length]) else { continue };
+            if answers(from, &mut board) {
                 socket.send_to(&reply, from).unwrap();
-                answered.send(()).unwrap();
+                sent();
             }
         }
     });
     BoardAddress(address)
 }
 
+fn fleet(boards: &[BoardAddress], seed: u64) -> Fleet {
+    Fleet::open(boards, Patience(Time::from_s(300)), seed).unwrap()
+}
+
 #[test]
 fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
-    let (answered, answers) = std::sync::mpsc::channel();
-    let boards = [board(answered.clone()), board(answered)];
-    let mut fleet = Fleet::open(&boards, Patience(Time::from_s(60)), 1).unwrap();
+    let (answered, answers) = channel();
+    let one = || {
+        let answered = answered.clone();
+        board(|_, _| true, move || answered.send(()).unwrap())
+    };
+    let mut fleet = fleet(&[one(), one()], 1);
     fleet.gather(Time::from_ms(1));
     for _ in 0..3 {
         let begin = fleet.now();
@@ -47,5 +63,71 @@ fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
                 outcomes += 1;
             }
         }
+    }
+}
+
+/// Sets a register of the fleet's only board; whether that went well, and the faults.
+fn set(fleet: &mut Fleet, name: &str, number: u64, force: bool) -> (bool, Vec<Fault>) {
+    let journal = Some("/dev/null".into());
+    let manner = Manner { force, journal, operator: None, to_force: "--force", to_name_journal: "--journal" };
+    let place = find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0];
+    let mut faults = Vec::new();
+    let plans = plan(fleet, &[(0, vec![(place, number)])], &mut faults).unwrap();
+    let good = carry_out(fleet, &plans, &manner, &mut faults).unwrap();
+    (!good.is_empty(), faults)
+}
+
+#[test]
+fn of_two_operators_at_once_the_second_is_refused_and_the_first_is_told_if_it_takes_over() {
+    let (written, writes) = channel();
+    let (is_held, mut first) = (Arc::new(AtomicBool::new(true)), None);
+    let held = is_held.clone();
+    // From the first operator's write on it gets no reply, and so stays in the middle of its change.
+    let one = board(
+        move |from, board| {
+            if first.is_none() && board.get(global::SCRATCH) == 7 {
+                first = Some(from);
+                written.send(()).unwrap();
+            }
+            first != Some(from) || !held.load(Ordering::Relaxed)
+        },
+        || {},
+    );
+    let change = std::thread::spawn(move || set(&mut fleet(&[one], 1), "scratch", 7, false));
+    writes.recv().unwrap();
+    let mut second = fleet(&[one], 2);
+    let (is_good, faults) = set(&mut second, "flow_control.traffic_class", 5, false);
+    assert!(!is_good && faults[0].kind == FaultKind::Busy, "{faults:?}");
+    assert!(faults[0].message.contains("the operator at 127.0.0.1 is changing its settings"), "{faults:?}");
+    assert_eq!(set(&mut second, "flow_control.traffic_class", 5, true), (true, Vec::new()));
+    is_held.store(false, Ordering::Relaxed);
+    let (is_good, faults) = change.join().unwrap();
+    assert!(is_good && faults[0].kind == FaultKind::Meanwhile, "{faults:?}");
+    assert!(faults[0].message.contains("the operator at 127.0.0.1 began to change its settings"), "{faults:?}");
+    assert_eq!(set(&mut second, "scratch", 9, false), (true, Vec::new()), "both have ended");
+}
+
+#[test]
+fn a_reset_in_the_middle_of_a_change_is_told_and_leaves_no_change_open() {
+    for is_reply_lost in [true, false] {
+        let mut was_reset = false;
+        let one = board(
+            move |_, board| {
+                let is_now = !was_reset && board.get(global::SCRATCH) == 7;
+                if is_now {
+                    board.reset();
+                    was_reset = true;
+                }
+                !(is_now && is_reply_lost)
+            },
+            || {},
+        );
+        let mut operator = fleet(&[one], 1);
+        let (is_good, faults) = set(&mut operator, "scratch", 7, false);
+        assert!(!is_good, "reply lost: {is_reply_lost}");
+        let said = faults.iter().filter(|fault| fault.message.starts_with("it was reset while it was written to"));
+        assert_eq!(said.count(), 1, "{faults:?}");
+        assert!(faults.iter().all(|fault| fault.kind != FaultKind::Meanwhile), "{faults:?}");
+        assert_eq!(set(&mut operator, "scratch", 9, false), (true, Vec::new()));
     }
 }

@@ -15,8 +15,11 @@ use super::fault::FaultKind;
 use super::work::Change;
 use crate::fleet::FleetError;
 use crate::regs::global::{OPERATOR_BEGUN, OPERATOR_ENDED, OPERATOR_IP};
-use crate::request::{Access, Request};
+use crate::request::{Access, AccessError, Outcome, Request};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+
+/// A count that is further ahead than this is behind.
+const HALF: u32 = 1 << 31;
 
 /// A change of a board that has begun.
 #[derive(Debug, Clone, Copy)]
@@ -92,26 +95,46 @@ impl Change<'_> {
         self.fault(board, FaultKind::Busy, None, message);
     }
 
+    /// Reports a reset, unless the board was silent or reset before.
+    fn was_reset(&mut self, board: usize) {
+        let address = self.address(board);
+        if !self.faults.iter().any(|fault| fault.board == address && fault.kind == FaultKind::Silent) {
+            self.failed(board, &AccessError::Restarted);
+        }
+    }
+
     /// Ends changes; reports boards on which another one began meanwhile.
     pub(super) fn end(&mut self, tickets: &[Ticket]) -> Result<(), FleetError> {
         let look = |_: &Ticket| Access::Read { address: OPERATOR_IP, count: 2 }.into();
         let requests: Vec<(usize, Request)> = tickets.iter().map(|ticket| (ticket.board, look(ticket))).collect();
         let found = self.fleet.run(&requests)?;
-        let mut ends = Vec::new();
+        let (mut ends, mut others) = (Vec::new(), Vec::new());
         for (ticket, outcome) in tickets.iter().zip(found) {
             // A board that is silent now was told of by what came before.
             let Ok(words) = outcome else { continue };
             let (ip, begun) = (words[0][0], words[0][1]);
             if begun == ticket.begun {
                 ends.push((ticket.board, Access::write(OPERATOR_ENDED, begun).into()));
+            } else if begun.wrapping_sub(ticket.begun) > HALF {
+                // Counts that have gone back are those of a board that was reset: both are 0 now.
+                self.was_reset(ticket.board);
             } else {
                 let host = Ipv4Addr::from_bits(ip);
                 let message = format!("the operator at {host} began to change its settings meanwhile: read them again");
                 self.fault(ticket.board, FaultKind::Meanwhile, None, message);
-                ends.push((ticket.board, Access::Sum { address: OPERATOR_ENDED, addend: 1 }.into()));
+                others.push((ticket.board, begun));
             }
         }
         self.fleet.run(&ends)?;
+        let add = |addend: u32| Request::from(Access::Sum { address: OPERATOR_ENDED, addend });
+        let own: Vec<_> = others.iter().map(|(board, _)| (*board, add(1))).collect();
+        let outcomes = self.fleet.run(&own)?;
+        // One who took over and has ended since has ended this change, too: it counts once.
+        let is_twice =
+            |begun: u32, outcome: &Outcome| outcome.as_ref().is_ok_and(|words| words[0][0].wrapping_sub(begun) < HALF);
+        let twice = others.into_iter().zip(&outcomes).filter(|((_, begun), outcome)| is_twice(*begun, outcome));
+        let back: Vec<_> = twice.map(|((board, _), _)| (board, add(u32::MAX))).collect();
+        self.fleet.run(&back)?;
         Ok(())
     }
 }
