@@ -32,6 +32,8 @@ from contents import LICENCES, REPOSITORY, install, needed, too_new, version
 
 BUILDS = REPOSITORY / "build/release"
 TARGET = "x86_64-unknown-linux-gnu"
+# A static executable does not find getrandom(2) by its name and would read /dev/random, which an empty root lacks.
+STATIC = ["-Ctarget-feature=+crt-static", '--cfg=getrandom_backend="linux_getrandom"']
 
 
 class Failed(Exception):
@@ -120,7 +122,7 @@ def release(out: Path, jobs: int) -> list[Path]:
     built = build("shared", [], jobs, ["--workspace"])
     check_symbols(built)
     check_packages(built)
-    static = build("static", ["-Ctarget-feature=+crt-static"], jobs, ["-p", "penstock-cli", "--no-default-features"])
+    static = build("static", STATIC, jobs, ["-p", "penstock-cli", "--no-default-features"])
     archive = static_archive(static / "penstock", out)
     check_static(archive)
     source = out / backend.build_sdist(str(out))
