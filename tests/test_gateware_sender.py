@@ -145,3 +145,11 @@ def test_more_flows_than_queue_pairs_are_refused(penstock: Penstock, tmp_path: P
     scenario.write_text(ONE_FLOW + 4 * ONE_FLOW[ONE_FLOW.index("[[flow]]") :].replace('name = "a"\n', ""))
     run = penstock.run(tmp_path / "out", scenario=scenario)
     assert run.status == 2 and "board0: a board has 4 queue pairs" in run.stderr and "has 5" in run.stderr
+
+
+def test_a_link_of_a_rate_that_no_board_has_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+    """tests/gateware_lines.py has the rates of a command with all boards."""
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(ONE_FLOW)
+    run = penstock.run(tmp_path / "out", "link.rate=40Gbps", scenario=scenario)
+    assert run.status == 2 and "board0: no board of this program has a line of 40Gbps; it has 10Gbps" in run.stderr

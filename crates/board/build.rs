@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Turns `rtl/top/penstock_xgmii.sv` into a static library: register map by `regs/generate.py`,
+//! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`,
 //! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
-//! Feature `all-tops` adds the builds that only measurements need; each takes as long as the first.
+//! Feature `all-tops` adds front ends at other rates and with more queue pairs; each takes as long as the first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// One build of a top: its C++ class, how many queue pairs it has and whether they are streams of TCP instead.
+/// One build of a top: its C++ class, its clock, how many queue pairs it has and whether they are streams of TCP instead.
 struct Top {
     module: &'static str,
     class: &'static str,
+    clk_khz: u32,
     n_qp: u32,
     tcp: bool,
 }
 
 const DEFAULT: [Top; 2] = [
-    Top { module: "penstock_xgmii", class: "Vboard", n_qp: 4, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_tcp", n_qp: 4, tcp: true },
+    Top { module: "penstock_xgmii", class: "Vboard", clk_khz: 156_250, n_qp: 4, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, tcp: true },
 ];
-const MEASURED: [Top; 4] = [
-    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", n_qp: 16, tcp: false },
-    Top { module: "penstock_100g", class: "Vboard_100g_x16", n_qp: 16, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_10g_tcp_x16", n_qp: 16, tcp: true },
-    Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", n_qp: 16, tcp: true },
+const FURTHER: [Top; 7] = [
+    Top { module: "penstock_1g", class: "Vboard_1g", clk_khz: 62_500, n_qp: 4, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", clk_khz: 156_250, n_qp: 16, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_25g_x16", clk_khz: 390_625, n_qp: 16, tcp: false },
+    Top { module: "penstock_100g", class: "Vboard_100g_x16", clk_khz: 322_266, n_qp: 16, tcp: false },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_tcp_x16", clk_khz: 156_250, n_qp: 16, tcp: true },
+    Top { module: "penstock_xgmii", class: "Vboard_25g_tcp_x16", clk_khz: 390_625, n_qp: 16, tcp: true },
+    Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, tcp: true },
 ];
 
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
@@ -47,7 +51,7 @@ fn main() {
 
     let mut tops = Vec::from(DEFAULT);
     if env::var_os("CARGO_FEATURE_ALL_TOPS").is_some() {
-        tops.extend(MEASURED);
+        tops.extend(FURTHER);
     }
     let _ = fs::remove_dir_all(out.join("verilated"));
     let mut verilated = Vec::new();
@@ -78,6 +82,7 @@ fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl I
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
     command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
+    command.arg(format!("-GCLK_KHZ={}", top.clk_khz));
     command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
     command.args(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1", &format!("-GTRIGGERS={TRIGGERS}")]);
     if top.tcp {

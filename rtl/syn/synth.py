@@ -85,8 +85,6 @@ TOPS = [
         for top, what, counts in (("tcp_sender", "", (1, 16, 64)), ("tcp_endpoint", ", rings of 64 KiB", (1, 4)))
         for n in counts
     ),
-    ("tcp_transport", NO_QP, "1 stream, ring of 64 KiB", {"N_STREAMS": 1, "RING_BYTES": 1 << 16}),
-    ("roce_transport", 1, "in place of tcp_transport, ring of 64 KiB", {"RING_BYTES": 1 << 16, "SLOTS": 64}),
     ("congestion_point", NO_QP, "one queue", {}),
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
 ]
@@ -230,7 +228,7 @@ def tables(rows: list[Row]) -> dict[str, str]:
     """The tables of the page by their marks: front ends, events, limiter, TCP, QCN switch, congestion controller."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
-    tcp = [row for row in rows if row[0]["top"].startswith("tcp_") or row[0]["top"] == "roce_transport"]
+    tcp = [row for row in rows if row[0]["top"].startswith("tcp_")]
     limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
     switch = [row for row in rows if row[0]["top"] in SWITCH]
     rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch)]
@@ -255,13 +253,13 @@ def with_table(page: str, new: str, wanted: str = MARK) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for synth.json")
-    parser.add_argument("--only", default="", help="rows with this word in top or build; no others are in synth.json")
+    parser.add_argument("--only", default="", help="tops with this word in their name; no others are in synth.json")
     parser.add_argument("--n-qp", type=int, action="append", help="only rows with so many queue pairs; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="rows at a time")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
     options = parser.parse_args()
-    jobs = [job for job in TOPS if options.only in f"{job[0]} {job[2]}" and job[1] in (options.n_qp or [job[1]])]
+    jobs = [job for job in TOPS if options.only in job[0] and job[1] in (options.n_qp or [job[1]])]
     if not jobs:
         print(f"synth: no row has {options.only!r} in its name and such a number of queue pairs; there are")
         print("\n".join(f"    {top} {n_qp}" for top, n_qp, *_ in TOPS))

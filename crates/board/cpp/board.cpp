@@ -11,6 +11,9 @@
 #include "Vboard_100g_x16.h"
 #include "Vboard_10g_tcp_x16.h"
 #include "Vboard_10g_x16.h"
+#include "Vboard_1g.h"
+#include "Vboard_25g_tcp_x16.h"
+#include "Vboard_25g_x16.h"
 #endif
 #include "verilated.h"
 
@@ -37,23 +40,43 @@ constexpr uint8_t all_inputs = 0xf;
 
 template <typename Top> constexpr bool has_xgmii = requires(Top &top) { top.xgmii_rxd; };
 
+template <typename Top> constexpr bool has_gmii = requires(Top &top) { top.gmii_rxd; };
+
+// An octet of GMII on its way in, and the one on its way out.
+template <typename Top> void gmii_octet(Top &top, PenstockPins &pins, int lane) {
+    top.gmii_rxd = pins.rx_data[0] >> 8 * lane;
+    top.gmii_rx_dv = pins.rx_mask >> lane & 1;
+    pins.tx_data[0] |= uint64_t{top.gmii_txd} << 8 * lane;
+    pins.tx_mask |= uint64_t{top.gmii_tx_en} << lane;
+    pins.tx_error |= top.gmii_tx_er << lane;
+}
+
 template <typename Top> void put_port(Top &top, const PenstockPins &pins) {
     if constexpr (has_xgmii<Top>) {
         top.xgmii_rxd = pins.rx_data[0];
         top.xgmii_rxc = pins.rx_mask;
+    } else if constexpr (has_gmii<Top>) {
+        top.link_up = top.link_full_duplex = 1;
+        top.link_speed = 2;  // 1 Gb/s
+        top.gmii_tx_enable = 1;
+        top.gmii_tx_clk = top.gmii_rx_clk = 0;
     } else {
         put(top.s_axis_rx_tdata, pins.rx_data);
         top.s_axis_rx_tkeep = pins.rx_mask;
         top.s_axis_rx_tvalid = pins.rx_valid;
         top.s_axis_rx_tlast = pins.rx_last;
+        top.s_axis_rx_tuser = pins.rx_error;
         top.m_axis_tx_tready = pins.tx_ready;
     }
 }
 
-template <typename Top> void get_port(const Top &top, PenstockPins &pins) {
+template <typename Top> void get_port(Top &top, PenstockPins &pins) {
     if constexpr (has_xgmii<Top>) {
         pins.tx_data[0] = top.xgmii_txd;
         pins.tx_mask = top.xgmii_txc;
+    } else if constexpr (has_gmii<Top>) {
+        pins.tx_data[0] = pins.tx_mask = pins.tx_error = 0;
+        gmii_octet(top, pins, 0);
     } else {
         get(top.m_axis_tx_tdata, pins.tx_data);
         pins.tx_mask = top.m_axis_tx_tkeep;
@@ -139,6 +162,14 @@ public:
 
         top.clk = 1;
         top.s_event_clk = all_inputs;
+        if constexpr (has_gmii<Top>) {  // its clocks are twice as fast
+            top.gmii_tx_clk = top.gmii_rx_clk = 1;
+            top.eval();
+            top.gmii_tx_clk = top.gmii_rx_clk = 0;
+            top.eval();
+            gmii_octet(top, pins, 1);
+            top.gmii_tx_clk = top.gmii_rx_clk = 1;
+        }
         top.eval();
     }
 };
@@ -152,12 +183,15 @@ void *penstock_board_new(uint32_t top) {
     Board *board = nullptr;
     switch (top) {
         case 0: board = new Front<Vboard>; break;
-        case 3: board = new Front<Vboard_tcp>; break;
+        case 1: board = new Front<Vboard_tcp>; break;
 #ifdef PENSTOCK_ALL_TOPS
-        case 1: board = new Front<Vboard_10g_x16>; break;
-        case 2: board = new Front<Vboard_100g_x16>; break;
-        case 4: board = new Front<Vboard_10g_tcp_x16>; break;
-        case 5: board = new Front<Vboard_100g_tcp_x16>; break;
+        case 2: board = new Front<Vboard_1g>; break;
+        case 3: board = new Front<Vboard_10g_x16>; break;
+        case 4: board = new Front<Vboard_25g_x16>; break;
+        case 5: board = new Front<Vboard_100g_x16>; break;
+        case 6: board = new Front<Vboard_10g_tcp_x16>; break;
+        case 7: board = new Front<Vboard_25g_tcp_x16>; break;
+        case 8: board = new Front<Vboard_100g_tcp_x16>; break;
 #endif
     }
     return board;

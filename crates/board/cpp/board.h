@@ -8,8 +8,8 @@ extern "C" {
 
 struct PenstockPins {
     // inputs, held during the cycle
-    uint64_t rx_data[8];  // XGMII: the first word. AXI-Stream of a hard MAC: all
-    uint64_t rx_mask;     // XGMII: control bits. AXI-Stream: tkeep
+    uint64_t rx_data[8];  // XGMII: the first word. GMII: its low two octets. AXI-Stream of a hard MAC: all
+    uint64_t rx_mask;     // XGMII: control bits. GMII: rx_dv of each octet. AXI-Stream: tkeep
     uint64_t data_tdata[8];
     uint64_t data_tkeep;
     uint64_t event_tdata[32];  // of all inputs, input 0 first; so are the other four
@@ -17,7 +17,7 @@ struct PenstockPins {
     uint8_t event_tuser[4][18];  // fragment_t
     uint32_t desc_tdata[6];  // 176 bits, least significant word first
     uint32_t awaddr, wdata, araddr;
-    uint8_t rx_valid, rx_last, tx_ready;  // AXI-Stream only
+    uint8_t rx_valid, rx_last, rx_error, tx_ready;  // AXI-Stream only
     uint8_t data_tvalid, data_tlast;
     uint8_t event_tvalid, event_tlast;  // a bit for each input
     uint8_t trigger_valid;
@@ -32,7 +32,8 @@ struct PenstockPins {
     uint64_t cpl_tdata;
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
-    uint8_t tx_valid, tx_last, tx_error;  // AXI-Stream only
+    uint8_t tx_valid, tx_last;  // AXI-Stream only
+    uint8_t tx_error;           // GMII: tx_er of each octet. AXI-Stream: tuser
     uint64_t tai_ns;
     uint64_t accepted_number;  // of m_axis_trigger, which is always taken
     uint8_t accepted_valid, trigger_busy, trigger_gate;
@@ -42,10 +43,8 @@ struct PenstockPins {
     uint8_t bresp, rresp, tx_paused;
 };
 
-// Each has four detector inputs, on the front end's own clock, triggers and a clock.
-// 0: penstock_xgmii; 3: the same with TCP instead of RoCE. With PENSTOCK_ALL_TOPS also 1: penstock_xgmii and
-// 2: penstock_100g, both of 16 queue pairs; 4 and 5: the same of 16 streams of TCP.
-// A null pointer for any other.
+// A top by its number in `enum Top` of `src/top.rs`; a null pointer for any other. Each has four detector inputs, on the
+// front end's own clock, triggers and a clock.
 void *penstock_board_new(uint32_t top);
 void penstock_board_free(void *board);
 // One clock cycle: applies the inputs, samples the outputs, gives the rising edge.

@@ -9,8 +9,9 @@ use crate::message::{Completion, Message, MessagePort};
 use crate::port::{Port, Received};
 use crate::rates::RateSample;
 use crate::stream::{Marks, Pieces, StreamPort};
-use crate::top::{Penstock10g, Top};
+use crate::top::Top;
 use bytes::Bytes;
+use penstock_wire::gateware::LineClock;
 use std::collections::VecDeque;
 
 const RESET_CYCLES: u64 = 16;
@@ -25,11 +26,12 @@ pub enum RegisterError {
 }
 
 /// A verilated front end with its pins in use. Time is counted in clock cycles since reset ended.
-pub struct Board<T: Top = Penstock10g> {
+pub struct Board {
+    top: Top,
     model: Model,
     pins: Pins,
     cycle: u64,
-    port: T::Port,
+    port: Box<dyn Port>,
     inbox: VecDeque<(u64, Bytes, bool)>,
     outbox: VecDeque<Received>,
     messages: MessagePort,
@@ -53,33 +55,21 @@ impl Default for Board {
 impl Board {
     /// The 10G front end, after its reset.
     pub fn new() -> Self {
-        Self::of_top()
+        Self::of(Top::Gbps10)
     }
 
-    /// The 10G front end with streams of TCP instead of queue pairs, after its reset.
-    pub fn with_tcp() -> Self {
-        /// Its number in `cpp/board.h`.
-        const MODEL: u32 = 3;
-        Self::of_model(MODEL)
-    }
-}
-
-impl<T: Top> Board<T> {
     /// Instantiates the model of a top and takes it through its reset.
-    pub fn of_top() -> Self {
-        Self::of_model(T::MODEL)
-    }
-
-    fn of_model(model: u32) -> Self {
+    pub fn of(top: Top) -> Self {
         let mut board = Self {
-            model: Model::new(model),
+            top,
+            model: Model::new(top),
             pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
-            port: T::Port::default(),
+            port: top.port(),
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
-            messages: MessagePort::new(T::LANES),
-            detector: DetectorPort::new(T::LANES),
+            messages: MessagePort::new(top.lanes()),
+            detector: DetectorPort::new(top.lanes()),
             stream: None,
             completions: VecDeque::new(),
             rates: VecDeque::new(),
@@ -93,6 +83,16 @@ impl<T: Top> Board<T> {
         }
         board.pins.rst = 0;
         board
+    }
+
+    /// Its clock and its line.
+    pub fn clock(&self) -> LineClock {
+        self.top.clock()
+    }
+
+    /// Bytes of a payload beat.
+    pub(crate) fn lanes(&self) -> usize {
+        self.top.lanes()
     }
 
     /// Cycles since the end of reset, or since [`Board::restart_time`].
@@ -150,7 +150,7 @@ impl<T: Top> Board<T> {
 
     /// Has streams without end at the inputs from here on, and marks at the trigger input: see [`Board::set_streaming`].
     pub fn stream(&mut self, pieces: Pieces, marks: Option<Marks>) {
-        self.stream = Some(StreamPort::new(T::LANES, pieces, marks));
+        self.stream = Some(StreamPort::new(self.lanes(), pieces, marks));
     }
 
     /// Whether a stream has begun of which nothing is left to be taken.

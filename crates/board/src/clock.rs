@@ -3,11 +3,9 @@
 
 use crate::board::{Board, RegisterError};
 use crate::config::regs;
-use crate::top::Top;
 use penstock_units::Time;
-use penstock_wire::gateware::CYCLE;
 
-impl<T: Top> Board<T> {
+impl Board {
     /// Counts cycles from here on: the board's set-up precedes the time of a simulation.
     ///
     /// # Errors
@@ -28,7 +26,8 @@ impl<T: Top> Board<T> {
     pub fn set_clock(&mut self, origin: Time) -> Result<(), RegisterError> {
         self.has_time = true;
         let ns = |time: Time| time / Time::from_ns(1);
-        self.set_clock_by(|cycle| ns(CYCLE * cycle).wrapping_sub(ns(origin)))
+        let clock = self.clock();
+        self.set_clock_by(|cycle| ns(clock.time(cycle)).wrapping_sub(ns(origin)))
     }
 
     /// Sets the gateware's clock so that it shows `time`, ns, of the next cycle to come in that cycle.
@@ -36,8 +35,8 @@ impl<T: Top> Board<T> {
         use regs::timing as t;
         /// Other masters of the registers may hold up a write.
         const TRIES: u32 = 16;
-        /// Of a cycle, ns.
-        const STEP: u64 = CYCLE.as_ps() / 1000;
+        // Of a cycle, ns.
+        let step = self.clock().time(1).as_ps() / 1000;
         let set = |board: &mut Self, at: u64| -> Result<u64, RegisterError> {
             board.write(t::SET_HI, (at >> 32) as u32)?;
             board.write(t::SET_LO, at as u32)?;
@@ -48,10 +47,10 @@ impl<T: Top> Board<T> {
             // How long the three writes take, and what the clock then shows of a time of 0.
             let begun = self.cycle();
             let taken = set(self, 0)? - begun;
-            let shown = self.tai_ns() + STEP;
+            let shown = self.tai_ns() + step;
             let wanted = time(self.cycle() + taken);
             let found = set(self, wanted.wrapping_sub(shown))?;
-            let off = self.tai_ns().wrapping_add(STEP).wrapping_sub(time(found)) as i64;
+            let off = self.tai_ns().wrapping_add(step).wrapping_sub(time(found)) as i64;
             if off.abs() <= 2 {
                 break;
             }

@@ -3,7 +3,6 @@
 //! queue pairs and the sampling port, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
-use crate::top::Top;
 use penstock_cc::{AlphaRule, DcqcnParams, Law, QcnParams, StageCounting};
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
@@ -228,7 +227,7 @@ pub struct StreamConfig {
     pub secret: u32,
 }
 
-impl<T: Top> Board<T> {
+impl Board {
     /// Sets the destination of TCP stream `index`; its register `command` opens it.
     ///
     /// # Errors
@@ -383,7 +382,7 @@ impl<T: Top> Board<T> {
         ] {
             self.write(address, value)?;
         }
-        for (address, value) in config.while_busy.thresholds(T::LANES) {
+        for (address, value) in config.while_busy.thresholds(self.lanes()) {
             self.write(address, value)?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The only `unsafe` of this crate: the verilated model's pins.
 
+use crate::top::Top;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -21,6 +22,7 @@ pub struct Pins {
     pub araddr: u32,
     pub rx_valid: u8,
     pub rx_last: u8,
+    pub rx_error: u8,
     pub tx_ready: u8,
     pub data_tvalid: u8,
     pub data_tlast: u8,
@@ -80,10 +82,12 @@ pub struct Model(NonNull<c_void>);
 unsafe impl Send for Model {}
 
 impl Model {
-    /// An instance of the top with this number in `cpp/board.h`.
-    pub fn new(top: u32) -> Self {
+    /// An instance of this top.
+    pub fn new(top: Top) -> Self {
         // SAFETY: the constructor has no precondition; it answers a number it does not know with null.
-        Self(NonNull::new(unsafe { penstock_board_new(top) }).expect("cpp/board.cpp has every top of src/top.rs"))
+        Self(
+            NonNull::new(unsafe { penstock_board_new(top as u32) }).expect("cpp/board.cpp has every top of src/top.rs"),
+        )
     }
 
     /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.

@@ -5,10 +5,11 @@
 use crate::ffi::Pins;
 use crate::port::{Port, Received};
 use bytes::BytesMut;
+use penstock_wire::gateware::LineClock;
+use penstock_wire::MIN_FRAME_LEN;
 use std::collections::VecDeque;
 
-/// 100 Gb/s in octets a cycle: 12.5e9 / 322.265625e6.
-pub const OCTETS_PER_CYCLE: (u64, u64) = (1280, 33);
+const OCTETS_PER_CYCLE: (u64, u64) = LineClock::GBPS_100.octets_per_cycle;
 const LANES: usize = 64;
 /// Beats that wait in the MAC at most when it takes another.
 const BUFFER_OCTETS: u64 = 2 * LANES as u64;
@@ -24,6 +25,8 @@ const fn line_time(octets: u64) -> u64 {
 #[derive(Default)]
 pub struct HardMac {
     receiving: VecDeque<Beat>,
+    /// The line's time since the last beat was complete, in [`line_time`].
+    received: u64,
     /// From now until everything taken is on the line, in [`line_time`].
     backlog: u64,
     sending: Option<Frame>,
@@ -34,6 +37,9 @@ struct Beat {
     data: [u64; 8],
     keep: u64,
     last: bool,
+    bad: bool,
+    /// What the line brings until it is complete.
+    octets: u64,
 }
 
 /// A frame on the line, of which more is to come.
@@ -49,21 +55,33 @@ impl Port for HardMac {
         self.receiving.is_empty()
     }
 
-    /// # Panics
-    /// When `fcs_ok` is false: that a hard MAC reports by `tuser`, which nothing here needs.
     fn push(&mut self, frame: &[u8], fcs_ok: bool) {
-        assert!(fcs_ok, "frames with a bad FCS are for XGMII boards");
-        let beats = frame.chunks(LANES);
-        let last = beats.len() - 1;
-        self.receiving.extend(beats.enumerate().map(|(i, bytes)| Beat::new(bytes, i == last)));
+        let mut padded = [0; MIN_FRAME_LEN];
+        let frame = match frame.len() < MIN_FRAME_LEN {
+            true => {
+                padded[..frame.len()].copy_from_slice(frame);
+                &padded
+            }
+            false => frame,
+        };
+        self.receiving.extend(frame.chunks(LANES).map(Beat::new));
+        let first = self.receiving.front_mut().expect("a frame has a beat");
+        first.octets += PREAMBLE;
+        let last = self.receiving.back_mut().expect("a frame has a beat");
+        (last.last, last.bad) = (true, !fcs_ok);
+        self.received = 0;
     }
 
     fn drive(&mut self, pins: &mut Pins) {
         pins.tx_ready = u8::from(self.backlog <= line_time(BUFFER_OCTETS));
-        let beat = self.receiving.pop_front();
+        self.received += OCTETS_PER_CYCLE.0;
+        let complete = self.receiving.front().is_some_and(|beat| line_time(beat.octets) <= self.received);
+        let beat = if complete { self.receiving.pop_front() } else { None };
         pins.rx_valid = u8::from(beat.is_some());
         if let Some(beat) = beat {
-            (pins.rx_data, pins.rx_mask, pins.rx_last) = (beat.data, beat.keep, beat.last.into());
+            self.received -= line_time(beat.octets);
+            (pins.rx_data, pins.rx_mask) = (beat.data, beat.keep);
+            (pins.rx_last, pins.rx_error) = (beat.last.into(), beat.bad.into());
         }
     }
 
@@ -102,14 +120,15 @@ impl HardMac {
 }
 
 impl Beat {
-    fn new(bytes: &[u8], last: bool) -> Self {
+    fn new(bytes: &[u8]) -> Self {
         let mut padded = [0; LANES];
         padded[..bytes.len()].copy_from_slice(bytes);
         let mut data = [0; 8];
         for (word, bytes) in data.iter_mut().zip(padded.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
-        Self { data, keep: u64::MAX >> (LANES - bytes.len()), last }
+        let keep = u64::MAX >> (LANES - bytes.len());
+        Self { data, keep, last: false, bad: false, octets: bytes.len() as u64 }
     }
 }
 
@@ -138,6 +157,26 @@ mod tests {
             }
         }
         seen
+    }
+
+    #[test]
+    fn received_frames_come_no_faster_than_the_line_brings_them_and_bad_ones_are_marked() {
+        let (mut mac, mut pins, mut ends) = (HardMac::default(), Pins::default(), Vec::new());
+        for (length, fcs_ok) in [(20, true), (4150, true), (100, false)] {
+            mac.push(&vec![1; length], fcs_ok);
+            let mut octets = 0;
+            for cycle in 1.. {
+                mac.drive(&mut pins);
+                octets += u64::from(pins.rx_valid) * u64::from(pins.rx_mask.count_ones());
+                if pins.rx_valid & pins.rx_last != 0 {
+                    ends.push((cycle, octets, pins.rx_error));
+                    break;
+                }
+            }
+            assert!(mac.is_idle());
+        }
+        // 8 octets of preamble and the frame, at 38.8 octets a cycle.
+        assert_eq!(ends, [(2, 60, 0), (108, 4150, 0), (3, 100, 1)]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateware as software: `penstock_xgmii`, verilated, with drivers for its ports, and as a node of the
-//! simulated network. Feature `all-tops` adds wider builds for measurements.
+//! The gateware as software: `penstock_xgmii` at 10 Gb/s, verilated, with drivers for its ports, and as a node of the
+//! simulated network. Feature `all-tops` adds front ends at 1, 25 and 100 Gb/s, and with more queue pairs.
 //!
 //! ```text
 //!  MessageSource -> [ Worker thread: Board { Model (Verilator), XGMII, AXI-Stream, AXI-Lite } ]
@@ -17,10 +17,10 @@ mod config;
 mod detector;
 mod ffi;
 #[cfg(feature = "all-tops")]
+mod gmii;
+#[cfg(feature = "all-tops")]
 mod hard_mac;
 pub mod live;
-#[cfg(feature = "all-tops")]
-mod measured;
 mod message;
 mod node;
 mod port;
@@ -37,13 +37,11 @@ pub use config::{
     SliceEnd, StreamConfig, StreamingConfig, WhileBusy,
 };
 pub use detector::DetectorEvent;
-#[cfg(feature = "all-tops")]
-pub use measured::{Penstock100gTcpX16, Penstock100gX16, Penstock10gTcpX16, Penstock10gX16};
 pub use message::{Completion, Message, Verb, WcStatus};
 pub use node::{BoardNode, Heard, MessageTally, NodeError};
-pub use penstock_wire::gateware::{CYCLE, OCTET};
+pub use penstock_wire::gateware::{LineClock, CYCLE};
 pub use port::{Port, Received};
 pub use rates::RateSample;
 pub use stream::{Marks, Pieces, StreamPiece};
-pub use top::{Penstock10g, Top};
+pub use top::{NoSuchLine, Top};
 pub use worker::{Feed, MessageSource, WorkerGone};

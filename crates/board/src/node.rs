@@ -7,7 +7,7 @@ use crate::config::{qp_register, regs};
 use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
-use penstock_wire::gateware::{CYCLE, OCTET};
+use penstock_wire::gateware::LineClock;
 use penstock_wire::{wire_len, Opcode, Packet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,8 +56,8 @@ impl MessageTally {
         self.ok + self.failed()
     }
 
-    pub(crate) fn add(&mut self, completion: Completion) {
-        self.last = cycle_time(completion.cycle);
+    pub(crate) fn add(&mut self, clock: LineClock, completion: Completion) {
+        self.last = clock.time(completion.cycle);
         if completion.status == WcStatus::Success {
             self.ok += 1;
             return;
@@ -75,6 +75,7 @@ impl MessageTally {
 /// and on channel 0 the board's `wire_throughput_bps` and `paused_fraction` (of the time).
 pub struct BoardNode {
     worker: Option<Worker>,
+    clock: LineClock,
     /// Clock cycles a window lasts.
     window_cycles: u64,
     /// A window is under way up to this cycle.
@@ -128,16 +129,18 @@ impl BoardNode {
         trace_interval: Time,
         queue_pairs: u8,
     ) -> Result<Self, NodeError> {
-        let window_cycles = link_delay / CYCLE;
-        assert!(window_cycles > 0, "a board's link needs a delay of at least {CYCLE}, got {link_delay}");
+        let clock = board.clock();
+        let window_cycles = clock.cycles(link_delay);
+        assert!(window_cycles > 0, "a board's link needs a delay of a clock cycle at least, got {link_delay}");
         board.restart_time()?;
         let traced = |index| TRACED.iter().map(move |offset| qp_register(index, *offset));
         let sampling = Sampling {
             addresses: (0..queue_pairs).flat_map(traced).collect(),
-            interval_cycles: trace_interval / CYCLE,
+            interval_cycles: clock.cycles(trace_interval),
         };
         Ok(Self {
             worker: Some(Worker::spawn(name, board, source, sampling)?),
+            clock,
             window_cycles,
             running: None,
             ingress: VecDeque::new(),
@@ -150,8 +153,15 @@ impl BoardNode {
         })
     }
 
-    /// Shortest link delay that a board can have: one clock cycle.
-    pub const MIN_LINK_DELAY: Time = CYCLE;
+    /// Shortest link delay that a board with this clock can have: one cycle.
+    pub fn min_link_delay(clock: LineClock) -> Time {
+        clock.span(1)
+    }
+
+    /// Of the board.
+    pub fn clock(&self) -> LineClock {
+        self.clock
+    }
 
     /// Writes a register when the next window begins; writes keep their order.
     pub fn queue_write(&mut self, address: u32, value: u32) {
@@ -195,7 +205,7 @@ impl BoardNode {
     }
 
     fn window(&self) -> Time {
-        CYCLE * self.window_cycles
+        self.clock.span(self.window_cycles)
     }
 
     fn worker(&self) -> &Worker {
@@ -205,7 +215,7 @@ impl BoardNode {
     /// Sends what the last window emitted, counts what it completed.
     fn collect(&mut self, outcome: Outcome, out: &mut Outbox) {
         for received in outcome.frames {
-            let start = OCTET * received.start_octet;
+            let start = self.clock.octet * received.start_octet;
             // A frame that does not parse still travels: the far end will count what is wrong with it.
             let packet = match received.fcs_ok {
                 true => Packet::parse(received.frame.clone()).unwrap_or(Packet::Raw(received.frame)),
@@ -215,9 +225,9 @@ impl BoardNode {
         }
         for completion in outcome.completions {
             if let Some(queue_pair) = self.queue_pairs.get_mut(usize::from(completion.qp)) {
-                queue_pair.tally.add(completion);
+                queue_pair.tally.add(self.clock, completion);
             }
-            self.tally.add(completion);
+            self.tally.add(self.clock, completion);
         }
         self.tally.posted += outcome.posted;
         self.source_done = outcome.source_done;
@@ -230,15 +240,15 @@ impl BoardNode {
         }
     }
 
-    /// Starts the window that begins now, with every frame that enters the board in it.
-    fn start_window(&mut self, begin: u64) -> Result<(), WorkerGone> {
+    /// Starts the window that begins in this cycle, with every frame that enters the board in it; returns its end.
+    fn start_window(&mut self, begin: u64) -> Result<u64, WorkerGone> {
         let until = begin + self.window_cycles;
         let count = self.ingress.iter().take_while(|frame| frame.cycle < until).count();
         let ingress = self.ingress.drain(..count).collect();
         let writes = std::mem::take(&mut self.writes);
         self.worker().start(until, ingress, writes)?;
         self.running = Some(until);
-        Ok(())
+        Ok(until)
     }
 
     /// Counts a notification for the queue pair that the gateware will find: by number, and by the flow of a CN-TAG.
@@ -260,12 +270,12 @@ impl BoardNode {
 
     fn record(&self, before: Option<&Sample>, sample: &Sample, trace: &mut TraceSink) {
         use regs::qp as q;
-        let time = cycle_time(sample.cycle);
+        let time = self.clock.time(sample.cycle);
         for (channel, values) in (0u16..).zip(sample.values.chunks_exact(TRACED.len())) {
             let [current, target, alpha, cnps, stage] = values[..] else { return };
             let stage = |mask, shift| f64::from((stage & mask) >> shift);
-            trace.record_at(time, channel, "rate_current_bps", rate_bps(current));
-            trace.record_at(time, channel, "rate_target_bps", rate_bps(target));
+            trace.record_at(time, channel, "rate_current_bps", rate_bps(self.clock, current));
+            trace.record_at(time, channel, "rate_target_bps", rate_bps(self.clock, target));
             trace.record_at(time, channel, "alpha", f64::from(alpha) / 65536.0);
             trace.record_at(time, channel, "cnp_handled", f64::from(cnps));
             trace.record_at(time, channel, "stage_timer", stage(q::STAGE_TIMER_MASK, q::STAGE_TIMER_SHIFT));
@@ -276,7 +286,7 @@ impl BoardNode {
             let cycles = (sample.cycle - before.cycle) as f64;
             let octets = (sample.wire_octets - before.wire_octets) as f64;
             let paused = (sample.paused_cycles - before.paused_cycles) as f64;
-            trace.record_at(time, 0, "wire_throughput_bps", octets * 8.0 / (cycles * CYCLE.as_ps() as f64 * 1e-12));
+            trace.record_at(time, 0, "wire_throughput_bps", octets * 8.0 / (self.clock.picoseconds(cycles) * 1e-12));
             trace.record_at(time, 0, "paused_fraction", paused / cycles);
         }
     }
@@ -292,24 +302,25 @@ impl Node for BoardNode {
             self.hear(frame.packet());
         }
         let frame_bytes = frame.packet().emit();
-        let first_octet = at.saturating_sub(OCTET * wire_len(frame_bytes.len()) as u64);
+        let first_octet = at.saturating_sub(self.clock.octet * wire_len(frame_bytes.len()) as u64);
         // Frames on one link arrive in order except those delayed by a fault: these go after later ones.
         let earliest = self.ingress.back().map_or(0, |last| last.cycle);
-        let cycle = first_octet.div_ceil(CYCLE).max(earliest);
+        let cycle = self.clock.cycle_from(first_octet).max(earliest);
         self.ingress.push_back(Ingress { cycle, frame: frame_bytes, fcs_ok: frame.fcs_ok() });
     }
 
-    fn on_timer(&mut self, now: Time, _token: u64, out: &mut Outbox) {
-        if self.running.take().is_some() {
+    fn on_timer(&mut self, _now: Time, _token: u64, out: &mut Outbox) {
+        let begin = self.running.take();
+        if begin.is_some() {
             match self.worker().finish_window() {
                 Ok(outcome) => self.collect(outcome, out),
                 Err(gone) => return out.fail(gone),
             }
         }
-        if let Err(gone) = self.start_window(now / CYCLE) {
-            return out.fail(gone);
+        match self.start_window(begin.unwrap_or(0)) {
+            Ok(until) => out.timer_at(self.clock.time(until), 0),
+            Err(gone) => out.fail(gone),
         }
-        out.timer_at(now + self.window(), 0);
     }
 
     fn terms(&self) -> NodeTerms {
@@ -324,11 +335,7 @@ impl Node for BoardNode {
     }
 }
 
-fn cycle_time(cycle: u64) -> Time {
-    CYCLE * cycle
-}
-
 /// Q8.24 bytes per cycle in bit/s.
-fn rate_bps(rate: u32) -> f64 {
-    f64::from(rate) / f64::from(1u32 << 24) * 8.0 / (CYCLE.as_ps() as f64 * 1e-12)
+fn rate_bps(clock: LineClock, rate: u32) -> f64 {
+    f64::from(rate) / f64::from(1u32 << 24) * 8.0 / (clock.picoseconds(1.0) * 1e-12)
 }

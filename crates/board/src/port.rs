@@ -5,7 +5,7 @@ use crate::ffi::Pins;
 use bytes::Bytes;
 
 /// The Ethernet side of a top: what a transceiver or a hard MAC does on its pins.
-pub trait Port: Default + Send {
+pub trait Port: Send {
     /// The next frame may begin.
     fn is_idle(&self) -> bool;
 

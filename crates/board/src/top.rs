@@ -1,27 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verilated builds, and their differences: the Ethernet port and the width of a beat.
+//! The verilated builds, and their differences: the line, the width of a beat, the transport.
 
+#[cfg(feature = "all-tops")]
+use crate::gmii::Gmii;
+#[cfg(feature = "all-tops")]
+use crate::hard_mac::HardMac;
 use crate::port::Port;
 use crate::xgmii::Xgmii;
+use penstock_units::Rate;
+use penstock_wire::gateware::LineClock;
 
-/// A build of a top.
-pub trait Top {
-    /// Its number in `cpp/board.h`.
-    const MODEL: u32;
-    /// Bytes of a payload beat.
-    const LANES: usize;
-    /// Octets that the line takes in a clock cycle: numerator and denominator.
-    const OCTETS_PER_CYCLE: (u64, u64);
-    /// Its Ethernet side.
-    type Port: Port;
+/// A build of a front end. Its number is the one of `cpp/board.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Top {
+    /// `penstock_xgmii` at 10 Gb/s with 4 queue pairs.
+    Gbps10 = 0,
+    /// The same with 4 streams of TCP instead of queue pairs.
+    Gbps10Tcp = 1,
+    /// `penstock_1g` with 4 queue pairs.
+    #[cfg(feature = "all-tops")]
+    Gbps1 = 2,
+    /// `penstock_xgmii` at 10 Gb/s with 16 queue pairs.
+    #[cfg(feature = "all-tops")]
+    Gbps10X16 = 3,
+    /// `penstock_xgmii` at 25 Gb/s with 16 queue pairs.
+    #[cfg(feature = "all-tops")]
+    Gbps25X16 = 4,
+    /// `penstock_100g` with 16 queue pairs.
+    #[cfg(feature = "all-tops")]
+    Gbps100X16 = 5,
+    /// `penstock_xgmii` at 10 Gb/s with 16 streams of TCP.
+    #[cfg(feature = "all-tops")]
+    Gbps10TcpX16 = 6,
+    /// `penstock_xgmii` at 25 Gb/s with 16 streams of TCP.
+    #[cfg(feature = "all-tops")]
+    Gbps25TcpX16 = 7,
+    /// `penstock_100g` with 16 streams of TCP.
+    #[cfg(feature = "all-tops")]
+    Gbps100TcpX16 = 8,
 }
 
-/// `penstock_xgmii` with 4 queue pairs.
-pub struct Penstock10g;
+/// No build has a line of this rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no board of this program has a line of {0}; it has {there}",
+    there = if cfg!(feature = "all-tops") {
+        "1Gbps, 10Gbps, 25Gbps and 100Gbps"
+    } else {
+        "10Gbps; `cargo build --release -p penstock-cli --features all-tops` adds 1Gbps, 25Gbps and 100Gbps"
+    }
+)]
+pub struct NoSuchLine(pub Rate);
 
-impl Top for Penstock10g {
-    const MODEL: u32 = 0;
-    const LANES: usize = 8;
-    const OCTETS_PER_CYCLE: (u64, u64) = (8, 1);
-    type Port = Xgmii;
+impl Top {
+    /// The front end for RoCEv2 with a line of this rate.
+    ///
+    /// # Errors
+    /// There is none, or it is not part of this build.
+    pub fn of_line(rate: Rate) -> Result<Self, NoSuchLine> {
+        #[cfg(feature = "all-tops")]
+        let tops = [Self::Gbps10, Self::Gbps1, Self::Gbps25X16, Self::Gbps100X16];
+        #[cfg(not(feature = "all-tops"))]
+        let tops = [Self::Gbps10];
+        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine(rate))
+    }
+
+    /// Its clock and its line.
+    pub fn clock(self) -> LineClock {
+        match self {
+            Self::Gbps10 | Self::Gbps10Tcp => LineClock::GBPS_10,
+            #[cfg(feature = "all-tops")]
+            Self::Gbps1 => LineClock::GBPS_1,
+            #[cfg(feature = "all-tops")]
+            Self::Gbps10X16 | Self::Gbps10TcpX16 => LineClock::GBPS_10,
+            #[cfg(feature = "all-tops")]
+            Self::Gbps25X16 | Self::Gbps25TcpX16 => LineClock::GBPS_25,
+            #[cfg(feature = "all-tops")]
+            Self::Gbps100X16 | Self::Gbps100TcpX16 => LineClock::GBPS_100,
+        }
+    }
+
+    /// Bytes of a payload beat.
+    pub fn lanes(self) -> usize {
+        match self {
+            #[cfg(feature = "all-tops")]
+            Self::Gbps100X16 | Self::Gbps100TcpX16 => 64,
+            _ => 8,
+        }
+    }
+
+    /// A model of what is at its Ethernet side.
+    pub(crate) fn port(self) -> Box<dyn Port> {
+        match self {
+            #[cfg(feature = "all-tops")]
+            Self::Gbps1 => Box::<Gmii>::default(),
+            #[cfg(feature = "all-tops")]
+            Self::Gbps100X16 | Self::Gbps100TcpX16 => Box::<HardMac>::default(),
+            _ => Box::<Xgmii>::default(),
+        }
+    }
 }

@@ -10,10 +10,8 @@ use crate::board::Board;
 use crate::detector::DetectorEvent;
 use crate::message::{Completion, Message};
 use crate::port::Received;
-use crate::top::Top;
 use bytes::Bytes;
 use penstock_units::Time;
-use penstock_wire::gateware::CYCLE;
 use penstock_wire::wire_len;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -58,7 +56,7 @@ impl From<DetectorEvent> for Feed {
 }
 
 impl Feed {
-    pub(crate) fn into_board<T: Top>(self, board: &mut Board<T>) {
+    pub(crate) fn into_board(self, board: &mut Board) {
         match self {
             Self::Message(message) => board.post(message),
             Self::Event(event) => board.detect(event),
@@ -227,9 +225,9 @@ impl Runner {
     /// Hands over the messages that are there, as many as the gateware should have in hand.
     fn post_due(&mut self, now: u64) -> u64 {
         let mut posted = 0;
-        let most = most_waiting(&*self.source);
-        while self.board.waiting_messages() < most && self.source.is_due(CYCLE * now) {
-            let Some(feed) = self.source.take(CYCLE * now) else { break };
+        let (most, time) = (most_waiting(&*self.source), self.board.clock().time(now));
+        while self.board.waiting_messages() < most && self.source.is_due(time) {
+            let Some(feed) = self.source.take(time) else { break };
             feed.into_board(&mut self.board);
             posted += 1;
         }
@@ -246,7 +244,7 @@ impl Runner {
         let message = match self.source.next_time() {
             // It has the board's triggers of the next cycles.
             Some(_) if self.source.lead() > Time::ZERO => now + TRIGGERS_AHEAD as u64 * TRIGGER_CYCLES,
-            Some(at) => at.div_ceil(CYCLE).max(now + REFILL_CYCLES),
+            Some(at) => self.board.clock().cycle_from(at).max(now + REFILL_CYCLES),
             None => u64::MAX,
         };
         until.min(message).min(self.next_sample).max(now + 1)

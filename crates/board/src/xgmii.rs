@@ -129,7 +129,7 @@ impl Decoder {
 }
 
 /// Strips preamble (7 octets after the start character) and FCS.
-fn finish(start_octet: u64, bytes: BytesMut, terminated: bool) -> Received {
+pub(crate) fn finish(start_octet: u64, bytes: BytesMut, terminated: bool) -> Received {
     let bytes = bytes.freeze();
     if bytes.len() < 7 + 4 {
         return Received { start_octet, frame: Bytes::new(), fcs_ok: false };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Constants of the gateware that software and simulation depend on.
-//! Source: `rtl/top/penstock_xgmii.sv` (10G, 25G), `penstock_100g.sv`; the registers are in `regs/penstock.rdl`.
+//! Source: `rtl/top/penstock_1g.sv`, `penstock_xgmii.sv` (10G, 25G), `penstock_100g.sv`; the registers are in
+//! `regs/penstock.rdl`.
 
-use penstock_units::Time;
+use penstock_units::{Rate, Time};
 
 /// Clock of the 10G front end, Hz: 64 bits a cycle.
 pub const CLOCK_HZ: u64 = 156_250_000;
@@ -10,10 +11,69 @@ pub const CLOCK_HZ: u64 = 156_250_000;
 pub const CLOCK_25G_HZ: u64 = 390_625_000;
 /// Clock of the 100G front end, Hz: 512 bits a cycle, more than the line takes.
 pub const CLOCK_100G_HZ: u64 = 322_265_625;
+/// Clock of the 1G front end, Hz: 64 bits a cycle, more than the line takes.
+pub const CLOCK_1G_HZ: u64 = 62_500_000;
 /// Clock period of the 10G front end.
 pub const CYCLE: Time = Time::from_ps(1_000_000_000_000 / CLOCK_HZ);
 /// One octet on a 10 Gb/s wire.
 pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
+/// The clock of a front end and its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineClock {
+    /// Of the front end.
+    pub hz: u64,
+    /// How long the line takes for an octet.
+    pub octet: Time,
+    /// Octets that the line takes in a clock cycle: numerator and denominator.
+    pub octets_per_cycle: (u64, u64),
+}
+
+impl LineClock {
+    /// Of `penstock_1g`.
+    pub const GBPS_1: Self = Self { hz: CLOCK_1G_HZ, octet: Time::from_ps(8_000), octets_per_cycle: (2, 1) };
+    /// Of `penstock_xgmii` at 10 Gb/s.
+    pub const GBPS_10: Self = Self { hz: CLOCK_HZ, octet: OCTET, octets_per_cycle: (8, 1) };
+    /// Of `penstock_xgmii` at 25 Gb/s.
+    pub const GBPS_25: Self = Self { hz: CLOCK_25G_HZ, octet: Time::from_ps(320), octets_per_cycle: (8, 1) };
+    /// Of `penstock_100g`.
+    pub const GBPS_100: Self = Self { hz: CLOCK_100G_HZ, octet: Time::from_ps(80), octets_per_cycle: (1280, 33) };
+
+    /// The line rate.
+    pub const fn rate(self) -> Rate {
+        Rate(8_000_000_000_000 / self.octet.as_ps())
+    }
+
+    /// When a cycle begins, if cycle 0 begins at time 0; rounded down to picoseconds.
+    pub const fn time(self, cycle: u64) -> Time {
+        let (octets, cycles) = self.octets_per_cycle;
+        Time::from_ps((cycle as u128 * (self.octet.as_ps() * octets) as u128 / cycles as u128) as u64)
+    }
+
+    /// Whole cycles in a span of time.
+    pub const fn cycles(self, span: Time) -> u64 {
+        let (octets, cycles) = self.octets_per_cycle;
+        (span.as_ps() as u128 * cycles as u128 / (self.octet.as_ps() * octets) as u128) as u64
+    }
+
+    /// The first cycle that begins at this time or later.
+    pub const fn cycle_from(self, time: Time) -> u64 {
+        let (octets, cycles) = self.octets_per_cycle;
+        (time.as_ps() as u128 * cycles as u128).div_ceil((self.octet.as_ps() * octets) as u128) as u64
+    }
+
+    /// Length of this number of cycles, rounded up to picoseconds.
+    pub const fn span(self, cycles: u64) -> Time {
+        let (octets, per) = self.octets_per_cycle;
+        Time::from_ps((cycles as u128 * (self.octet.as_ps() * octets) as u128).div_ceil(per as u128) as u64)
+    }
+
+    /// Length of this number of cycles, ps.
+    pub fn picoseconds(self, cycles: f64) -> f64 {
+        let (octets, per) = self.octets_per_cycle;
+        cycles * ((self.octet.as_ps() * octets) as f64 / per as f64)
+    }
+}
+
 /// Number of queue pair 0 on the wire unless software sets another; its low 8 bits are 0.
 pub const FIRST_QPN: u32 = 0x200;
 /// UDP source port of queue pair 0: the first of the dynamic ports (RFC 6335), as required by IBTA A17.9.2.

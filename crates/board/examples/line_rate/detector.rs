@@ -2,7 +2,7 @@
 //! A detector at the gateware's inputs that always has a next event.
 
 use bytes::Bytes;
-use penstock_board::{Board, DetectorEvent, Top};
+use penstock_board::{Board, DetectorEvent};
 use penstock_wire::fragment::message_2_len;
 use penstock_wire::gateware::BOARD_INPUTS;
 
@@ -33,7 +33,7 @@ impl Detector {
     }
 
     /// Keeps events at the inputs.
-    pub fn refill<T: Top>(&mut self, board: &mut Board<T>) {
+    pub fn refill(&mut self, board: &mut Board) {
         while board.pending_messages() < AHEAD {
             board.detect(self.event());
         }

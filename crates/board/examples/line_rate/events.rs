@@ -2,7 +2,7 @@
 //! Events through the gateware's fragment builder: all inputs of a detector, driven at full speed.
 
 use crate::detector::Detector;
-use crate::goodput::{self, Goodput, Line, Load};
+use crate::goodput::{self, cycles_in, Goodput, Load};
 use crate::station::{Failure, Station, REGION};
 use penstock_board::regs::global;
 use penstock_board::{EventsConfig, RingTarget, Top, WhileBusy};
@@ -16,7 +16,7 @@ const ANSWERS_CYCLES: u64 = 2;
 const PAUSE_CYCLES: u64 = 4_000;
 
 /// Directs the events of all inputs into the one slot of a ring.
-fn set_up<T: Top>(station: &mut Station<T>, inputs: usize) -> Result<(), Failure> {
+fn set_up(station: &mut Station, inputs: usize) -> Result<(), Failure> {
     let while_busy = WhileBusy::Wait;
     let config = EventsConfig { qp: 0, by_event: false, send: false, source_id: 1, inputs, while_busy };
     let ring = RingTarget { va: REGION.va, slots: 1, slot_bytes: REGION.len as u32 };
@@ -31,23 +31,23 @@ pub fn load(payload: usize) -> Load {
 }
 
 /// Events without a pause.
-pub fn goodput<T: Top>(line: &Line, payload: usize) -> Result<Goodput, Failure> {
-    let answer_cycles = (ANSWER_US * line.cycles_per_us).ceil() as u64;
-    let mut station = Station::<T>::open(1, MTU, answer_cycles)?;
+pub fn goodput(top: Top, payload: usize) -> Result<Goodput, Failure> {
+    let answer_cycles = cycles_in(top, ANSWER_US);
+    let mut station = Station::open(top, 1, MTU, answer_cycles)?;
     let detector = Detector::new(payload);
     set_up(&mut station, detector.streams.len())?;
     station.detector = Some(detector);
-    goodput::of_station(station, line, load(payload))
+    goodput::of_station(top, station, load(payload))
 }
 
 /// The most cycles from the one in which the first samples are offered to that of the message's first octet on the
 /// wire.
-pub fn latency<T: Top>(payload: usize, cut_through: bool) -> Result<f64, Failure> {
-    let mut station = Station::<T>::open(1, MTU, ANSWER_CYCLES)?;
+pub fn latency(top: Top, payload: usize, cut_through: bool) -> Result<f64, Failure> {
+    let mut station = Station::open(top, 1, MTU, ANSWER_CYCLES)?;
     station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;
     let mut detector = Detector::new(payload);
     set_up(&mut station, detector.streams.len())?;
-    let (octets, cycles) = T::OCTETS_PER_CYCLE;
+    let (octets, cycles) = top.clock().octets_per_cycle;
     let mut worst = 0;
     for number in 0..8 {
         let triggered = station.board.cycle() + PAUSE_CYCLES + number;

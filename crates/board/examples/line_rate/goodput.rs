@@ -16,11 +16,14 @@ const WARM_UP_CYCLES: u64 = 80_000;
 /// more.
 const MEASURED_US: f64 = 1010.0;
 
-/// A link, and the clock of the front end on it.
-pub struct Line {
-    pub name: &'static str,
-    pub gbps: f64,
-    pub cycles_per_us: f64,
+/// Line rate of a front end, 10^9 bit/s.
+pub fn gbps(top: Top) -> f64 {
+    top.clock().rate().bits_per_second() as f64 * 1e-9
+}
+
+/// Clock cycles of a front end in this time, rounded up.
+pub fn cycles_in(top: Top, us: f64) -> u64 {
+    (us * top.clock().hz as f64 * 1e-6).ceil() as u64
 }
 
 /// Messages of one size, which the queue pairs send in turn.
@@ -61,23 +64,23 @@ pub struct Goodput {
 }
 
 /// Has the front end's own source send for [`MEASURED_US`].
-pub fn measure<T: Top>(line: &Line, load: Load) -> Result<Goodput, Failure> {
-    let answer_cycles = (load.answer_us * line.cycles_per_us).ceil() as u64;
-    let mut station = Station::<T>::open(load.queue_pairs, load.mtu, answer_cycles)?;
+pub fn measure(top: Top, load: Load) -> Result<Goodput, Failure> {
+    let answer_cycles = cycles_in(top, load.answer_us);
+    let mut station = Station::open(top, load.queue_pairs, load.mtu, answer_cycles)?;
     start_source(&mut station, load)?;
-    of_station(station, line, load)
+    of_station(top, station, load)
 }
 
 /// Of a front end that sends such messages without a pause.
-pub fn of_station<T: Top>(mut station: Station<T>, line: &Line, load: Load) -> Result<Goodput, Failure> {
+pub fn of_station(top: Top, mut station: Station, load: Load) -> Result<Goodput, Failure> {
     let mut meter = Meter::new(load);
     station.board.restart_time()?;
     station.run_until(WARM_UP_CYCLES, |_, packet| {
         meter.follow(packet);
     })?;
-    let (started, cycles) = (Stopwatch::start(), (MEASURED_US * line.cycles_per_us).ceil());
-    station.run_until(WARM_UP_CYCLES + cycles as u64, |start_octet, packet| meter.see(start_octet, packet))?;
-    let cycles_per_second = cycles / started.seconds();
+    let (started, cycles) = (Stopwatch::start(), cycles_in(top, MEASURED_US));
+    station.run_until(WARM_UP_CYCLES + cycles, |start_octet, packet| meter.see(start_octet, packet))?;
+    let cycles_per_second = cycles as f64 / started.seconds();
 
     match station.repeated_packets() {
         0 => Ok(Goodput { share: meter.share(), cycles_per_second }),
@@ -86,7 +89,7 @@ pub fn of_station<T: Top>(mut station: Station<T>, line: &Line, load: Load) -> R
 }
 
 /// WRITEs to the same place, one after another without end, one queue pair after another.
-fn start_source<T: Top>(station: &mut Station<T>, load: Load) -> Result<(), Failure> {
+fn start_source(station: &mut Station, load: Load) -> Result<(), Failure> {
     let last_qp = u32::from(load.queue_pairs - 1);
     for (register, value) in [
         (source::QP_RANGE, last_qp << source::QP_RANGE_QP_LAST_SHIFT),

@@ -14,11 +14,11 @@ const QUEUE_PAIRS: [u8; 8] = [0, 0, 1, 0, 1, 1, 0, 0];
 
 /// The most cycles from the one in which a message is offered, with its first payload beat, to that of its first
 /// octet on the wire (the start of the preamble). Messages of one packet come when the link has long been idle.
-pub fn worst_case<T: Top>(cut_through: bool) -> Result<f64, Failure> {
-    let mut station = Station::<T>::open(2, PACKET_BYTES, ANSWER_CYCLES)?;
+pub fn worst_case(top: Top, cut_through: bool) -> Result<f64, Failure> {
+    let mut station = Station::open(top, 2, PACKET_BYTES, ANSWER_CYCLES)?;
     station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;
     let payload = Bytes::from(vec![0x5a; PACKET_BYTES.into()]);
-    let (octets, cycles) = T::OCTETS_PER_CYCLE;
+    let (octets, cycles) = top.clock().octets_per_cycle;
     let mut worst = 0;
     for (tag, qp) in (0..).zip(QUEUE_PAIRS) {
         // No two messages meet the queue pairs' timers in the same place.

@@ -32,20 +32,20 @@ impl Memory for Nowhere {
     fn write(&mut self, _va: u64, _data: &Payload) {}
 }
 
-pub struct Station<T: Top> {
-    pub board: Board<T>,
+pub struct Station {
+    pub board: Board,
     /// What feeds its inputs, if anything does.
     pub detector: Option<Detector>,
     servers: Vec<Responder>,
     answer_cycles: u64,
 }
 
-impl<T: Top> Station<T> {
+impl Station {
     /// Opens `queue_pairs` connections to servers that answer after `answer_cycles`. DCQCN is on and hears nothing.
-    pub fn open(queue_pairs: u8, mtu: u16, answer_cycles: u64) -> Result<Self, Failure> {
+    pub fn open(top: Top, queue_pairs: u8, mtu: u16, answer_cycles: u64) -> Result<Self, Failure> {
         assert!(answer_cycles >= CHUNK_CYCLES, "answers after {answer_cycles} cycles come too early");
         let code = Mtu::from_bytes(mtu.into()).ok_or_else(|| format!("mtu = {mtu}"))?;
-        let mut station = Self { board: Board::of_top(), detector: None, servers: Vec::new(), answer_cycles };
+        let mut station = Self { board: Board::of(top), detector: None, servers: Vec::new(), answer_cycles };
         station.board.configure(&EndpointConfig {
             mac: board_end(0).mac,
             ip: board_end(0).ip,
@@ -54,7 +54,7 @@ impl<T: Top> Station<T> {
             obey_pause: true,
             obey_pfc: true,
             traffic_class: 3,
-            congestion: congestion_control::<T>(),
+            congestion: congestion_control(top),
         })?;
         for index in 0..queue_pairs {
             let (own, peer) = (board_end(index), server_end(index));
@@ -100,7 +100,7 @@ impl<T: Top> Station<T> {
 
     /// The cycle in which the answer to a frame begins to arrive.
     fn answer_at(&self, received: &Received) -> u64 {
-        let (octets, cycles) = T::OCTETS_PER_CYCLE;
+        let (octets, cycles) = self.board.clock().octets_per_cycle;
         let end = received.start_octet + PREAMBLE_AND_FCS + received.frame.len() as u64;
         (end * cycles).div_ceil(octets) + self.answer_cycles
     }
@@ -130,8 +130,8 @@ fn server_end(index: u8) -> Endpoint {
     Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn }
 }
 
-fn congestion_control<T: Top>() -> DcqcnParams {
-    let (octets, cycles) = T::OCTETS_PER_CYCLE;
+fn congestion_control(top: Top) -> DcqcnParams {
+    let (octets, cycles) = top.clock().octets_per_cycle;
     let rate_line = CycleRate(((octets << 24) / cycles) as u32);
     DcqcnParams { rate_line, ..Default::default() }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The share of the line that a front end with TCP fills, relative to segments of the longest size without end.
 
-use crate::goodput::Line;
+use crate::goodput::cycles_in;
 use crate::station::Failure;
 use bytes::Bytes;
 use penstock_board::regs::{source, stream, tcp};
@@ -51,9 +51,9 @@ impl Load {
 
 /// Has the front end's own source send for [`MEASURED_US`]; returns the share of the physical limit that it sustains:
 /// the share that full rings send, or the one that messages enter empty rings with, if that is less.
-pub fn measure<T: Top>(line: &Line, load: Load) -> Result<f64, Failure> {
-    let answer_cycles = (load.answer_us * line.cycles_per_us).ceil() as u64;
-    let mut host = Host::<T>::open(load, answer_cycles)?;
+pub fn measure(top: Top, load: Load) -> Result<f64, Failure> {
+    let answer_cycles = cycles_in(top, load.answer_us);
+    let mut host = Host::open(top, load, answer_cycles)?;
     for (register, value) in [
         (source::QP_RANGE, u32::from(load.streams - 1) << source::QP_RANGE_QP_LAST_SHIFT),
         (source::LENGTH_MIN, load.message_bytes),
@@ -63,12 +63,12 @@ pub fn measure<T: Top>(line: &Line, load: Load) -> Result<f64, Failure> {
     }
     // No window is open yet: the messages enter the rings until those are full.
     let entering = host.entering(load.message_bytes, RING_BYTES as u64 * 3 / 4)?;
-    host.run_until(host.board.cycle() + (STREAMS * RING_BYTES / T::LANES) as u64, |_, _| ())?;
+    host.run_until(host.board.cycle() + (STREAMS * RING_BYTES / top.lanes()) as u64, |_, _| ())?;
     host.open_windows();
-    let (begin, cycles) = (host.board.cycle() + WARM_UP_CYCLES, (MEASURED_US * line.cycles_per_us).ceil());
+    let begin = host.board.cycle() + WARM_UP_CYCLES;
     host.run_until(begin, |_, _| ())?;
     let (mut first, mut last, mut before, mut payload) = (None, 0, 0, 0);
-    host.run_until(begin + cycles as u64, |octet, bytes| {
+    host.run_until(begin + cycles_in(top, MEASURED_US), |octet, bytes| {
         first.get_or_insert(octet);
         (last, before) = (octet, payload);
         payload += bytes;
@@ -78,17 +78,19 @@ pub fn measure<T: Top>(line: &Line, load: Load) -> Result<f64, Failure> {
 }
 
 /// A verilated front end and, at the far end of an ideal link, a host that takes all of it.
-struct Host<T: Top> {
-    board: Board<T>,
+struct Host {
+    top: Top,
+    board: Board,
     answer_cycles: u64,
     /// Of each stream: the sequence number that comes next.
     next: Vec<Option<u32>>,
     ports: u16,
 }
 
-impl<T: Top> Host<T> {
-    fn open(load: Load, answer_cycles: u64) -> Result<Self, Failure> {
-        let mut host = Self { board: Board::of_top(), answer_cycles, next: vec![None; load.streams.into()], ports: 0 };
+impl Host {
+    fn open(top: Top, load: Load, answer_cycles: u64) -> Result<Self, Failure> {
+        let mut host =
+            Self { top, board: Board::of(top), answer_cycles, next: vec![None; load.streams.into()], ports: 0 };
         host.board.configure(&EndpointConfig {
             mac: BOARD.0,
             ip: BOARD.1,
@@ -156,7 +158,7 @@ impl<T: Top> Host<T> {
         }
         let ack = segment.seq.wrapping_add(len);
         *next = Some(ack);
-        let (octets, cycles) = T::OCTETS_PER_CYCLE;
+        let (octets, cycles) = self.top.clock().octets_per_cycle;
         let end = received.start_octet + PREAMBLE_AND_FCS + received.frame.len() as u64;
         let at = (end * cycles).div_ceil(octets) + self.answer_cycles;
         self.board.receive(at, acknowledgement(segment.src_port, segment.dst_port, ack, opens).emit(), true);
@@ -166,9 +168,9 @@ impl<T: Top> Host<T> {
     /// Bytes of streams that messages of one size bring in an octet time of the line, while `bytes` of them enter.
     fn entering(&mut self, message_bytes: u32, bytes: u64) -> Result<f64, Failure> {
         let (begin, before) = (self.board.cycle(), self.board.read(source::BYTES_LO)?);
-        self.run_until(begin + bytes / T::LANES as u64, |_, _| ())?;
+        self.run_until(begin + bytes / self.top.lanes() as u64, |_, _| ())?;
         let (end, after) = (self.board.cycle(), self.board.read(source::BYTES_LO)?);
-        let (octets, cycles) = T::OCTETS_PER_CYCLE;
+        let (octets, cycles) = self.top.clock().octets_per_cycle;
         let framed = (message_bytes.next_multiple_of(FRAMING) + FRAMING) as f64 / f64::from(message_bytes);
         Ok(f64::from(after - before) * framed / ((end - begin) * octets) as f64 * cycles as f64)
     }

@@ -16,7 +16,7 @@ use crate::rates::RateSample;
 use crate::worker::{most_waiting, MessageSource};
 use bytes::Bytes;
 use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
-use penstock_wire::gateware::{CYCLE, OCTET};
+use penstock_wire::gateware::LineClock;
 use penstock_wire::wire_len;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -77,13 +77,14 @@ impl LiveBoard {
         let n_qp = (board.read(g::BUILD)? & g::BUILD_N_QP_MASK) >> g::BUILD_N_QP_SHIFT;
         let n_streams = (board.read(t::BUILD)? & t::BUILD_N_STREAMS_MASK) >> t::BUILD_N_STREAMS_SHIFT;
         board.restart_time()?;
+        let clock = board.clock();
         Ok(Self {
             board,
             wire,
             source: None,
             switch: None,
             capture: None,
-            pace: Pace::new(pace),
+            pace: Pace::new(pace, clock),
             n_qp: n_qp as u8,
             n_streams: n_streams as u8,
             egress: VecDeque::new(),
@@ -199,7 +200,7 @@ impl LiveBoard {
     fn take_in(&mut self, most: usize) -> Result<(), LiveError> {
         let now = self.board.cycle();
         while self.board.waiting_frames() < most {
-            let Some(frame) = self.wire.receive(CYCLE * now)? else { break };
+            let Some(frame) = self.wire.receive(self.board.clock().time(now))? else { break };
             self.enter(now, frame);
         }
         Ok(())
@@ -211,7 +212,7 @@ impl LiveBoard {
             switch.on_reply(&frame);
         }
         if let Some(capture) = &mut self.capture {
-            let at = CYCLE * now;
+            let at = self.board.clock().time(now);
             capture.sink.record(capture.received, at, at, frame.clone());
         }
         self.stats.rx_frames += 1;
@@ -249,7 +250,7 @@ impl LiveBoard {
             self.leave(sent);
         }
         while let Some(completion) = self.board.poll_completion() {
-            self.stats.messages.add(completion);
+            self.stats.messages.add(self.board.clock(), completion);
             self.completions.push_back(completion);
         }
     }
@@ -257,7 +258,7 @@ impl LiveBoard {
     /// A frame has left the board: through the emulated switch, if there is one, to the wire.
     fn leave(&mut self, sent: Received) {
         let octets = wire_len(sent.frame.len()) as u64;
-        let end = OCTET * (sent.start_octet + octets);
+        let end = self.board.clock().octet * (sent.start_octet + octets);
         self.last_frame = self.last_frame.max(self.board.cycle());
         self.stats.tx_frames += 1;
         self.stats.tx_bytes += sent.frame.len() as u64;
@@ -270,7 +271,7 @@ impl LiveBoard {
             capture.sink.record(capture.sent, end, end, sent.frame.clone());
         }
         if let Some(switch) = &mut self.switch {
-            if let Some(notification) = switch.on_frame(OCTET * sent.start_octet, &sent.frame) {
+            if let Some(notification) = switch.on_frame(self.board.clock().octet * sent.start_octet, &sent.frame) {
                 self.enter(self.board.cycle(), notification);
             }
         }
@@ -363,9 +364,14 @@ impl LiveBoard {
         self.board.cycle()
     }
 
+    /// Of the board.
+    pub fn clock(&self) -> LineClock {
+        self.board.clock()
+    }
+
     /// The board's time.
     pub fn now(&self) -> Time {
-        CYCLE * self.board.cycle()
+        self.board.clock().time(self.board.cycle())
     }
 
     pub fn stats(&self) -> &LiveStats {

@@ -4,7 +4,7 @@
 //! can; while it waits for the peer, one cycle takes the time of `patience` real cycles, so that a timer of 4 ms gives
 //! the peer at least 4 s with a patience of 1000; while it is idle, the clock runs so slowly that it needs no CPU time.
 
-use penstock_wire::gateware::CYCLE;
+use penstock_wire::gateware::LineClock;
 use std::time::Duration;
 
 /// The activity of a board.
@@ -52,13 +52,14 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Pace {
     config: PaceConfig,
+    clock: LineClock,
     /// Wall time that has been paid in and not yet run, in ps; less than a chunk's worth.
     saved_ps: u128,
 }
 
 impl Pace {
-    pub fn new(config: PaceConfig) -> Self {
-        Self { config, saved_ps: 0 }
+    pub fn new(config: PaceConfig, clock: LineClock) -> Self {
+        Self { config, clock, saved_ps: 0 }
     }
 
     /// The next step of a board with `activity`, `elapsed` wall time after the last call.
@@ -71,7 +72,7 @@ impl Pace {
             Activity::Waiting => self.config.patience,
             Activity::Idle => self.config.idle,
         };
-        let price = u128::from(CHUNK_CYCLES * CYCLE.as_ps()) * u128::from(factor.max(1));
+        let price = u128::from(self.clock.span(CHUNK_CYCLES).as_ps()) * u128::from(factor.max(1));
         // After a long sleep of the machine one chunk runs, not many: nothing may time out because of the sleep.
         self.saved_ps = (self.saved_ps + elapsed.as_nanos() * 1000).min(price);
         if self.saved_ps < price {
@@ -89,7 +90,7 @@ mod tests {
 
     /// Cycles that a minute of wall time grants in steps of `tick`.
     fn cycles_in_a_minute(activity: Activity, tick: Duration) -> u64 {
-        let mut pace = Pace::new(PaceConfig::default());
+        let mut pace = Pace::new(PaceConfig::default(), LineClock::GBPS_10);
         let ticks = Duration::from_secs(60).as_micros() / tick.as_micros();
         let granted = |_| match pace.step(activity, tick) {
             Step::Run(cycles) => cycles,
@@ -110,14 +111,14 @@ mod tests {
 
     #[test]
     fn a_machine_that_slept_for_an_hour_grants_one_chunk() {
-        let mut pace = Pace::new(PaceConfig::default());
+        let mut pace = Pace::new(PaceConfig::default(), LineClock::GBPS_10);
         assert_eq!(pace.step(Activity::Waiting, Duration::from_secs(3600)), Step::Run(CHUNK_CYCLES));
         assert!(matches!(pace.step(Activity::Waiting, Duration::ZERO), Step::Sleep(_)));
     }
 
     #[test]
     fn a_sleep_is_as_long_as_the_next_chunk_needs() {
-        let mut pace = Pace::new(PaceConfig::default());
+        let mut pace = Pace::new(PaceConfig::default(), LineClock::GBPS_10);
         let Step::Sleep(time) = pace.step(Activity::Waiting, Duration::ZERO) else { panic!("nothing is saved yet") };
         assert_eq!(pace.step(Activity::Waiting, time), Step::Run(CHUNK_CYCLES));
     }

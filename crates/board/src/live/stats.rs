@@ -3,7 +3,7 @@
 
 use super::pace::Activity;
 use crate::node::MessageTally;
-use penstock_wire::gateware::CYCLE;
+use penstock_wire::gateware::LineClock;
 use std::time::Duration;
 
 /// Counts since the board was plugged in.
@@ -50,11 +50,11 @@ impl LiveStats {
         }
     }
 
-    /// How much slower than real time the board runs while it has work; 0 before it had any.
-    pub fn slowdown(&self) -> f64 {
+    /// How much slower than real time the board, with this clock, runs while it has work; 0 before it had any.
+    pub fn slowdown(&self, clock: LineClock) -> f64 {
         match self.running_cycles {
             0 => 0.0,
-            cycles => self.running.as_secs_f64() / (cycles as f64 * CYCLE.as_ps() as f64 * 1e-12),
+            cycles => self.running.as_secs_f64() / (clock.picoseconds(cycles as f64) * 1e-12),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use penstock_board::{Completion, WcStatus};
 use penstock_netsim::Time;
-use penstock_wire::gateware::CYCLE;
+use penstock_wire::gateware::LineClock;
 use penstock_wire::Ipv4Addr;
 use serde::Serialize;
 
@@ -63,9 +63,9 @@ impl Connections {
     }
 
     /// A message has ended. They end in the order in which they were sent.
-    pub fn completed(&mut self, completion: &Completion) {
+    pub fn completed(&mut self, clock: LineClock, completion: &Completion) {
         let Some(last) = self.all.last_mut() else { return };
-        let at = CYCLE * completion.cycle;
+        let at = clock.time(completion.cycle);
         match completion.status {
             _ if last.ended.is_some() => {}
             WcStatus::Success => {
@@ -117,7 +117,8 @@ mod tests {
 
     fn end(connections: &mut Connections, statuses: &[WcStatus]) {
         for (n, status) in statuses.iter().enumerate() {
-            connections.completed(&Completion { cycle: 1000 + n as u64, qp: 0, status: *status, tag: 0 });
+            connections
+                .completed(LineClock::GBPS_10, &Completion { cycle: 1000 + n as u64, qp: 0, status: *status, tag: 0 });
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::connections::us;
 use penstock_board::{Completion, WcStatus};
-use penstock_wire::gateware::CYCLE;
+use penstock_wire::gateware::LineClock;
 use penstock_wire::Ipv4Addr;
 use serde::Serialize;
 
@@ -57,8 +57,8 @@ impl Destinations {
     }
 
     /// A message has ended; `server` is whose queue pair it is now.
-    pub fn completed(&mut self, completion: &Completion, server: Ipv4Addr) {
-        let (qp, at) = (completion.qp, CYCLE * completion.cycle);
+    pub fn completed(&mut self, clock: LineClock, completion: &Completion, server: Ipv4Addr) {
+        let (qp, at) = (completion.qp, clock.time(completion.cycle));
         let known = self.all.iter().position(|known| (known.server, known.queue_pair) == (server, qp));
         let index = known.unwrap_or_else(|| {
             self.all.push(Destination { server, queue_pair: qp, acknowledged: 0, failed: 0, answered_us: None });
@@ -131,7 +131,7 @@ mod tests {
 
     fn end(destinations: &mut Destinations, cycle: u64, qp: u8, event: u32, status: WcStatus) {
         let completion = Completion { cycle, qp, status, tag: event & 0xff_ffff };
-        destinations.completed(&completion, SERVERS[usize::from(qp)]);
+        destinations.completed(LineClock::GBPS_10, &completion, SERVERS[usize::from(qp)]);
     }
 
     #[test]

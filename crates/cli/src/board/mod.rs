@@ -76,7 +76,7 @@ fn watch(plan: &Plan, listener: Listener, session: &Session) -> Result<(Page, Bo
     given.extend(law.map(|law| format!("cc.law={law}")));
     let mut board = BoardPage::new(file.zip(text), given, plan.transport.qp, plan.transport.law != Some(Law::Qcn));
     let limit = threshold(session);
-    let manifest = board.manifest(&format!("board {}", plan.network.ip), limit.is_some());
+    let manifest = board.manifest(&format!("board {}", plan.network.ip), plan.top.clock(), limit.is_some());
     let settings = board.settings(limit).map_err(|error| refused(&error))?;
     let page = Page::open(&plan.live, Some(listener), manifest, settings, "messages")?;
     board.record_into(page.recording().clone());

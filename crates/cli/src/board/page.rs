@@ -4,9 +4,8 @@
 //! threshold.
 
 use super::session::Session;
-use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::{Page, PARAMETERS};
-use penstock_board::{dcqcn_words, qp_register, regs, RegisterError, CYCLE, OCTET};
+use penstock_board::{dcqcn_words, qp_register, regs, LineClock, RegisterError};
 use penstock_dashboard::{
     Applied, ControlError, Manifest, Parameter, Recorder, Request, Scope, Sender, Series, Settings, Shared,
 };
@@ -18,7 +17,6 @@ use std::sync::PoisonError;
 
 /// From one row to the next.
 const ROW: Time = Time::from_us(10);
-const LINE_BPS: f64 = 1e10;
 /// The key of a threshold that takes the place of the scenario's steps.
 const THRESHOLD: &str = "switch.threshold";
 
@@ -59,8 +57,8 @@ impl BoardPage {
         Self { path, text, given, qp, steerable, recorder: None, row, octets, paused_cycles }
     }
 
-    /// The contents of the page. `switched`: there is an emulated switch, with its threshold as a control.
-    pub fn manifest(&self, name: &str, switched: bool) -> Manifest {
+    /// The contents of the page of a board with this clock. `switched`: there is an emulated switch, with its threshold as a control.
+    pub fn manifest(&self, name: &str, clock: LineClock, switched: bool) -> Manifest {
         let series: Series = [
             ("throughput", THROUGHPUT),
             ("rate_current", CURRENT),
@@ -91,11 +89,12 @@ impl BoardPage {
             true => "Throughput is payload over the emulated switch's window.".to_owned(),
             false => "Throughput is all that is on the wire, as a mean of 10 us.".to_owned(),
         });
+        let link_bps = clock.rate().bits_per_second() as f64;
         Manifest {
             title: self.path.display().to_string(),
             kind: "board",
             interval_ps: ROW.as_ps(),
-            senders: vec![Sender { name: name.to_owned(), series, counters, link_bps: LINE_BPS, share_bps: LINE_BPS }],
+            senders: vec![Sender { name: name.to_owned(), series, counters, link_bps, share_bps: link_bps }],
             all_senders: 1,
             throughput: if switched { "payload" } else { "wire" },
             parameters: of_board.cloned().chain(switched.then_some(threshold)).collect(),
@@ -161,6 +160,7 @@ impl BoardPage {
     fn values(&mut self, session: &mut Session, now: Time) -> Result<[f64; COLUMNS], RegisterError> {
         use regs::qp as q;
         let read = |session: &mut Session, at| session.board.read(qp_register(self.qp, at)).map(f64::from);
+        let clock = session.board.clock();
         let mut values = [f64::NAN; COLUMNS];
         values[CNPS] = read(session, q::RP_CNP_HANDLED)?;
         values[SENT] = read(session, q::PACKETS_SENT)?;
@@ -168,17 +168,17 @@ impl BoardPage {
         values[MESSAGES_OK] = session.board.stats().messages.ok as f64;
         values[MESSAGES_FAILED] = session.board.stats().messages.failed() as f64;
         if let Some(sample) = session.rates.last() {
-            values[CURRENT] = sample.current.to_rate(BOARD_CLOCK_HZ).bits_per_second() as f64;
-            values[TARGET] = sample.target.to_rate(BOARD_CLOCK_HZ).bits_per_second() as f64;
+            values[CURRENT] = sample.current.to_rate(clock.hz).bits_per_second() as f64;
+            values[TARGET] = sample.target.to_rate(clock.hz).bits_per_second() as f64;
             values[ALPHA] = f64::from(sample.alpha) / 65536.0;
         }
         let octets = session.board.stats().tx_octets;
         let paused = session.board.board().paused_cycles();
         let passed = (now - ROW * self.row.saturating_sub(1)).as_ps();
         if self.row > 0 && passed > 0 {
-            values[PAUSED] = (paused - self.paused_cycles) as f64 * CYCLE.as_ps() as f64 / passed as f64;
-            let busy = OCTET * (octets - self.octets);
-            values[THROUGHPUT] = busy.as_ps() as f64 / passed as f64 * LINE_BPS;
+            values[PAUSED] = (paused - self.paused_cycles) as f64 * clock.picoseconds(1.0) / passed as f64;
+            let busy = clock.octet * (octets - self.octets);
+            values[THROUGHPUT] = busy.as_ps() as f64 / passed as f64 * clock.rate().bits_per_second() as f64;
         }
         (self.octets, self.paused_cycles) = (octets, paused);
         if let Some(switch) = session.board.switch() {
@@ -216,7 +216,7 @@ impl BoardPage {
         let mut registers = Vec::new();
         if given.len() > self.given.len() {
             let settings = self.parse(&given).map_err(refused)?.cc;
-            registers = dcqcn_words(0, &settings.at_clock(BOARD_CLOCK_HZ).map_err(refused)?).to_vec();
+            registers = dcqcn_words(0, &settings.at_clock(session.board.clock().hz).map_err(refused)?).to_vec();
         }
         for (address, value) in &registers {
             session.board.write(*address, *value).map_err(refused)?;

@@ -8,11 +8,10 @@ use super::arguments::{
     TriggerChoice, VerbChoice, WireArguments,
 };
 use super::target::Target;
-use crate::gateware::BOARD_CLOCK_HZ;
 use crate::live::LiveOptions;
 use crate::outcome::Failure;
 use crate::python::Home;
-use penstock_board::{regs, SetupError, WhileBusy};
+use penstock_board::{regs, LineClock, SetupError, Top, WhileBusy};
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
@@ -29,6 +28,8 @@ const REPLAY_BLOCK: usize = 64;
 
 /// Everything that a board is made of, and what it is to do.
 pub struct Plan {
+    /// The build of the gateware.
+    pub top: Top,
     pub wire: WirePlan,
     pub network: Network,
     pub mac: MacAddr,
@@ -187,13 +188,18 @@ impl Plan {
         check_transport(&arguments.transport)?;
         let slot_size = slot_size(&arguments.messages, longest, arguments.connect.is_some())?;
         let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
-        let transport = transport(&arguments.transport, switch.as_ref())?;
-        let connect = arguments.connect.zip(arguments.peer_ip);
         let stream = stream(arguments)?;
+        let top = match stream {
+            Some(_) => Top::Gbps10Tcp,
+            None => Top::of_line(arguments.line).map_err(|error| refused(format!("--line: {error}")))?,
+        };
+        let transport = transport(&arguments.transport, switch.as_ref(), top.clock())?;
+        let connect = arguments.connect.zip(arguments.peer_ip);
         let wait = Duration::try_from_secs_f64(arguments.messages.wait)
             .map_err(|_| refused(format!("--wait {}: seconds, 0 or more", arguments.messages.wait)))?;
         let messages = &arguments.messages;
         Ok(Plan {
+            top,
             wire: wire(&arguments.wire)?,
             network: arguments.ip,
             mac: arguments.mac.unwrap_or_else(|| mac_of(arguments.ip.ip)),
@@ -235,6 +241,7 @@ fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
         (arguments.connect.is_some(), "--connect"),
         (arguments.open, "--open"),
         (arguments.messages.by_event, "--by-event"),
+        (arguments.line != LineClock::GBPS_10.rate(), "--line"),
         (arguments.switch.is_some(), "--switch"),
         (arguments.live.is_on(), "a live page"),
         (arguments.transport.law.is_some(), "--law"),
@@ -275,23 +282,29 @@ fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn transport(arguments: &TransportArguments, switch: Option<&SwitchPlan>) -> Result<TransportPlan, Failure> {
-    let default = DcqcnSettings::default();
+fn transport(
+    arguments: &TransportArguments,
+    switch: Option<&SwitchPlan>,
+    clock: LineClock,
+) -> Result<TransportPlan, Failure> {
+    let rate_line = clock.rate();
     let congestion = match (arguments.cc_share, switch) {
         (Some(share), _) if arguments.law.as_deref().is_some_and(|law| law != "dcqcn") => {
             return Err(refused(format!("--cc-share {share}: goes with --law dcqcn")));
         }
-        (Some(share), _) if share > default.rate_line => {
-            return Err(refused(format!("--cc-share {share}: allowed is up to the line, {}", default.rate_line)));
+        (Some(share), _) if share > rate_line => {
+            return Err(refused(format!("--cc-share {share}: allowed is up to the line, {rate_line}")));
         }
         (Some(_), Some(_)) => return Err(refused("--cc-share: with --switch, allowed is cc.share in its scenario")),
-        (Some(share), None) => DcqcnSettings::for_share(share)
-            .at_clock(BOARD_CLOCK_HZ)
+        (Some(share), None) => DcqcnSettings { rate_line, ..DcqcnSettings::for_share(share) }
+            .at_clock(clock.hz)
             .map_err(|error| refused(format!("--cc-share {share}: {error}")))?,
         (None, Some(switch)) => {
-            switch.scenario.cc.at_clock(BOARD_CLOCK_HZ).map_err(|error| refused(format!("cc: {error}")))?
+            switch.scenario.cc.at_clock(clock.hz).map_err(|error| refused(format!("cc: {error}")))?
         }
-        (None, None) => DcqcnParams::default(),
+        (None, None) => DcqcnSettings { rate_line, ..DcqcnSettings::default() }
+            .at_clock(clock.hz)
+            .map_err(|error| refused(format!("cc: {error}")))?,
     };
     let law = arguments.law.as_deref().map(|name| match name {
         "off" => Law::Off,

@@ -7,9 +7,9 @@ use super::destinations::{Destination, Outage};
 use super::session::{Measured, Session};
 use super::slices::Slices;
 use super::target::stream_failure;
-use crate::gateware::{groups, show_share, InForce, Meters, Triggers, BOARD_CLOCK_HZ, CC_WORDS};
+use crate::gateware::{groups, show_share, InForce, Meters, Triggers, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
-use penstock_board::{qp_register, regs, stream_register, CYCLE};
+use penstock_board::{qp_register, regs, stream_register, LineClock};
 use penstock_dashboard::Applied;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -202,7 +202,7 @@ struct Timing {
 impl BoardReport {
     /// Requests the board's counters.
     pub fn new(mut session: Session, end: &'static str, captured: Option<u64>) -> Result<Self, Failure> {
-        let stats = session.board.stats().clone();
+        let (stats, clock) = (session.board.stats().clone(), session.board.clock());
         let counters = regs::counters::ALL
             .iter()
             .map(|&(name, address)| Ok((name, session.board.read(address)?)))
@@ -238,9 +238,9 @@ impl BoardReport {
             congestion: congestion(&mut session)?,
             captured,
             switch: switch(&session),
-            rates: session.rates.iter().map(rates).collect(),
+            rates: session.rates.iter().map(|sample| rates(clock, sample)).collect(),
             steered: Vec::new(),
-            triggers: Triggers::read(|address| session.board.read(address))?,
+            triggers: Triggers::read(clock, |address| session.board.read(address))?,
             slices: if session.has_slices() { Some(Slices::read(&mut session.board)?) } else { None },
             counters,
             time: BoardTime {
@@ -250,7 +250,7 @@ impl BoardReport {
                 idle_cycles: stats.idle_cycles,
             },
             timing: Timing {
-                slowdown: stats.slowdown(),
+                slowdown: stats.slowdown(clock),
                 running_s: seconds(stats.running),
                 slept_s: seconds(stats.slept),
                 blocked_s: seconds(stats.blocked),
@@ -294,7 +294,7 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
             packets_sent: read(q::PACKETS_SENT)?,
             packets_retransmitted: read(q::PACKETS_RETRANSMITTED)?,
             cnps_handled: read(q::RP_CNP_HANDLED)?,
-            meters: Meters::read(index, |address| board.read(address))?,
+            meters: Meters::read(board.clock(), index, |address| board.read(address))?,
         });
     }
     Ok(pairs)
@@ -326,14 +326,14 @@ fn streams(session: &mut Session) -> Result<Vec<Stream>, Failure> {
 }
 
 fn congestion(session: &mut Session) -> Result<Vec<Congestion>, Failure> {
-    const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
     let board = &mut session.board;
+    let khz = (board.clock().hz / 1000) as u32;
     let count = groups(board.queue_pairs().into());
     let group = |group| {
         let base = regs::cc::BASE + group * regs::cc::STRIDE;
         let words = (0..CC_WORDS).map(|word| board.read(base + 4 * word)).collect::<Result<Vec<_>, _>>()?;
-        let read = InForce::read(&words, CLOCK_KHZ);
-        let share = read.share.map(|share| show_share(share, CLOCK_KHZ));
+        let read = InForce::read(&words, khz);
+        let share = read.share.map(|share| show_share(share, khz));
         Ok(Congestion { group, law: read.law, profile: read.profile_name(), share })
     };
     (0..count).map(group).collect()
@@ -350,7 +350,7 @@ fn switch(session: &Session) -> Option<Switch> {
         measured_gbps: gbps(n.measured),
         threshold_gbps: gbps(n.threshold),
     };
-    let samples: Vec<Rates> = session.rates.iter().map(rates).collect();
+    let samples: Vec<Rates> = session.rates.iter().map(|sample| rates(session.board.clock(), sample)).collect();
     let falls = samples.windows(2).filter(|pair| pair[1].current_gbps < pair[0].current_gbps);
     let cut = |pair: &[Rates]| Cut {
         at_us: pair[1].at_us,
@@ -371,12 +371,12 @@ fn switch(session: &Session) -> Option<Switch> {
     })
 }
 
-fn rates(sample: &penstock_board::RateSample) -> Rates {
+fn rates(clock: LineClock, sample: &penstock_board::RateSample) -> Rates {
     // Q8.24 bytes per cycle
     let gbps =
-        |rate: penstock_cc::CycleRate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (CYCLE.as_ps() as f64 * 1e-3);
+        |rate: penstock_cc::CycleRate| f64::from(rate.0) / f64::from(1 << 24) * 8.0 / (clock.picoseconds(1.0) * 1e-3);
     Rates {
-        at_us: sample.cycle as f64 * CYCLE.as_ps() as f64 * 1e-6,
+        at_us: clock.picoseconds(sample.cycle as f64) * 1e-6,
         qp: sample.qp,
         current_gbps: gbps(sample.current),
         target_gbps: gbps(sample.target),

@@ -8,7 +8,7 @@ use super::destinations::Destinations;
 use super::plan::{MessagePlan, Plan, Start};
 use super::slices::{self, Slicing};
 use super::target::{Opening, Target};
-use crate::gateware::{cycles, BoardSource};
+use crate::gateware::BoardSource;
 use crate::outcome::Failure;
 use penstock_board::live::{Activity, LiveBoard, LiveError, WireTime};
 use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError, WhileBusy};
@@ -389,9 +389,9 @@ impl Session {
             match self.by_event {
                 true => {
                     let server = self.board.read(qp_register(completion.qp, regs::qp::DST_IP))?;
-                    self.destinations.completed(&completion, Ipv4Addr::from_bits(server));
+                    self.destinations.completed(self.board.clock(), &completion, Ipv4Addr::from_bits(server));
                 }
-                false => self.connections.completed(&completion),
+                false => self.connections.completed(self.board.clock(), &completion),
             }
         }
         if self.destinations.waits_for_table() {
@@ -477,7 +477,14 @@ impl Session {
                 let first = times.get(next as usize).copied().unwrap_or_default();
                 self.origin = self.origin.max((self.board.now() + BEFORE_TRIGGERS).saturating_sub(first));
                 self.board.board().set_clock(self.origin)?;
-                self.board.set_source(Box::new(BoardSource::new(source, board, times, self.origin, next)));
+                self.board.set_source(Box::new(BoardSource::new(
+                    self.board.clock(),
+                    source,
+                    board,
+                    times,
+                    self.origin,
+                    next,
+                )));
                 Phase::Sending(Some(count))
             }
             Start::Slices { count, source, slice } => {
@@ -525,7 +532,7 @@ impl Session {
             | (u32::from(self.verb.with_imm()) * (s::CONTROL_WITH_IMM_MASK | s::CONTROL_IN_RING_MASK));
         let ring = self.ring()?;
         let target = u32::from(self.target.index());
-        let interval = u32::try_from(cycles(self.interval)).unwrap_or(u32::MAX);
+        let interval = u32::try_from(self.board.clock().cycles(self.interval)).unwrap_or(u32::MAX);
         for (address, value) in [
             (s::CONTROL, control),
             (s::QP_RANGE, target << s::QP_RANGE_QP_FIRST_SHIFT | target << s::QP_RANGE_QP_LAST_SHIFT),

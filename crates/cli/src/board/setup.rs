@@ -3,19 +3,19 @@
 
 use super::plan::{ConnectPlan, Plan, StreamPlan, WirePlan};
 use super::session::Session;
-use crate::gateware::{cycles, ECT0};
+use crate::gateware::ECT0;
 use crate::outcome::Failure;
 use penstock_board::live::{resolve, LiveBoard, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError};
 use penstock_board::{regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError, StreamConfig};
-use penstock_netsim::{CaptureSink, EmulatedSwitch};
+use penstock_netsim::{CaptureSink, EmulatedSwitch, Time};
 use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Psn, Qpn};
 use std::time::Duration;
 
 /// DSCP 26, as the connection manager's default has it.
 const DSCP: u8 = 26;
-/// From one sample of the rate limiter to the next, for a page without a scenario: 5 us.
-const SAMPLE_CYCLES: u64 = 781;
+/// From one sample of the rate limiter to the next, for a page without a scenario.
+const SAMPLE_INTERVAL: Time = Time::from_us(5);
 /// Retransmission timeouts of a stream: the first, the shortest, the longest, us.
 const RTO_US: [u32; 3] = [10_000, 5_000, 50_000];
 /// Queue pairs of the board's build.
@@ -68,7 +68,7 @@ pub fn session(plan: &Plan) -> Result<Session, Failure> {
     let mut wire = wire(&plan.wire)?;
     let capture = plan.capture.as_ref().map(|path| CaptureSink::create(path, 0)).transpose().map_err(refused)?;
 
-    let mut board = if plan.stream.is_some() { Board::with_tcp() } else { Board::new() };
+    let mut board = Board::of(plan.top);
     configure(&mut board, plan)?;
     if let Some(stream) = plan.stream {
         set_stream(&mut board, plan, stream)?;
@@ -81,8 +81,9 @@ pub fn session(plan: &Plan) -> Result<Session, Failure> {
     if let Some(capture) = capture {
         live.set_capture(capture);
     }
-    let sampled = plan.switch.as_ref().map(|switch| cycles(switch.scenario.sample_interval));
-    if let Some(interval) = sampled.or(plan.live.is_on().then_some(SAMPLE_CYCLES)) {
+    let clock = plan.top.clock();
+    let sampled = plan.switch.as_ref().map(|switch| clock.cycles(switch.scenario.sample_interval));
+    if let Some(interval) = sampled.or(plan.live.is_on().then(|| clock.cycles(SAMPLE_INTERVAL))) {
         let qp = plan.transport.qp;
         live.sample_rates(qp, qp, u32::try_from(interval).unwrap_or(u32::MAX))?;
     }

@@ -3,9 +3,9 @@
 //! Promise: the last slice ends behind the last whole beat of the streams; the end is known when all slices have ended.
 
 use super::arguments::Slice;
-use crate::gateware::{cycles, recorded_stream};
+use crate::gateware::recorded_stream;
 use penstock_board::live::LiveBoard;
-use penstock_board::{regs, Marks, RegisterError, SetupError, SliceEnd, StreamingConfig, CYCLE};
+use penstock_board::{regs, Marks, RegisterError, SetupError, SliceEnd, StreamingConfig};
 use penstock_netsim::Time;
 use penstock_readout::EventSource;
 use penstock_wire::fragment::message_2_len;
@@ -88,28 +88,30 @@ impl Slicing {
     /// # Errors
     /// The build cuts no streams, or the board refuses.
     pub fn begin(board: &mut LiveBoard, plan: &Plan) -> Result<Self, SetupError> {
+        let clock = board.clock();
         let inputs = plan.source.inputs(plan.board) as u32;
         let around = message_2_len(0, inputs as usize) as u32;
         let limit = (plan.slot_size.saturating_sub(around) / inputs / BEAT * BEAT).max(BEAT);
-        let patience = (2 * cycles(plan.slice_time() + plan.interval) + PATIENCE_CYCLES).min(u64::from(u32::MAX));
+        let patience = (2 * clock.cycles(plan.slice_time() + plan.interval) + PATIENCE_CYCLES).min(u64::from(u32::MAX));
         let end = match plan.slice {
             Slice::Size(bytes) => SliceEnd::Size(bytes),
-            Slice::Period(time) => SliceEnd::Period(cycles(time).clamp(1, u64::from(u32::MAX)) as u32),
+            Slice::Period(time) => SliceEnd::Period(clock.cycles(time).clamp(1, u64::from(u32::MAX)) as u32),
             Slice::Mark(_) => SliceEnd::Mark,
         };
         let model = board.board();
         model.set_streaming(&StreamingConfig { end, limit, timeout: patience as u32 })?;
-        let origin = CYCLE * model.cycle();
+        let first = model.cycle();
+        let origin = clock.time(first);
         model.set_clock(origin)?;
         model.run_slices(true)?;
         let marks = match plan.slice {
             Slice::Mark(time) => {
-                let period = cycles(time).max(1);
-                Some(Marks { first: origin / CYCLE + period, period })
+                let period = clock.cycles(time).max(1);
+                Some(Marks { first: first + period, period })
             }
             _ => None,
         };
-        let pieces = recorded_stream(plan.source.clone(), plan.board, plan.count, plan.interval, origin);
+        let pieces = recorded_stream(clock, plan.source.clone(), plan.board, plan.count, plan.interval, origin);
         model.stream(Box::new(pieces), marks);
         Ok(Self { patience, stopped: None })
     }

@@ -32,7 +32,6 @@ impl Faults {
                 known.0.message == fault.message && known.0.register == fault.register
             };
             match told.iter_mut().find(is_like) {
-                Some((_, boards)) if boards.contains(&fault.board) => {}
                 Some((_, boards)) => boards.push(fault.board),
                 None => told.push((fault, vec![fault.board])),
             }

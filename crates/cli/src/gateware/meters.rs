@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The meters that the gateware keeps for each queue pair (rtl/roce/transfer_meter.sv), under the names of CEPC 2025.
 
-use penstock_board::{regs, CYCLE};
+use penstock_board::{regs, LineClock};
 use serde::Serialize;
 
 /// A series of messages on one queue pair, from its first packet on. Times are clock cycles where no unit is named.
@@ -23,21 +23,24 @@ pub struct Meters {
     pub throughput_gbps: f64,
     /// A packet was sent again: the times hold the recovery too.
     pub resent: bool,
-}
-
-/// Length of this number of cycles, ns.
-fn nanoseconds(cycles: f64) -> f64 {
-    cycles * CYCLE.as_ps() as f64 * 1e-3
+    /// Of the board.
+    #[serde(skip)]
+    clock: LineClock,
 }
 
 impl Meters {
-    /// Reads those of one queue pair; `None` if nothing has been acknowledged since they were restarted.
+    /// Reads those of one queue pair of a board with this clock; `None` if nothing has been acknowledged since they were restarted.
     ///
     /// # Errors
     ///
     /// Those of `read`.
-    pub fn read<E>(queue_pair: u8, mut read: impl FnMut(u32) -> Result<u32, E>) -> Result<Option<Self>, E> {
+    pub fn read<E>(
+        clock: LineClock,
+        queue_pair: u8,
+        mut read: impl FnMut(u32) -> Result<u32, E>,
+    ) -> Result<Option<Self>, E> {
         use regs::meter as m;
+        let nanoseconds = |cycles: f64| clock.picoseconds(cycles) * 1e-3;
         let mut word = |offset| read(m::BASE + u32::from(queue_pair) * m::STRIDE + offset);
         let mut long = |low, high| -> Result<u64, E> { Ok(u64::from(word(high)?) << 32 | u64::from(word(low)?)) };
         let packets = long(m::PACKETS_LO, m::PACKETS_HI)?;
@@ -58,13 +61,14 @@ impl Meters {
             latency_mean_ns: nanoseconds(latency_sum as f64 / packets as f64),
             throughput_gbps: bytes as f64 * 8.0 / transfer_ns,
             resent: word(m::STATUS)? & m::STATUS_RESENT_MASK != 0,
+            clock,
         }))
     }
 }
 
 impl std::fmt::Display for Meters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let us = |cycles: f64| nanoseconds(cycles) * 1e-3;
+        let us = |cycles: f64| self.clock.picoseconds(cycles) * 1e-3 * 1e-3;
         write!(
             f,
             "latency_first_packet {:.3} us, latency_last_packet {:.3} us, mean {:.3} us, transfer_time_tot {:.3} us, {:.3} Gb/s{}",
@@ -82,6 +86,7 @@ impl std::fmt::Display for Meters {
 mod tests {
     use super::Meters;
     use penstock_board::regs::meter as m;
+    use penstock_board::LineClock;
     use std::convert::Infallible;
 
     /// Registers of queue pair 3: CEPC's run of 50 GB in the words of its slide, at our clock.
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn words_become_meters_with_the_names_of_the_papers() {
-        let meters = Meters::read(3, registers).unwrap().unwrap();
+        let meters = Meters::read(LineClock::GBPS_10, 3, registers).unwrap().unwrap();
         assert_eq!((meters.latency_first_packet, meters.latency_last_packet), (728, 727));
         assert_eq!(meters.transfer_time_tot, 1_378_101_107);
         assert_eq!(meters.bytes, (12 << 32) + 5);
@@ -120,6 +125,6 @@ mod tests {
 
     #[test]
     fn a_queue_pair_without_a_series_has_none() {
-        assert_eq!(Meters::read(2, registers).unwrap(), None);
+        assert_eq!(Meters::read(LineClock::GBPS_10, 2, registers).unwrap(), None);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data of one board's detector: the raw samples of an event per trigger. The gateware makes the messages.
 
-use penstock_board::{DetectorEvent, Feed, MessageSource, StreamPiece, CYCLE};
+use penstock_board::{DetectorEvent, Feed, LineClock, MessageSource, StreamPiece};
 use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ pub const LEAD: Time = Time::MAX;
 
 /// The samples of one board, event after event, at the times of the run's triggers.
 pub struct BoardSource {
+    clock: LineClock,
     events: Arc<EventSource>,
     board: u16,
     /// Trigger times since `origin`, one per event, never decreasing; shared by all boards.
@@ -20,9 +21,16 @@ pub struct BoardSource {
 }
 
 impl BoardSource {
-    /// From event `next` on; `origin` is 0 of the trigger times, in the board's time.
-    pub fn new(events: Arc<EventSource>, board: u16, triggers: Arc<[Time]>, origin: Time, next: u64) -> Self {
-        Self { events, board, triggers, origin, next: next as usize }
+    /// For a board with this clock, from event `next` on; `origin` is 0 of the trigger times, in the board's time.
+    pub fn new(
+        clock: LineClock,
+        events: Arc<EventSource>,
+        board: u16,
+        triggers: Arc<[Time]>,
+        origin: Time,
+        next: u64,
+    ) -> Self {
+        Self { clock, events, board, triggers, origin, next: next as usize }
     }
 }
 
@@ -36,7 +44,7 @@ impl MessageSource for BoardSource {
         let number = self.next as u64;
         self.next += 1;
         let (streams, trigger_type) = (self.events.streams(number, self.board), self.events.trigger_type(number));
-        Some(DetectorEvent { number, trigger_type, cycle: at.div_ceil(CYCLE), streams }.into())
+        Some(DetectorEvent { number, trigger_type, cycle: self.clock.cycle_from(at), streams }.into())
     }
 
     fn lead(&self) -> Time {
@@ -46,6 +54,7 @@ impl MessageSource for BoardSource {
 
 /// The same samples without triggers: those of `count` events, one after the other, `interval` apart from `origin` on.
 pub fn recorded_stream(
+    clock: LineClock,
     events: Arc<EventSource>,
     board: u16,
     count: u64,
@@ -53,7 +62,7 @@ pub fn recorded_stream(
     origin: Time,
 ) -> impl Iterator<Item = StreamPiece> + Send {
     let piece = move |event| StreamPiece {
-        cycle: (origin + interval * event).div_ceil(CYCLE),
+        cycle: clock.cycle_from(origin + interval * event),
         streams: events.streams(event, board),
     };
     (0..count).map(piece)

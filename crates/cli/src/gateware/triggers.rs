@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trigger counters of a board's gateware (rtl/event/event_timing.sv), under the names of its registers.
 
-use penstock_board::{regs, CYCLE};
+use penstock_board::{regs, LineClock};
 use serde::Serialize;
 
 /// Triggers and dead time.
@@ -22,12 +22,12 @@ pub struct Triggers {
 }
 
 impl Triggers {
-    /// Reads them; `None` where no trigger has come.
+    /// Reads those of a board with this clock; `None` where no trigger has come.
     ///
     /// # Errors
     ///
     /// Those of `read`.
-    pub fn read<E>(mut read: impl FnMut(u32) -> Result<u32, E>) -> Result<Option<Self>, E> {
+    pub fn read<E>(clock: LineClock, mut read: impl FnMut(u32) -> Result<u32, E>) -> Result<Option<Self>, E> {
         use regs::timing as t;
         let received = read(t::RECEIVED)?;
         if received == 0 {
@@ -35,7 +35,7 @@ impl Triggers {
         }
         let mut seconds = |low, high| -> Result<f64, E> {
             let cycles = u64::from(read(high)?) << 32 | u64::from(read(low)?);
-            Ok(cycles as f64 * CYCLE.as_ps() as f64 * 1e-12)
+            Ok(clock.picoseconds(cycles as f64) * 1e-12)
         };
         let (busy_s, veto_s) =
             (seconds(t::BUSY_CYCLES_LO, t::BUSY_CYCLES_HI)?, seconds(t::VETO_CYCLES_LO, t::VETO_CYCLES_HI)?);

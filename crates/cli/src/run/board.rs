@@ -4,18 +4,18 @@
 //! Promise: it sends the messages of the scenario's flows, those of a flow in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use crate::gateware::{Meters, Triggers, BOARD_CLOCK_HZ, ECT0, LEAD};
+use crate::gateware::{Meters, Triggers, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
-    Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, Message, MessageSource,
-    MessageTally, QpConfig, RegisterError, RingTarget, Verb, WhileBusy, CYCLE,
+    Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, LineClock, Message, MessageSource,
+    MessageTally, NoSuchLine, QpConfig, RegisterError, RingTarget, Top, Verb, WhileBusy,
 };
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::FlowSummary;
 use penstock_lab::{
     BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabVerb, MakerError, Pace, SteadyParams, Workload,
 };
-use penstock_netsim::{Fragments, Node, Rate, SharedLedger, Time};
+use penstock_netsim::{Fragments, Node, SharedLedger, Time};
 use penstock_wire::fragment::message_2_len;
 use penstock_wire::gateware::BOARD_EVENT_BYTES;
 use penstock_wire::Qpn;
@@ -36,10 +36,10 @@ pub enum BoardError {
     Events(usize),
     #[error("flows {0} and {1} have different classes (dscp / 8); a board stops for one class only")]
     Classes(String, String),
-    #[error("a link of {0}; the board's is 10Gbps")]
-    Rate(Rate),
-    #[error("a link of {0} delay; it needs {CYCLE} at least, one clock cycle")]
-    Delay(Time),
+    #[error(transparent)]
+    Rate(#[from] NoSuchLine),
+    #[error("a link of {0} delay; it needs {1} at least, one clock cycle")]
+    Delay(Time, Time),
     #[error("flow {0} has no end of its own: give it a size, or a rate and a stop time")]
     Endless(String),
     #[error("flow {flow} has messages of {bytes} bytes; a board sends at most 2147483648")]
@@ -58,13 +58,13 @@ pub enum BoardError {
 /// The node of a board; for `Lab::build`.
 pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     let BoardRequest { scenario, name, link, flows, ledger } = request;
-    if link.rate != Rate::from_gbps(10) {
-        return Err(BoardError::Rate(link.rate).into());
+    let top = Top::of_line(link.rate).map_err(BoardError::Rate)?;
+    let clock = top.clock();
+    let least = BoardNode::min_link_delay(clock);
+    if link.delay < least {
+        return Err(BoardError::Delay(link.delay, least).into());
     }
-    if link.delay < BoardNode::MIN_LINK_DELAY {
-        return Err(BoardError::Delay(link.delay).into());
-    }
-    let mut board = Board::new();
+    let mut board = Board::of(top);
     let queue_pairs = queue_pairs(&mut board)?;
     if flows.len() > queue_pairs as usize {
         return Err(BoardError::Flows { flows: flows.len(), queue_pairs }.into());
@@ -83,7 +83,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         board.open_qp(index, &connection(flow, &scenario.qp))?;
     }
     let numbers: Vec<_> = flows.iter().map(|flow| flow.id).collect();
-    let messages = Messages::of(flows, &scenario.qp, slots(&mut board)?, &ledger)?;
+    let messages = Messages::of(clock, flows, &scenario.qp, slots(&mut board)?, &ledger)?;
     let counts: Vec<u64> = messages.flows.iter().map(|flow| flow.waiting.len() as u64).collect();
     let mut node =
         BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, numbers.len() as u8)?;
@@ -129,17 +129,18 @@ fn set_up(board: &mut Board, flows: &[BoardFlow]) -> Result<(), MakerError> {
 
 /// Queue pair `group` follows the group of its number: its flow's law and parameters.
 fn set_law(board: &mut Board, group: u8, spec: &FlowSpec) -> Result<(), MakerError> {
-    board.set_dcqcn(group, &dcqcn_of(spec)?)?;
+    let clock = board.clock();
+    board.set_dcqcn(group, &dcqcn_of(spec, clock)?)?;
     if spec.law == Law::Qcn {
-        board.set_qcn(group, &spec.qcn.at_clock(BOARD_CLOCK_HZ)?)?;
+        board.set_qcn(group, &spec.qcn.at_clock(clock.hz)?)?;
     }
     Ok(board.choose_law(group, None, group)?)
 }
 
-/// A flow's law, and DCQCN's parameters where it is that.
-pub fn dcqcn_of(spec: &FlowSpec) -> Result<DcqcnParams, ParamError> {
+/// A flow's law, and DCQCN's parameters where it is that, for a board with this clock.
+pub fn dcqcn_of(spec: &FlowSpec, clock: LineClock) -> Result<DcqcnParams, ParamError> {
     match spec.law {
-        Law::Dcqcn => DcqcnSettings { law: spec.law, ..spec.dcqcn }.at_clock(BOARD_CLOCK_HZ),
+        Law::Dcqcn => DcqcnSettings { law: spec.law, ..spec.dcqcn }.at_clock(clock.hz),
         law => Ok(DcqcnParams { law, ..DcqcnParams::default() }),
     }
 }
@@ -183,6 +184,7 @@ fn connection(flow: &BoardFlow, qp: &LabQp) -> QpConfig {
 /// All queue pairs share the input of the gateware, where a message waits whose ring is full, and the others behind it. So, as
 /// software should, a message is posted once its ring has room for it, or is empty.
 struct Messages {
+    clock: LineClock,
     flows: Vec<Waiting>,
     /// The queue pair that was served last.
     last: usize,
@@ -206,7 +208,13 @@ struct Waiting {
 
 impl Messages {
     /// Takes all messages of the flows' sources and tells the ledger of them.
-    fn of(flows: Vec<BoardFlow>, qp: &LabQp, slots: u64, ledger: &SharedLedger) -> Result<Self, BoardError> {
+    fn of(
+        clock: LineClock,
+        flows: Vec<BoardFlow>,
+        qp: &LabQp,
+        slots: u64,
+        ledger: &SharedLedger,
+    ) -> Result<Self, BoardError> {
         let mut longest = 0;
         let mut read = Vec::new();
         for flow in flows {
@@ -217,7 +225,7 @@ impl Messages {
             read.push(waiting);
         }
         let (mtu, zeros) = (u64::from(qp.mtu), vec![0; longest as usize].into());
-        Ok(Messages { last: read.len().saturating_sub(1), flows: read, mtu, slots, zeros, verb: qp.verb })
+        Ok(Messages { clock, last: read.len().saturating_sub(1), flows: read, mtu, slots, zeros, verb: qp.verb })
     }
 
     fn packets(&self, bytes: u64) -> u64 {
@@ -296,13 +304,13 @@ impl MessageSource for Messages {
     fn take(&mut self, now: Time) -> Option<Feed> {
         let index = self.next_flow(now)?;
         let (at, len, event) = self.flows[index].waiting.pop_front()?;
-        let packets = self.packets(len);
+        let (clock, packets) = (self.clock, self.packets(len));
         self.last = index;
         let flow = &mut self.flows[index];
         flow.posted.push_back(packets);
         if let Some(Fragments { contents, .. }) = &flow.fragments {
             let (streams, trigger_type) = (contents.streams(event), contents.trigger_type(event));
-            return Some(DetectorEvent { number: event, trigger_type, cycle: at.div_ceil(CYCLE), streams }.into());
+            return Some(DetectorEvent { number: event, trigger_type, cycle: clock.cycle_from(at), streams }.into());
         }
         let tag = flow.sent;
         flow.sent += 1;
@@ -387,7 +395,7 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
         first_error: first.map(|(at, completion)| format!("message {} at {at}: {}", completion.tag, completion.status)),
         cnps: counted.at(counters::RX_CNP_PACKETS),
         retransmissions: counted.at(counters::PACKETS_RETRANSMITTED),
-        paused_s: f64::from(counted.at(counters::TX_PAUSE_CYCLES)) * CYCLE.as_ps() as f64 * 1e-12,
+        paused_s: counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12,
         counters: counted.by_name(),
         meters: counted.meters.clone(),
         triggers: counted.triggers.clone(),

@@ -2,7 +2,7 @@
 //! The counters and meters of a board, read from its registers after the run.
 
 use crate::gateware::{Meters, Triggers};
-use penstock_board::{qp_register, regs, Board, RegisterError, WorkerGone};
+use penstock_board::{qp_register, regs, Board, LineClock, RegisterError, WorkerGone};
 use std::collections::BTreeMap;
 
 /// Why a board's counters cannot be read.
@@ -25,6 +25,7 @@ const OF_QUEUE_PAIRS: [u32; 5] = [
 
 /// Every counter of the register map, and the meters of the queue pairs that have sent something.
 pub struct GatewareCounters {
+    pub clock: LineClock,
     /// Name, address, value.
     counters: Vec<(&'static str, u32, u32)>,
     pub meters: Vec<Meters>,
@@ -37,6 +38,7 @@ pub struct GatewareCounters {
 impl GatewareCounters {
     /// Reads them all; `board` is its name, for errors.
     pub fn read(board: &str, mut gateware: Board) -> Result<Self, CounterError> {
+        let clock = gateware.clock();
         let failed = |source| CounterError::Register { board: board.to_owned(), source };
         let mut read = |address| gateware.read(address).map_err(failed);
         let queue_pairs =
@@ -45,15 +47,15 @@ impl GatewareCounters {
         let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
         let (mut meters, mut own) = (Vec::new(), Vec::new());
         for qp in 0..queue_pairs {
-            meters.extend(Meters::read(qp as u8, &mut read)?);
+            meters.extend(Meters::read(clock, qp as u8, &mut read)?);
             let mut counts = [0; OF_QUEUE_PAIRS.len()];
             for (count, offset) in counts.iter_mut().zip(OF_QUEUE_PAIRS) {
                 *count = read(qp_register(qp as u8, offset))?;
             }
             own.push(counts);
         }
-        let triggers = Triggers::read(&mut read)?;
-        Ok(Self { counters, meters, queue_pairs: own, triggers })
+        let triggers = Triggers::read(clock, &mut read)?;
+        Ok(Self { clock, counters, meters, queue_pairs: own, triggers })
     }
 
     /// The counter at an address of `regs::counters`.

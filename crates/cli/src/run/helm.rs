@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::board::dcqcn_of;
 use super::page::thresholds;
 use crate::live::PARAMETERS;
-use penstock_board::{dcqcn_words, BoardNode};
+use penstock_board::{dcqcn_words, BoardNode, LineClock};
 use penstock_dashboard::{Applied, ControlError, Request, Scope, Settings, Shared};
 use penstock_lab::{Lab, LabScenario, ScenarioError, SenderKind};
 use std::collections::BTreeMap;
@@ -99,10 +99,13 @@ impl Helm {
         // Everything is checked before anything is written.
         for k in boards.into_iter().filter(|_| !of_boards.is_empty()) {
             let (name, flow, own) = &self.boards[k];
+            let node: &mut BoardNode =
+                lab.engine.node_mut(lab.flows[*flow].sender).expect("senders of gateware are boards");
+            let clock = node.clock();
             let mut own = own.clone();
             own.extend(of_boards.clone());
             let known = changed.iter().find(|(_, values, _)| *values == own).map(|(_, _, words)| words.clone());
-            let words = known.map_or_else(|| self.registers(&own, *flow), Ok)?;
+            let words = known.map_or_else(|| self.registers(&own, *flow, clock), Ok)?;
             match applied.iter_mut().find(|one| one.registers == words) {
                 Some(same) => same.senders.push(name.clone()),
                 None => {
@@ -128,11 +131,11 @@ impl Helm {
         Ok(applied)
     }
 
-    /// The registers of a flow's board with these settings.
-    fn registers(&self, own: &Values, flow: usize) -> Result<Words, ControlError> {
+    /// The registers of a flow's board, with this clock, with these settings.
+    fn registers(&self, own: &Values, flow: usize, clock: LineClock) -> Result<Words, ControlError> {
         let scenario = self.parse(own).map_err(refused)?;
         let group = scenario.flows[..flow].iter().filter(|other| other.from == scenario.flows[flow].from).count();
-        Ok(dcqcn_words(group as u8, &dcqcn_of(&scenario.flows[flow]).map_err(refused)?).to_vec())
+        Ok(dcqcn_words(group as u8, &dcqcn_of(&scenario.flows[flow], clock).map_err(refused)?).to_vec())
     }
 
     /// Which flows of boards a control names, by the boards' names; all, if it names none.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GMII (IEEE 802.3 clause 35) at 1 Gb/s: two octets in a cycle of the front end's 62.5 MHz.
+
+use crate::ffi::Pins;
+use crate::port::{Port, Received};
+use crate::xgmii::finish;
+use bytes::BytesMut;
+use penstock_wire::MIN_FRAME_LEN;
+use std::collections::VecDeque;
+
+const PREAMBLE: u8 = 0x55;
+const SFD: u8 = 0xd5;
+/// IEEE 802.3 clause 4.4.2.
+const GAP_OCTETS: usize = 12;
+const OCTETS_PER_CYCLE: u64 = 2;
+
+/// A PHY on GMII.
+#[derive(Default)]
+pub struct Gmii {
+    /// Octets to the gateware; `None` in gaps.
+    receiving: VecDeque<Option<u8>>,
+    /// A frame of the gateware without its first octet, and the time of that; whether it is without error.
+    sending: Option<(u64, BytesMut, bool)>,
+}
+
+impl Port for Gmii {
+    fn is_idle(&self) -> bool {
+        self.receiving.is_empty()
+    }
+
+    fn push(&mut self, frame: &[u8], fcs_ok: bool) {
+        let mut crc = crc32fast::Hasher::new();
+        let padding = [0u8; MIN_FRAME_LEN];
+        let parts = [frame, &padding[frame.len().min(MIN_FRAME_LEN)..]];
+        self.receiving.extend([Some(PREAMBLE); 7]);
+        self.receiving.push_back(Some(SFD));
+        for part in parts {
+            crc.update(part);
+            self.receiving.extend(part.iter().copied().map(Some));
+        }
+        let fcs = crc.finalize() ^ if fcs_ok { 0 } else { u32::MAX };
+        self.receiving.extend(fcs.to_le_bytes().map(Some));
+        self.receiving.extend([None; GAP_OCTETS]);
+    }
+
+    fn drive(&mut self, pins: &mut Pins) {
+        (pins.rx_data[0], pins.rx_mask) = (0, 0);
+        for lane in 0..OCTETS_PER_CYCLE {
+            if let Some(octet) = self.receiving.pop_front().flatten() {
+                pins.rx_data[0] |= u64::from(octet) << (8 * lane);
+                pins.rx_mask |= 1 << lane;
+            }
+        }
+    }
+
+    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+        let mut ended = None;
+        for lane in 0..OCTETS_PER_CYCLE {
+            if pins.tx_mask >> lane & 1 == 0 {
+                let frame = self.sending.take();
+                ended = ended.or(frame.map(|(start_octet, bytes, good)| finish(start_octet, bytes, good)));
+                continue;
+            }
+            let good = pins.tx_error >> lane & 1 == 0;
+            match &mut self.sending {
+                None => {
+                    let start_octet = cycle * OCTETS_PER_CYCLE + lane;
+                    self.sending = Some((start_octet, BytesMut::with_capacity(4200), good));
+                }
+                Some((_, bytes, all_good)) => {
+                    bytes.extend_from_slice(&[(pins.tx_data[0] >> (8 * lane)) as u8]);
+                    *all_good &= good;
+                }
+            }
+        }
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes out where everything that goes in comes back in the same cycle.
+    fn looped(frames: &[(usize, bool)]) -> Vec<Received> {
+        let (mut phy, mut pins, mut seen) = (Gmii::default(), Pins::default(), Vec::new());
+        for (index, (length, fcs_ok)) in frames.iter().enumerate() {
+            phy.push(&vec![index as u8; *length], *fcs_ok);
+        }
+        for cycle in 0.. {
+            phy.drive(&mut pins);
+            (pins.tx_data, pins.tx_mask) = (pins.rx_data, pins.rx_mask);
+            seen.extend(phy.observe(cycle, &pins));
+            if phy.is_idle() && seen.len() == frames.len() {
+                break;
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn frames_come_back_padded_and_a_line_time_apart() {
+        let seen = looped(&[(1500, true), (20, true), (61, true), (61, false)]);
+        let lengths: Vec<_> = seen.iter().map(|frame| frame.frame.len()).collect();
+        assert_eq!(lengths, [1500, 60, 61, 61]);
+        let starts: Vec<_> = seen.iter().map(|frame| frame.start_octet).collect();
+        assert_eq!(starts, [0, 1524, 1524 + 84, 1524 + 84 + 85]);
+        assert_eq!(seen.iter().map(|frame| frame.fcs_ok).collect::<Vec<_>>(), [true, true, true, false]);
+        assert!(seen[2].frame.iter().all(|octet| *octet == 2));
+    }
+}

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sender = "gateware"` and `penstock board` at 1, 25 and 100 Gb/s: `make soak`, since each front end takes a minute
+or two to build. Promise checked: what tests/test_gateware_sender.py checks at 10 Gb/s holds at each rate.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, TIMEOUT_S, Penstock
+from scapy.utils import PcapNgReader
+from test_gateware_sender import ONE_FLOW, TWO_FLOWS, both, marks, register, total
+
+# The line, how long it takes for what is sent, and what a scenario needs beside it: the clock of the 1 Gb/s front end
+# is not that of the laboratory's host on such a link.
+LINES = {
+    1: ("10ms", "qp.clock=62500kHz", "trace.interval=100us"),
+    25: ("1ms",),
+    100: ("500us", "trace.interval=10us"),
+}
+
+
+@pytest.fixture(scope="session")
+def all_tops() -> Penstock:
+    """The command with every front end."""
+    folder = ROOT / "target/all-tops"
+    build = ["cargo", "build", "--release", "--locked", "-p", "penstock-cli", "--features", "all-tops"]
+    subprocess.run([*build, "--target-dir", folder], cwd=ROOT, check=True)
+    return Penstock(folder / "release/penstock")
+
+
+@pytest.fixture(params=LINES, ids=lambda gbps: f"{gbps}G")
+def line(request: pytest.FixtureRequest) -> tuple[int, str, tuple[str, ...]]:
+    """A rate in Gb/s, a time that suits it, and the settings of a scenario at it."""
+    time, *settings = LINES[request.param]
+    return request.param, time, (f"link.rate={request.param}Gbps", *settings)
+
+
+def test_without_a_law_two_flows_a_board_are_marked_as_those_of_the_model(
+    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    _, _, settings = line
+    gateware, model = both(all_tops, tmp_path, TWO_FLOWS, "cc.law=off", "run.time_limit=100ms", *settings)
+    assert marks(model) > 700
+    assert marks(gateware) == pytest.approx(marks(model), rel=0.1)
+    assert total(gateware, "packets") == total(model, "packets") == 4 * 600
+    for one, other in zip(gateware.summary()["flows"], model.summary()["flows"], strict=True):
+        assert one["goodput_gbps"] == pytest.approx(other["goodput_gbps"], rel=0.02)
+        assert one["cnps"] == pytest.approx(other["cnps"], rel=0.1, abs=1) and one["cnps"] > 1
+
+
+def test_a_flow_into_a_slower_link_is_cut_as_that_of_the_model(
+    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    gbps, time, settings = line
+    slower = f"link.at.switch-server0.rate={400 * gbps}Mbps"
+    step = ("switch.kmin=30KB", "switch.kmax=30KB", f"run.time_limit={time}", "run.stop=time")
+    gateware, model = both(all_tops, tmp_path, ONE_FLOW, *settings, slower, *step)
+    rates = [register(run, "board0", "rate_current_bps") for run in (gateware, model)]
+    first = [np.flatnonzero(np.diff(rate) < 0)[0] for rate in rates]
+    assert first[0] == first[1], "the first cut falls into the same sample"
+    after = [rate[at + 1] for rate, at in zip(rates, first, strict=True)]
+    assert after[0] == pytest.approx(after[1], rel=1e-6) and after[0] < 0.6e9 * gbps
+    assert total(gateware, "cnps") == pytest.approx(total(model, "cnps"), rel=0.25) and total(gateware, "cnps") >= 2
+    # A CNP as long after a cut as the cut's own interval is obeyed or not by a few nanoseconds.
+    assert 1 <= register(gateware, "board0", "cnp_handled")[-1] <= total(gateware, "cnps") + 1
+
+
+def test_a_live_board_has_this_line_and_its_time(
+    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """Nobody is at the far end: what counts is the board's own time."""
+    gbps, *_ = line
+    command = [all_tops.binary, "board", "--ip", "10.0.0.2", "--line", f"{gbps}Gbps", "--time", "200us", "--json"]
+    wire = ["--unix", f"{tmp_path / 'own'},{tmp_path / 'peer'}"]
+    peer = ["--peer-ip", "10.0.0.1", "--peer-mac", "02:00:0a:00:00:01", "--connect", "qpn=0x11,psn=0,rkey=1,va=0x1000"]
+    send = ["--prbs", "4096", "--law", "off", "--ack-timeout", "0", "--capture", tmp_path / "sent.pcapng"]
+    done = subprocess.run(
+        [*command, *wire, *peer, *send], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    times = [float(packet.time) for packet in PcapNgReader(str(tmp_path / "sent.pcapng")) if len(packet) > 4096]
+    assert len(times) >= 5
+    # 16 bytes of RETH, 4 of immediate data, and 82 around each packet of 4096.
+    octets = (times[-1] - times[0]) * gbps * 1e9 / 8
+    assert octets == pytest.approx((len(times) - 1) * (4096 + 16 + 4 + 82), rel=0.001)
+    assert json.loads(done.stdout)["time"]["simulated_s"] >= 200e-6
