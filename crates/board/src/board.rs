@@ -62,7 +62,7 @@ impl Board {
     pub fn of(top: Top) -> Self {
         let mut board = Self {
             top,
-            model: Model::new(top),
+            model: Model::new(top as u32),
             pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
             port: top.port(),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The only `unsafe` of this crate: the verilated model's pins.
 
-use crate::top::Top;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -82,12 +81,10 @@ pub struct Model(NonNull<c_void>);
 unsafe impl Send for Model {}
 
 impl Model {
-    /// An instance of this top.
-    pub fn new(top: Top) -> Self {
+    /// An instance of the top with this number (`top.rs`).
+    pub fn new(top: u32) -> Self {
         // SAFETY: the constructor has no precondition; it answers a number it does not know with null.
-        Self(
-            NonNull::new(unsafe { penstock_board_new(top as u32) }).expect("cpp/board.cpp has every top of src/top.rs"),
-        )
+        Self(NonNull::new(unsafe { penstock_board_new(top) }).expect("cpp/board.cpp has every top of src/top.rs"))
     }
 
     /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.

@@ -34,10 +34,13 @@ const TUNE: [Described; 8] = [
     ("overwrite", None, "Replace the results of another scenario in that folder"),
     ("quiet", None, "No progress bar"),
 ];
-const FIGURES: [Described; 3] = [
+const FIGURES: [Described; 6] = [
     ("out", Some("OUT"), "Folder [default: out/figures]"),
     ("docs", None, "Write the tables into docs/ (all figures, or scale)"),
     ("check", None, "Exit status 1 if docs/results.md has other numbers"),
+    ("sampled", Some("FOLDER"), "AdvCam 12 to 14 of boards that `penstock ctl sample` has read"),
+    ("board", Some("ADDRESS"), "Of --sampled: the board of figures 13 and 14 [default: the first]"),
+    ("queue-pair", Some("N"), "Of --sampled [default: the first]"),
 ];
 
 /// `command` with these options in place of the words that are handed to Python.
