@@ -2,14 +2,10 @@
 //! GMII (IEEE 802.3 clause 35) at 1 Gb/s: two octets in a cycle of the front end's 62.5 MHz.
 
 use crate::ffi::Pins;
-use crate::port::{Port, Received};
-use crate::xgmii::finish;
+use crate::port::{finish, octets, Port, Received, PREAMBLE, SFD};
 use bytes::BytesMut;
-use penstock_wire::MIN_FRAME_LEN;
 use std::collections::VecDeque;
 
-const PREAMBLE: u8 = 0x55;
-const SFD: u8 = 0xd5;
 /// IEEE 802.3 clause 4.4.2.
 const GAP_OCTETS: usize = 12;
 const OCTETS_PER_CYCLE: u64 = 2;
@@ -29,17 +25,9 @@ impl Port for Gmii {
     }
 
     fn push(&mut self, frame: &[u8], fcs_ok: bool) {
-        let mut crc = crc32fast::Hasher::new();
-        let padding = [0u8; MIN_FRAME_LEN];
-        let parts = [frame, &padding[frame.len().min(MIN_FRAME_LEN)..]];
         self.receiving.extend([Some(PREAMBLE); 7]);
         self.receiving.push_back(Some(SFD));
-        for part in parts {
-            crc.update(part);
-            self.receiving.extend(part.iter().copied().map(Some));
-        }
-        let fcs = crc.finalize() ^ if fcs_ok { 0 } else { u32::MAX };
-        self.receiving.extend(fcs.to_le_bytes().map(Some));
+        self.receiving.extend(octets(frame, fcs_ok).map(Some));
         self.receiving.extend([None; GAP_OCTETS]);
     }
 

@@ -16,9 +16,9 @@ mod clock;
 mod config;
 mod detector;
 mod ffi;
-#[cfg(feature = "all-tops")]
+#[cfg(any(test, feature = "all-tops"))]
 mod gmii;
-#[cfg(feature = "all-tops")]
+#[cfg(any(test, feature = "all-tops"))]
 mod hard_mac;
 pub mod live;
 mod message;

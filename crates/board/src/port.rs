@@ -2,7 +2,12 @@
 //! The Ethernet side of a board: the model of a transceiver or hard MAC at the ports of a top.
 
 use crate::ffi::Pins;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use penstock_wire::MIN_FRAME_LEN;
+
+/// IEEE 802.3 clause 3.2: seven octets, then the start of the frame.
+pub(crate) const PREAMBLE: u8 = 0x55;
+pub(crate) const SFD: u8 = 0xd5;
 
 /// The Ethernet side of a top: what a transceiver or a hard MAC does on its pins.
 pub trait Port: Send {
@@ -27,4 +32,27 @@ pub struct Received {
     /// Destination MAC to payload; the FCS is checked and stripped.
     pub frame: Bytes,
     pub fcs_ok: bool,
+}
+
+/// A frame as it follows its preamble on the line: padded, with its FCS, or with a wrong one.
+pub(crate) fn octets(frame: &[u8], fcs_ok: bool) -> impl Iterator<Item = u8> + '_ {
+    const PADDING: [u8; MIN_FRAME_LEN] = [0; MIN_FRAME_LEN];
+    let padding = &PADDING[frame.len().min(MIN_FRAME_LEN)..];
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(frame);
+    crc.update(padding);
+    let fcs = crc.finalize() ^ if fcs_ok { 0 } else { u32::MAX };
+    frame.iter().chain(padding).copied().chain(fcs.to_le_bytes())
+}
+
+/// A frame of its octets on the line but the first; `is_whole`: nothing ended it early.
+pub(crate) fn finish(start_octet: u64, octets: BytesMut, is_whole: bool) -> Received {
+    let octets = octets.freeze();
+    if octets.len() < 7 + 4 {
+        return Received { start_octet, frame: Bytes::new(), fcs_ok: false };
+    }
+    let end = octets.len() - 4;
+    let frame = octets.slice(7..end);
+    let fcs = u32::from_le_bytes(octets[end..].try_into().expect("four bytes"));
+    Received { start_octet, fcs_ok: is_whole && octets[6] == SFD && crc32fast::hash(&frame) == fcs, frame }
 }

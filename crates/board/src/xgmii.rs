@@ -4,16 +4,13 @@
 //! One word a clock cycle of 6.4 ns: eight lanes, lane 0 in the low byte, one control bit a lane.
 
 use crate::ffi::Pins;
-use crate::port::{Port, Received};
-use bytes::{Bytes, BytesMut};
-use penstock_wire::MIN_FRAME_LEN;
+use crate::port::{finish, octets, Port, Received, PREAMBLE, SFD};
+use bytes::BytesMut;
 use std::collections::VecDeque;
 
 const IDLE: u8 = 0x07;
 const START: u8 = 0xfb;
 const TERMINATE: u8 = 0xfd;
-const PREAMBLE: u8 = 0x55;
-const SFD: u8 = 0xd5;
 /// A cycle in which nothing is sent.
 const IDLE_WORD: (u64, u8) = (0x0707_0707_0707_0707, 0xff);
 
@@ -58,14 +55,7 @@ impl Encoder {
         self.lanes.extend([data(PREAMBLE); 6]);
         self.lanes.push_back(data(SFD));
 
-        let mut crc = crc32fast::Hasher::new();
-        let padding = [0u8; MIN_FRAME_LEN];
-        for part in [frame, &padding[frame.len().min(MIN_FRAME_LEN)..]] {
-            crc.update(part);
-            self.lanes.extend(part.iter().copied().map(data));
-        }
-        let fcs = crc.finalize() ^ if fcs_ok { 0 } else { 0xffff_ffff };
-        self.lanes.extend(fcs.to_le_bytes().map(data));
+        self.lanes.extend(octets(frame, fcs_ok).map(data));
         self.lanes.push_back(control(TERMINATE));
         // Inter-packet gap of at least 12 octets, the terminate character counted, to the next lane 0.
         let gap = 11 + (8 - (self.lanes.len() + 11) % 8) % 8;
@@ -128,21 +118,10 @@ impl Decoder {
     }
 }
 
-/// Strips preamble (7 octets after the start character) and FCS.
-pub(crate) fn finish(start_octet: u64, bytes: BytesMut, terminated: bool) -> Received {
-    let bytes = bytes.freeze();
-    if bytes.len() < 7 + 4 {
-        return Received { start_octet, frame: Bytes::new(), fcs_ok: false };
-    }
-    let end = bytes.len() - 4;
-    let frame = bytes.slice(7..end);
-    let fcs = u32::from_le_bytes(bytes[end..].try_into().expect("four bytes"));
-    Received { start_octet, fcs_ok: terminated && bytes[6] == SFD && crc32fast::hash(&frame) == fcs, frame }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_wire::MIN_FRAME_LEN;
     use proptest::prelude::*;
 
     fn through(frames: &[(Vec<u8>, bool)]) -> Vec<Received> {
