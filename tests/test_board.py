@@ -464,13 +464,13 @@ def test_a_server_that_refuses_the_key_fails_the_messages_and_the_status_is_1(st
 
 def test_the_emulated_switch_halves_the_rate_at_its_first_cnp_as_in_figure_9(start, machine):
     cable, wire = machine
-    options = ["--counter", "34000x10", "--mtu", "1024", "--verb", "write", "--switch", "scenarios/advcam-9.toml"]
+    options = ["--counter", "32000x10", "--verb", "write", "--switch", "scenarios/advcam-9.toml"]
     board = start(*wire, *connect(), *options)
-    server = Server(cable, psn=PSN, mtu=1024, rkey=RKEY)
+    server = Server(cable, psn=PSN, rkey=RKEY)
     server.serve(board.process)
     report = board.end()
     switch, counters = report["switch"], report["counters"]
-    assert [len(message.data) for message in server.messages] == [34_000] * 10
+    assert [len(message.data) for message in server.messages] == [32_000] * 10
     first, *later = switch["cuts"]
     assert (first["alpha"], first["before_gbps"], first["after_gbps"]) == (1, 10, 5)
     assert later and all(cut["after_gbps"] > (1 - 0.51 * cut["alpha"]) * cut["before_gbps"] for cut in later)

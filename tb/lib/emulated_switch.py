@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdvCam's emulated switch (section VI A): it measures the passing payload and triggers a CNP above a threshold."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import cocotb
@@ -15,19 +14,18 @@ class EmulatedSwitch:
     """Watches one queue pair's packets on the line, in a window that slides with every packet.
 
     A CNP goes out when the payload of the last `window` exceeds `threshold` of the line's rate and the cooldown behind
-    the last one is over; `cooldowns` gives them, and no CNP follows once it ends. All times are those in which the
-    line carries so many octets.
+    the last one is over. All times are those in which the line carries so many octets.
     """
 
     peer: Peer
     line: Line
     qp: int
     threshold: float
-    cooldowns: Iterator[int]
+    cooldown: int
     window: int = 40_000  # at 10 Gb/s: 5000 cycles, 32 us
     notified_ns: list[float] = field(default_factory=list)
     measured: list[tuple[float, float]] = field(default_factory=list)  # end of the window in ns, payload in Gb/s
-    cooled_ns: float | None = 0.0
+    cooled_ns: float = 0.0
 
     def __post_init__(self) -> None:
         self.peer.verdict = self.observe
@@ -35,12 +33,11 @@ class EmulatedSwitch:
     def observe(self, packet: Seen) -> None:
         now = self.end_ns(packet)
         self.measured.append((now, self.throughput_gbps(now, lambda p: len(p.payload))))
-        if self.cooled_ns is None or now < self.cooled_ns or self.measured[-1][1] <= self.threshold * self.line.gbps:
+        if now < self.cooled_ns or self.measured[-1][1] <= self.threshold * self.line.gbps:
             return
         self.notified_ns.append(now)
         cocotb.start_soon(self.peer.notify(self.qp))
-        cooldown = next(self.cooldowns, None)
-        self.cooled_ns = None if cooldown is None else now + cooldown * self.line.octet_ns
+        self.cooled_ns = now + self.cooldown * self.line.octet_ns
 
     def throughput_gbps(self, end: float, octets=lambda packet: packet.wire_bytes) -> float:
         """What the packets weigh by `octets` in the window up to `end`, each spread evenly over its time."""

@@ -43,7 +43,7 @@ def switched(machine, penstock, scenario: str, case: BoardCase) -> dict:
 
 def test_figure_9_the_first_cnp_halves_the_rate_and_later_ones_cut_less(machine, built):
     """AdvCam VI B: alpha = 1, about 0.8, about 0.3."""
-    case = BoardCase(length=16384, messages=24, slots=24, mtu=1024)
+    case = BoardCase(length=16384, messages=20, slots=20)
     cuts = switched(machine, built / "penstock", "advcam-9", case)["cuts"]
     for cut in cuts:
         assert cut["after_gbps"] == pytest.approx(cut["before_gbps"] * (1 - cut["alpha"] / 2), rel=1e-3)

@@ -147,14 +147,14 @@ struct Run {
     live: LiveBoard,
 }
 
-fn run(scenario: &str, len: usize, message: usize) -> Run {
+fn run(scenario: &str, mtu: Mtu, len: usize, message: usize) -> Run {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(scenario);
     let scenario = SwitchScenario::load(path, &[]).unwrap();
-    let board = board(1024, scenario.cc.at_clock(BOARD_CLOCK_HZ).unwrap());
+    let board = board(mtu.bytes() as u16, scenario.cc.at_clock(BOARD_CLOCK_HZ).unwrap());
     let data: Bytes =
         (0..len as u64).flat_map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()).step_by(8).collect();
     let memory = Shared::default();
-    let server = Server::new(memory.clone(), Mtu::B1024);
+    let server = Server::new(memory.clone(), mtu);
     let mut live = LiveBoard::new(board, Box::new(server), PaceConfig::default()).unwrap();
     live.set_switch(EmulatedSwitch::new(scenario.switch));
     live.sample_rates(1, 1, (scenario.sample_interval / CYCLE) as u32).unwrap();
@@ -182,7 +182,7 @@ fn cuts(samples: &[RateSample]) -> Vec<(RateSample, RateSample)> {
 
 #[test]
 fn figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha() {
-    let run = run("advcam-9.toml", 340_000, 60_000);
+    let run = run("advcam-9.toml", Mtu::B4096, 320_000, 60_000);
     let cuts = cuts(&run.samples);
     for (before, after) in &cuts {
         let (alpha, depth) = (f64::from(before.alpha) / 65536.0, 1.0 - gbps(after.current) / gbps(before.current));
@@ -204,7 +204,7 @@ fn figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha() {
 
 #[test]
 fn throughput_follows_a_staircase_of_thresholds() {
-    let run = run("advcam-9-staircase.toml", 900_000, 100_000);
+    let run = run("advcam-9-staircase.toml", Mtu::B1024, 900_000, 100_000);
     let cut_in = |from_us: u64| {
         let span = from_us * 1_000_000..(from_us + 300) * 1_000_000;
         let at = |cut: &&(RateSample, RateSample)| span.contains(&(cut.1.cycle * 6_400));
@@ -227,7 +227,7 @@ fn throughput_follows_a_staircase_of_thresholds() {
 
 #[test]
 fn storms_of_cnps_lose_no_work_request() {
-    let mut run = run("advcam-9-storm.toml", 300_000, 5_000);
+    let mut run = run("advcam-9-storm.toml", Mtu::B1024, 300_000, 5_000);
     let sent = run.switch.notifications().len();
     let handled = run.live.read(penstock_board::qp_register(1, regs::qp::RP_CNP_HANDLED)).unwrap();
     let retransmitted = run.live.read(regs::counters::PACKETS_RETRANSMITTED).unwrap();

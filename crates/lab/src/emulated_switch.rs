@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use penstock_cc::DcqcnSettings;
-use penstock_netsim::{Cooldown, EmulatedSwitchParams, ThresholdStep};
+use penstock_netsim::{EmulatedSwitchParams, ThresholdStep};
 use penstock_wire::gateware::CYCLE;
 
 use crate::language::document::Document;
@@ -60,7 +60,7 @@ impl SwitchScenario {
         if window == Time::ZERO {
             switch.refuse("window", "allowed is more than 0");
         }
-        let cooldown = cooldown(&mut switch, advcam.cooldown);
+        let cooldown = switch.read("cooldown", advcam.cooldown);
         switch.finish();
         let steps = steps(&mut root, repeat, advcam.steps);
         let cc = board_congestion_control(root.section("cc"), advcam.line);
@@ -80,19 +80,6 @@ impl SwitchScenario {
                 settings: findings.settings.take(),
             }),
         }
-    }
-}
-
-/// `cooldown`, the same after each CNP, or `cooldowns`, one after each until they are used up.
-fn cooldown(switch: &mut Section, default: Cooldown) -> Cooldown {
-    let (each, listed) = (switch.has("cooldown"), switch.has("cooldowns"));
-    if each && listed {
-        switch.refuse("cooldowns", "allowed is this or `cooldown`");
-    }
-    match (each, listed) {
-        (_, true) => Cooldown::Listed(switch.list("cooldowns")),
-        (true, _) => Cooldown::Each(switch.read("cooldown", Time::ZERO)),
-        _ => default,
     }
 }
 

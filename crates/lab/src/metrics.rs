@@ -8,7 +8,7 @@ use crate::language::renamed::RENAMED_METRICS;
 
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
-pub const METRICS: [&str; 25] = [
+pub const METRICS: [&str; 26] = [
     "throughput_bps",
     "jain",
     "rate_current_bps",
@@ -23,6 +23,7 @@ pub const METRICS: [&str; 25] = [
     "tx_payload_bytes",
     "congestion_window_bytes",
     "smoothed_rtt_us",
+    "limiter_queue_bytes",
     "rx_payload_bytes",
     "np_cnp_sent",
     "np_ecn_marked_roce_packets",

@@ -11,10 +11,10 @@ fn the_scenarios_are_right_and_a_wrong_one_is_told_so_at_once() {
         let scenario = SwitchScenario::load(path, &[]).unwrap();
         assert_eq!(scenario.switch.line, Rate::from_gbps(10));
     }
-    let text = "[switch]\nwindow = \"0ns\"\ncooldown = \"1us\"\ncooldowns = [\"1us\"]\nrepeat = \"10us\"\n\
+    let text = "[switch]\nwindow = \"0ns\"\ncooldown = \"soon\"\nrepeat = \"10us\"\n\
                 [[step]]\nat = \"5us\"\n[[step]]\nat = \"5us\"\n[[step]]\nat = \"20us\"\nlimit = 5\n";
     let said = SwitchScenario::parse("wrong.toml", text, &[]).unwrap_err().to_string();
-    for words in ["switch.window", "switch.cooldowns", "step.1.at", "step.2.at", "step.2.limit"] {
+    for words in ["switch.window", "switch.cooldown", "step.1.at", "step.2.at", "step.2.limit"] {
         assert!(said.contains(words), "{words} is missing in\n{said}");
     }
     assert!(!said.contains("step.0"), "{said}");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
+use penstock_cc::{FlowState, ALPHA_ONE};
 use penstock_lab::report::{summary, watch, End};
 use penstock_lab::{
     BoardRequest, Lab, LabProgress, LabScenario, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutRequest,
@@ -283,6 +284,85 @@ fn a_front_end_whose_memory_is_full_loses_what_comes() {
         let posted = lab.ledger.borrow().flow(FlowId(0)).posted_bytes;
         assert_eq!(posted, (2001 - sender.refused()) * 2500, "one message every 10 us, at 0 and at 20 ms too");
     }
+}
+
+/// What a host sees of the queue between it and its rate limiter: the longest smoothed round trip in us, the most bytes
+/// in the queue, segments dropped there, segments sent again, and its share of the line.
+fn behind_a_limiter_queue(overrides: &[&str]) -> (f64, f64, u64, u64, f64) {
+    let text = "[run]\ntime_limit = \"400ms\"\nstop = \"time\"\n[topology]\nkind = \"star\"\nboards = 1\n\
+                [link]\nrate = \"1Gbps\"\n[link.server]\nrate = \"10Gbps\"\n[tcp]\nmin_rto = \"10ms\"\ndelayed_ack = \"1ms\"\n\
+                [[flow]]\nprotocol = \"tcp\"\n";
+    let scenario = scenario(text, overrides);
+    let mut lab = build(&scenario);
+    lab.engine.set_trace(TraceSink::in_memory(), Time::from_ms(1));
+    lab.run().unwrap();
+    let most = samples(lab.engine.take_trace().unwrap(), &["smoothed_rtt_us", "limiter_queue_bytes"]);
+    let info = &lab.flows[0];
+    let sender = lab.engine.node::<Station>(info.sender).unwrap().tcp_sender(info.sender_index.unwrap()).unwrap();
+    let share = lab.ledger.borrow().flow(FlowId(0)).delivered_bytes as f64 * 8.0 / 0.4e9;
+    (most[0], most[1], sender.limiter_drops(), sender.counters().retransmitted, share)
+}
+
+/// The highest sample of each metric.
+fn samples(trace: TraceSink, metrics: &[&str]) -> Vec<f64> {
+    let mut most = vec![0.0f64; metrics.len()];
+    for batch in trace.into_batches().unwrap() {
+        let keys = batch.column(3).as_dictionary::<UInt16Type>();
+        let words = keys.values().as_string::<i32>();
+        let values = batch.column(4).as_primitive::<Float64Type>();
+        for (key, value) in keys.keys().values().iter().zip(values.values()) {
+            if let Some(at) = metrics.iter().position(|metric| *metric == words.value(usize::from(*key))) {
+                most[at] = most[at].max(*value);
+            }
+        }
+    }
+    most
+}
+
+#[test]
+fn a_host_sees_the_queue_of_its_rate_limiter_in_its_round_trips_and_its_end_as_a_stop_or_a_loss() {
+    let (rtt, queue, drops, again, share) = behind_a_limiter_queue(&[]);
+    assert!(rtt < 200.0 && queue < 2000.0 && (drops, again) == (0, 0) && share > 0.9, "{rtt} {queue} {share}");
+    let (rtt, queue, drops, again, share) = behind_a_limiter_queue(&["tcp.limiter_queue=200KB"]);
+    // 200 KB at 1 Gb/s are 1600 us
+    assert!((1500.0..2000.0).contains(&rtt), "{rtt}");
+    assert!((195e3..200e3).contains(&queue) && (drops, again) == (0, 0) && share > 0.9, "{queue} {drops} {share}");
+    let (rtt, queue, drops, again, share) =
+        behind_a_limiter_queue(&["tcp.limiter_queue=200KB", "tcp.limiter_full=drop"]);
+    assert!(rtt < 2000.0 && queue <= 200e3, "{rtt} {queue}");
+    assert!(drops > 0 && again >= drops && share > 0.85, "{drops} {again} {share}");
+}
+
+/// One sender of 10 Gb/s whose receiver sends CNPs for payload above 5 Gb/s: alpha and R_C in Gb/s before each cut.
+fn cuts_above_a_rate(overrides: &[&str]) -> Vec<(f64, f64)> {
+    let text = include_str!("../../../scenarios/advcam-9-network.toml");
+    let scenario = scenario(text, &[&["flow.0.sender=software"], overrides].concat());
+    let mut lab = build(&scenario);
+    let mut cuts = Vec::new();
+    let mut before = (1.0, 10.0);
+    for us in (1..).take_while(|us| Time::from_us(*us) < scenario.run.time_limit) {
+        lab.engine.run_until(Time::from_us(us)).unwrap();
+        let (now, info) = (Time::from_us(us), &lab.flows[0]);
+        let (node, index) = (info.sender, info.sender_index.unwrap());
+        let sender = lab.engine.node_mut::<Station>(node).unwrap().sender_mut(index).unwrap();
+        let FlowState::Dcqcn(state) = sender.reaction_point(now) else { panic!("the law is DCQCN") };
+        let rate = state.rate_current.to_rate(penstock_wire::gateware::CLOCK_HZ).bits_per_second() as f64 / 1e9;
+        if rate < before.1 {
+            cuts.push(before);
+        }
+        before = (f64::from(state.alpha()) / f64::from(ALPHA_ONE), rate);
+    }
+    cuts
+}
+
+#[test]
+fn a_receiver_that_measures_sends_cnps_at_alpha_1_0_8_and_0_3_with_one_cooldown() {
+    let cuts = cuts_above_a_rate(&[]);
+    let [first, second, third] = cuts[..] else { panic!("three CNPs, not {cuts:?}") };
+    assert_eq!(first, (1.0, 10.0));
+    assert!((0.75..0.85).contains(&second.0) && (second.1 - 5.0).abs() < 0.01, "{second:?}");
+    assert!((0.25..0.35).contains(&third.0) && (4.5..5.0).contains(&third.1), "{third:?}");
+    assert!(cuts_above_a_rate(&["qp.cnp_above=9.9Gbps"]).is_empty(), "no payload is above the line's");
 }
 
 #[test]

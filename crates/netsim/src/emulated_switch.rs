@@ -5,12 +5,13 @@
 //! the packet that exceeded the threshold, swapped, and the queue-pair number that the board's peer uses.
 //! Source: AdvCam section VI A (figure 8); `tb/lib/emulated_switch.py` is the version for cocotb.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use bytes::Bytes;
 use penstock_wire::{wire_len, BthRepr, Ecn, Opcode, Operation, Payload, Psn, Qpn, RocePacket};
 
+use crate::rate_window::RateWindow;
 use crate::units::{Rate, Time};
 
 /// IPv4 DSCP of CNPs: class 6, as NICs send them.
@@ -24,15 +25,6 @@ pub struct ThresholdStep {
     pub threshold: Option<Rate>,
 }
 
-/// The behaviour after a CNP.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cooldown {
-    /// The same time after each.
-    Each(Time),
-    /// After the first, the second and so on; no CNP follows after the last.
-    Listed(Vec<Time>),
-}
-
 /// The parameters of an emulated switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmulatedSwitchParams {
@@ -42,7 +34,8 @@ pub struct EmulatedSwitchParams {
     pub steps: Vec<ThresholdStep>,
     /// The steps restart after this time; zero: never.
     pub repeat: Time,
-    pub cooldown: Cooldown,
+    /// No further CNP for this time after one.
+    pub cooldown: Time,
     /// Rate of the line, by which a frame's length is a time.
     pub line: Rate,
 }
@@ -54,7 +47,7 @@ impl EmulatedSwitchParams {
             window: Time::from_ns(32_000),
             steps: vec![ThresholdStep { at: Time::ZERO, threshold: Some(Rate::from_gbps(5)) }],
             repeat: Time::ZERO,
-            cooldown: Cooldown::Each(Time::from_us(50)),
+            cooldown: Time::from_us(50),
             line: Rate::from_gbps(10),
         }
     }
@@ -97,34 +90,14 @@ pub struct Notification {
     pub threshold: Rate,
 }
 
-/// One packet in the window: the first and the last bit on the wire, and its payload.
-#[derive(Debug, Clone, Copy)]
-struct Passed {
-    start: u64,
-    end: u64,
-    payload: u64,
-}
-
-impl Passed {
-    /// Its payload after `begin`, spread evenly over its time.
-    fn behind(&self, begin: u64) -> u64 {
-        match self.end.checked_sub(self.start.max(begin)) {
-            Some(inside) if inside > 0 => {
-                (u128::from(self.payload) * u128::from(inside) / u128::from(self.end - self.start)) as u64
-            }
-            _ => 0,
-        }
-    }
-}
-
 /// The switch in the path of a board.
 #[derive(Debug, Clone)]
 pub struct EmulatedSwitch {
     params: EmulatedSwitchParams,
-    window: VecDeque<Passed>,
+    window: RateWindow,
     flows: BTreeMap<SwitchedFlow, Known>,
-    /// No CNP before; `None`: no CNP any more.
-    cooled: Option<Time>,
+    /// No CNP before.
+    cooled: Time,
     measured: Rate,
     notifications: Vec<Notification>,
     /// CNPs that were due when the board's queue pair was not yet known.
@@ -134,10 +107,10 @@ pub struct EmulatedSwitch {
 impl EmulatedSwitch {
     pub fn new(params: EmulatedSwitchParams) -> Self {
         Self {
+            window: RateWindow::new(params.window),
             params,
-            window: VecDeque::new(),
             flows: BTreeMap::new(),
-            cooled: Some(Time::ZERO),
+            cooled: Time::ZERO,
             measured: Rate(0),
             notifications: Vec::new(),
             unaddressed: 0,
@@ -160,7 +133,7 @@ impl EmulatedSwitch {
 
     /// The payload's rate over the window that ends now: 0 when nothing has been sent for as long.
     pub fn measured_until(&self, now: Time) -> Rate {
-        self.since(now.saturating_sub(self.params.window).as_ps())
+        self.window.until(now)
     }
 
     /// Every CNP so far.
@@ -194,9 +167,9 @@ impl EmulatedSwitch {
 
         let octets = wire_len(frame.len()) as u64;
         let end = start + self.params.line.time_for(octets);
-        self.measure(Passed { start: start.as_ps(), end: end.as_ps(), payload: packet.payload.len() as u64 });
+        self.measured = self.window.pass(start, end, packet.payload.len());
         let threshold = self.params.threshold(end)?;
-        if self.cooled.is_none_or(|cooled| end < cooled) || self.measured <= threshold {
+        if end < self.cooled || self.measured <= threshold {
             return None;
         }
         let Some(from_qpn) = from_qpn else {
@@ -204,7 +177,7 @@ impl EmulatedSwitch {
             return None;
         };
         self.notifications.push(Notification { at: end, flow, measured: self.measured, threshold });
-        self.cooled = self.next_cooled(end);
+        self.cooled = end + self.params.cooldown;
         Some(notification(&packet, from_qpn).emit())
     }
 
@@ -225,30 +198,6 @@ impl EmulatedSwitch {
         // than none.
         if let (Some((_, known)), None) = (candidates.next(), candidates.next()) {
             known.from_qpn = Some(reply.bth.dest_qpn);
-        }
-    }
-
-    /// Slides the window to the end of a packet.
-    fn measure(&mut self, packet: Passed) {
-        let begin = packet.end.saturating_sub(self.params.window.as_ps());
-        self.window.push_back(packet);
-        while self.window.front().is_some_and(|first| first.end <= begin) {
-            self.window.pop_front();
-        }
-        self.measured = self.since(begin);
-    }
-
-    /// The payload's rate over a window that begins at `begin`, in ps.
-    fn since(&self, begin: u64) -> Rate {
-        let payload: u64 = self.window.iter().map(|packet| packet.behind(begin)).sum();
-        let bits = u128::from(payload) * 8 * 1_000_000_000_000;
-        Rate((bits / u128::from(self.params.window.as_ps().max(1))) as u64)
-    }
-
-    fn next_cooled(&self, now: Time) -> Option<Time> {
-        match &self.params.cooldown {
-            Cooldown::Each(time) => Some(now + *time),
-            Cooldown::Listed(times) => times.get(self.notifications.len() - 1).map(|time| now + *time),
         }
     }
 }

@@ -27,6 +27,7 @@ mod node;
 mod pause;
 mod port;
 mod queue;
+mod rate_window;
 mod renewal;
 mod rng;
 mod station;
@@ -38,7 +39,7 @@ use penstock_units as units;
 pub use capture::{CaptureError, CaptureSink};
 pub use contents::{Contents, Fragments, RemoteRing};
 pub use distribution::Distribution;
-pub use emulated_switch::{Cooldown, EmulatedSwitch, EmulatedSwitchParams, Notification, SwitchedFlow, ThresholdStep};
+pub use emulated_switch::{EmulatedSwitch, EmulatedSwitchParams, Notification, SwitchedFlow, ThresholdStep};
 pub use engine::{Engine, LinkId, RunEnd};
 pub use error::SimError;
 pub use flow::{Endpoint, FlowId, Message, MessageSource};
@@ -50,8 +51,9 @@ pub use penstock_units::{ByteSize, Frequency, Probability, Rate, Time};
 pub use port::{NodeId, PortId};
 pub use rng::Stream;
 pub use station::{
-    Consumer, PacingConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, SenderVerb, Station, StationConfig,
-    StationError, StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,
+    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, RcReceiver, RcReceiverConfig, RcSender,
+    RcSenderConfig, SenderVerb, Station, StationConfig, StationError, StationStats, TcpFlowConfig, TcpFlowReceiver,
+    TcpFlowSender, TcpStack,
 };
 pub use switch::{
     find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, ClassStats, EcnParams, Headroom,

@@ -75,7 +75,14 @@ impl Incast {
 
 fn standard(flow: u16) -> TcpFlowConfig {
     let tcp = TcpConfig { sack: true, ..tcp_config(flow, flow + 1, 0) };
-    TcpFlowConfig { flow: FlowId(flow.into()), stack: TcpStack::Standard, tcp, send_buffer: None, pacing: unpaced() }
+    TcpFlowConfig {
+        flow: FlowId(flow.into()),
+        stack: TcpStack::Standard,
+        tcp,
+        send_buffer: None,
+        limiter_queue: None,
+        pacing: unpaced(),
+    }
 }
 
 fn posted(bytes: u64) -> Box<dyn MessageSource> {
@@ -173,7 +180,14 @@ fn after_a_disturbance(back_off: BackOff) -> (f64, f64) {
             source.post(at, 2048);
             at += Time::from_us(8);
         }
-        let config = TcpFlowConfig { flow: FlowId(flow.into()), stack, tcp, send_buffer: None, pacing: unpaced() };
+        let config = TcpFlowConfig {
+            flow: FlowId(flow.into()),
+            stack,
+            tcp,
+            send_buffer: None,
+            limiter_queue: None,
+            pacing: unpaced(),
+        };
         (config, Box::new(source) as Box<dyn MessageSource>)
     });
     let mut run = Incast::new(flows.collect(), link(10, Time::from_us(5)), lossy_switch(ByteSize(200_000)));

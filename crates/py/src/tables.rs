@@ -50,6 +50,7 @@ pub fn flows(flows: &[FlowSummary]) -> Result<RecordBatch, ArrowError> {
         ("naks", count(|flow| flow.naks), false),
         ("rnr_naks", count(|flow| flow.rnr_naks), false),
         ("refused", count(|flow| flow.refused), false),
+        ("limiter_drops", count(|flow| flow.limiter_drops), false),
         ("failed", Arc::new(failed), true),
         ("path", paths(flows), false),
         ("paused_s", real(|flow| flow.paused_s), false),

@@ -103,14 +103,19 @@ impl Responder {
         }
         if packet.ecn == Ecn::Ce {
             self.counters.np_ecn_marked_roce_packets += 1;
-            if self.notification.on_marked(now) {
-                self.replies.push_cnp();
-            }
+            self.notify(now);
         }
         match packet.bth.psn.cmp_window(self.expected) {
             Ordering::Less => self.duplicate(packet),
             Ordering::Greater => self.gap(packet.bth.psn),
             Ordering::Equal => self.in_order(packet, mem),
+        }
+    }
+
+    /// Sends a CNP as for a marked packet that arrived at `now`: none if the last one is younger than the interval.
+    pub fn notify(&mut self, now: Time) {
+        if self.notification.on_marked(now) {
+            self.replies.push_cnp();
         }
     }
 

@@ -3,7 +3,7 @@
 
 use penstock_cc::{CcParams, Law};
 use penstock_netsim::{
-    Consumer, FlowId, PacingConfig, RcReceiverConfig, RcSenderConfig, SenderVerb, TcpFlowConfig, TcpStack,
+    Consumer, FlowId, NotifyAbove, PacingConfig, RcReceiverConfig, RcSenderConfig, SenderVerb, TcpFlowConfig, TcpStack,
 };
 use penstock_transport::{BackOff, Endpoint, RequesterConfig, ResponderConfig, RetryLimits, TcpConfig, TcpEndpoint};
 use penstock_wire::RnrTimer;
@@ -81,7 +81,8 @@ impl Builder<'_> {
         // A source without a pace of its own waits for the network.
         let paced = !matches!(flow.workload, Workload::Steady(SteadyParams { pace: Pace::Greedy, .. }));
         let send_buffer = flow.tcp.send_buffer.filter(|_| paced).map(ByteSize::bytes);
-        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp: self.tcp_settings(number), send_buffer, pacing }
+        let (tcp, limiter_queue) = (self.tcp_settings(number), flow.tcp.limiter_queue);
+        TcpFlowConfig { flow: FlowId(number as u32), stack, tcp, send_buffer, limiter_queue, pacing }
     }
 
     pub(super) fn receiver_config(&self, number: usize) -> RcReceiverConfig {
@@ -94,6 +95,8 @@ impl Builder<'_> {
         let mut config = RcReceiverConfig::new(FlowId(number as u32), responder);
         config.ack_delay = qp.ack_delay;
         config.consumer = qp.consumer.map(|(rate, slots)| Consumer { slots, rate });
+        let line = self.scenario.link_of(self.scenario.flows[number].to).rate;
+        config.notify_above = qp.cnp_above.map(|(threshold, window)| NotifyAbove { threshold, window, line });
         config
     }
 }

@@ -221,6 +221,9 @@ impl Idle<'_> {
             if !simple {
                 self.tell(&table, &["back_off", "nagle"], &gates, "for flows with protocol = \"simple-tcp\" only");
             }
+            if !self.has(&format!("{table}.limiter_queue")) && !self.has("tcp.limiter_queue") {
+                self.tell(&table, &["limiter_full"], &[], "there is no limiter_queue that could be full");
+            }
             if !groups.iter().any(|group| group.protocol != Protocol::Rc && group.paced) {
                 self.tell(&table, &["send_buffer"], &gates, "for flows with a rate or interval only");
             }
@@ -231,6 +234,9 @@ impl Idle<'_> {
         if self.scenario.qp.consumer.is_none() {
             let reason = "receivers take every message at once; qp.consumer_rate is not set";
             self.tell("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
+        }
+        if self.scenario.qp.cnp_above.is_none() {
+            self.tell("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");
         }
     }
 

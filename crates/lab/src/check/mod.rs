@@ -35,6 +35,10 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
         let message = "fragments go into the slots of [readout] by \"write-imm\"; allowed is that".to_owned();
         problems.push(document.problem("qp.verb", "", message));
     }
+    if scenario.readout.is_some() && scenario.qp.cnp_above.is_some() {
+        let message = "the receiver of [readout] sends CNPs for marked packets only; omit this key".to_owned();
+        problems.push(document.problem("qp.cnp_above", "", message));
+    }
     if problems.is_empty() {
         deadlock(scenario, &routes, document);
         warnings(scenario, &routes, document);
@@ -133,7 +137,7 @@ fn warnings(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
     let switched = !scenario.switches.is_empty();
     let uses = |law| switched && scenario.flows.iter().any(|flow| flow.protocol == Protocol::Rc && flow.law == law);
     let mut warnings = Vec::new();
-    if uses(Law::Dcqcn) && !marks {
+    if uses(Law::Dcqcn) && !marks && scenario.qp.cnp_above.is_none() {
         let message = "DCQCN will never hear of congestion while switch.ecn = false".to_owned();
         warnings.push(document.problem("switch.ecn", "false", message));
     }

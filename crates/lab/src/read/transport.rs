@@ -5,6 +5,7 @@
 //! Source: AdvCam Table II and the QCN hardware evaluation for the defaults; IBTA 9.7 for the queue pair.
 
 use penstock_cc::{DcqcnSettings, Law, Profile, QcnSettings};
+use penstock_netsim::{FullQueue, LimiterQueue};
 use penstock_transport::{TcpStall, TcpVariant};
 
 use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain, Profiled};
@@ -35,6 +36,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         clock: section.optional::<Frequency>("clock"),
         ack_delay: section.read("ack_delay", Time::from_us(1)),
         cnp_interval: section.read("cnp_interval", Time::from_us(50)),
+        cnp_above: None,
         rnr_delay: section.read("rnr_delay", Time::from_us(80)),
         consumer: None,
     };
@@ -42,6 +44,12 @@ pub(super) fn qp(mut section: Section) -> LabQp {
     let consumer_rate = section.optional::<Rate>("consumer_rate");
     let slots = section.integer("consumer_slots", 64, 1..=65_536) as u32;
     qp.consumer = consumer_rate.map(|rate| (rate, slots));
+    let cnp_above = section.optional::<Rate>("cnp_above");
+    let cnp_window = section.read("cnp_window", Time::from_us(32));
+    qp.cnp_above = cnp_above.map(|rate| (rate, cnp_window));
+    if cnp_window == Time::ZERO {
+        section.refuse("cnp_window", "allowed is more than 0");
+    }
     if section.has("clock") && qp.clock.is_some_and(|clock| !(1_000_000..=1_000_000_000).contains(&(clock.0 / 1000))) {
         section.refuse("clock", "allowed is 1MHz to 1000MHz");
     }
@@ -74,6 +82,7 @@ pub(super) fn tcp(mut section: Section, default: LabTcp) -> LabTcp {
         stall: stall(&mut section, default.stall),
         min_rto: section.read("min_rto", default.min_rto),
         send_buffer: section.optional::<ByteSize>("send_buffer").or(default.send_buffer),
+        limiter_queue: limiter_queue(&mut section, default.limiter_queue),
         delayed_ack: section.read("delayed_ack", default.delayed_ack),
         back_off: section.read("back_off", default.back_off),
         nagle: section.read("nagle", default.nagle),
@@ -105,6 +114,15 @@ fn stall(section: &mut Section, default: Option<TcpStall>) -> Option<TcpStall> {
     Some(TcpStall { start: start?, time: time? })
 }
 
+/// `limiter_queue` and `limiter_full`.
+fn limiter_queue(section: &mut Section, default: Option<LimiterQueue>) -> Option<LimiterQueue> {
+    let bytes = section.optional::<ByteSize>("limiter_queue").map(ByteSize::bytes);
+    let bytes = bytes.or(default.map(|queue| queue.bytes));
+    let ends = [("wait", FullQueue::Wait), ("drop", FullQueue::Drop)];
+    let full = section.choice("limiter_full", default.map(|queue| queue.full).unwrap_or_default(), &ends);
+    Some(LimiterQueue { bytes: bytes?, full })
+}
+
 impl Default for LabTcp {
     /// New Reno with SACK as a present-day Linux sets it, but for the congestion control.
     fn default() -> Self {
@@ -117,6 +135,7 @@ impl Default for LabTcp {
             stall: None,
             min_rto: Time::from_ms(200),
             send_buffer: None,
+            limiter_queue: None,
             delayed_ack: Time::from_ms(40),
             back_off: true,
             nagle: true,

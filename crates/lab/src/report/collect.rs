@@ -101,6 +101,7 @@ struct Sent {
     naks: u64,
     rnr_naks: u64,
     refused: u64,
+    limiter_drops: u64,
     probe: Option<(Packet, u8)>,
 }
 
@@ -125,6 +126,7 @@ impl Sent {
                 naks: stats.naks,
                 rnr_naks: stats.rnr_naks,
                 refused: 0,
+                limiter_drops: 0,
                 probe: Some((probe(config), config.marking.dscp)),
             });
         }
@@ -136,6 +138,7 @@ impl Sent {
             feedbacks: sender.feedbacks(),
             timeouts: counters.timeouts,
             refused: sender.refused(),
+            limiter_drops: sender.limiter_drops(),
             probe: Some((Packet::Tcp(sender.config().empty_segment()), sender.config().dscp)),
             ..Sent::default()
         })
@@ -179,6 +182,7 @@ fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &F
         naks: sent.naks,
         rnr_naks: sent.rnr_naks,
         refused: sent.refused,
+        limiter_drops: sent.limiter_drops,
         failed: record.failure.as_ref().map(|(at, why)| format!("{why} at {at}")),
         path,
         paused_s: held.paused.as_secs_f64(),

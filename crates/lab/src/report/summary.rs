@@ -104,6 +104,8 @@ pub struct FlowSummary {
     pub rnr_naks: u64,
     /// Messages that found no room in the send buffer and were never posted.
     pub refused: u64,
+    /// TCP segments that the full queue of the rate limiter dropped.
+    pub limiter_drops: u64,
     /// Why the sender gave up.
     pub failed: Option<String>,
     /// Names of the nodes on the way, both hosts included.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[qp]` and `[tcp]`: the common settings of all queue pairs and of all TCP connections of a scenario.
 
+use penstock_netsim::LimiterQueue;
 use penstock_transport::{TcpStall, TcpVariant};
 use penstock_wire::gateware;
 
@@ -28,6 +29,8 @@ pub struct LabQp {
     pub ack_delay: Time,
     /// At most one CNP per queue pair in this time.
     pub cnp_interval: Time,
+    /// Receivers also send CNPs while their payload exceeds this rate over this window; `None`: for marked packets only.
+    pub cnp_above: Option<(Rate, Time)>,
     /// The wait time in RNR NAKs, sent when no receive is posted.
     pub rnr_delay: Time,
     /// A receiver that takes messages at this rate out of this number of slots; `None`: at once.
@@ -75,6 +78,8 @@ pub struct LabTcp {
     pub min_rto: Time,
     /// The maximum unacknowledged data of a source with its own rate; a message without room is lost.
     pub send_buffer: Option<ByteSize>,
+    /// Between the host's stack and the rate limiter; `None`: one frame waits there.
+    pub limiter_queue: Option<LimiterQueue>,
     pub delayed_ack: Time,
     /// Whether the simplified sender has its congestion control.
     pub back_off: bool,

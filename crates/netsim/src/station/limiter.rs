@@ -238,3 +238,47 @@ fn turn(config: &PacingConfig, cycles: u32) -> u32 {
     let turn = packets / (u64::from(line.0) * u64::from(cycles)).max(1);
     u32::try_from(turn).unwrap_or(u32::MAX).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use penstock_cc::{FlowState, QcnSettings};
+
+    use super::*;
+    use crate::units::Rate;
+
+    #[test]
+    fn a_paused_limiter_adds_tokens_by_its_rate_freezes_its_timer_and_obeys_feedback() {
+        let settings = QcnSettings { rate_line: Rate::from_gbps(1), ..QcnSettings::default() };
+        let cc = CcParams { qcn: settings.at_clock(CLOCK_HZ).unwrap(), ..CcParams::default() };
+        let mut limiter = Limiter::new(&PacingConfig { law: Law::Qcn, cc, ..PacingConfig::default() });
+        let state = |limiter: &Limiter| match limiter.visited.flow.state {
+            FlowState::Qcn(state) => state,
+            FlowState::Dcqcn(_) => panic!("the law is QCN"),
+        };
+        let begin = Time::from_us(2);
+        limiter.on_feedback(Time::from_us(1), 32);
+        limiter.set_waiting(begin, true);
+        limiter.started(begin, 1538);
+        limiter.set_paused(begin, true);
+        limiter.catch_up(begin + Time::from_us(1));
+        let (before, credit, visits) = (state(&limiter), limiter.visited.pacer.credit(), limiter.visits);
+        assert!(credit < 0 && before.rate_current < CycleRate::from_rate(Rate::from_gbps(1), CLOCK_HZ).unwrap());
+
+        // Some 3 KB: below what four packets earn at the line, where saved tokens end.
+        limiter.catch_up(begin + Time::from_us(30));
+        let made = i64::from(limiter.rules.cycles) * (limiter.visits - visits) as i64;
+        let earned = limiter.visited.pacer.credit() - credit;
+        assert_eq!(earned, i64::from(before.rate_current.0) * made, "tokens are added by the present rate");
+        assert!(limiter.visited.pacer.eligible());
+
+        limiter.catch_up(begin + Time::from_ms(100));
+        let paused = state(&limiter);
+        assert_eq!((paused.stage_timer, paused.rate_current), (before.stage_timer, before.rate_current));
+        limiter.on_feedback(begin + Time::from_ms(100), 32);
+        limiter.set_paused(begin + Time::from_ms(101), false);
+        assert!(state(&limiter).rate_current < before.rate_current, "feedback is obeyed");
+        assert!(limiter.may_start(begin + Time::from_ms(101)), "its tokens are there");
+        limiter.catch_up(begin + Time::from_ms(151));
+        assert!(state(&limiter).stage_timer > 0, "the timer goes on");
+    }
+}

@@ -30,9 +30,9 @@ use slot::Slot;
 
 pub use endpoints::StationError;
 pub use limiter::PacingConfig;
-pub use receiver::{Consumer, RcReceiver, RcReceiverConfig};
+pub use receiver::{Consumer, NotifyAbove, RcReceiver, RcReceiverConfig};
 pub use sender::{RcSender, RcSenderConfig, SenderVerb};
-pub use tcp::{TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
+pub use tcp::{FullQueue, LimiterQueue, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack};
 
 /// Who a station is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

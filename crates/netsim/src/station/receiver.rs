@@ -8,10 +8,11 @@
 use std::collections::VecDeque;
 
 use penstock_transport::{Access, Memory, MemoryRegion, RecvWr, Reply, Responder, ResponderConfig, ResponderCounters};
-use penstock_wire::{Opcode, Packet, Payload, Qpn, RocePacket};
+use penstock_wire::{wire_len, Opcode, Packet, Payload, Qpn, RocePacket};
 
 use crate::flow::{Endpoint, FlowId};
 use crate::ledger::SharedLedger;
+use crate::rate_window::RateWindow;
 use crate::trace::TraceSink;
 use crate::units::{Rate, Time};
 
@@ -22,6 +23,16 @@ pub struct Consumer {
     pub slots: u32,
     /// How fast the payload is consumed. A rate of 0 never consumes any.
     pub rate: Rate,
+}
+
+/// CNPs by the payload's rate, as AdvCam's emulated switch has its receiver send them (section VI A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotifyAbove {
+    /// A packet with which the payload of the last `window` exceeds this counts as marked.
+    pub threshold: Rate,
+    pub window: Time,
+    /// Rate of the receiver's link, by which a packet's length is a time.
+    pub line: Rate,
 }
 
 /// All settings of a receiver.
@@ -35,12 +46,14 @@ pub struct RcReceiverConfig {
     pub ack_delay: Time,
     /// `None`: messages are gone as soon as they are whole.
     pub consumer: Option<Consumer>,
+    /// `None`: CNPs answer marked packets only.
+    pub notify_above: Option<NotifyAbove>,
 }
 
 impl RcReceiverConfig {
     /// Answers at once, consumes at once.
     pub fn new(flow: FlowId, responder: ResponderConfig) -> Self {
-        RcReceiverConfig { flow, responder, ack_delay: Time::ZERO, consumer: None }
+        RcReceiverConfig { flow, responder, ack_delay: Time::ZERO, consumer: None, notify_above: None }
     }
 }
 
@@ -64,6 +77,7 @@ pub struct RcReceiver {
     responder: Responder,
     ack_delay: Time,
     consumer: Option<Consumer>,
+    measured: Option<(NotifyAbove, RateWindow)>,
     /// When the messages in the ring will have been consumed, in order.
     consumed_at: VecDeque<Time>,
     /// Bytes of the message that is arriving.
@@ -95,6 +109,7 @@ impl RcReceiver {
             responder,
             ack_delay: config.ack_delay,
             consumer: config.consumer,
+            measured: config.notify_above.map(|above| (above, RateWindow::new(above.window))),
             consumed_at: VecDeque::new(),
             message_bytes: 0,
             ledger,
@@ -128,6 +143,12 @@ impl RcReceiver {
 
     fn handle_request(&mut self, now: Time, packet: &RocePacket) {
         self.repost(now);
+        if let Some((above, window)) = &mut self.measured {
+            let start = now.saturating_sub(above.line.time_for(wire_len(packet.frame_len()) as u64));
+            if window.pass(start, now, packet.payload.len()) > above.threshold {
+                self.responder.notify(now);
+            }
+        }
         let before = self.responder.expected_psn();
         let mut tally = Tally::default();
         self.responder.handle_packet(now, packet, &mut tally);

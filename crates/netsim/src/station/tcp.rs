@@ -4,6 +4,8 @@
 //! Source: CMS-TCP section 3 (simplified sender), the QCN hardware evaluation (a reaction point in front of a
 //! TCP-capable NIC).
 
+use std::collections::VecDeque;
+
 use penstock_cc::{FlowState, Law};
 use penstock_transport::{
     BackOff, SimpleTcpSender, TcpConfig, TcpCounters, TcpReceiver, TcpReceiverCounters, TcpSender,
@@ -27,6 +29,25 @@ pub enum TcpStack {
     Simple(BackOff),
 }
 
+/// The queue of a network card between the host's stack and the rate limiter (QCN hardware evaluation: tunable
+/// "rate-limiter queue sizes").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimiterQueue {
+    /// Bytes of frames that it holds, without FCS; a frame is always taken when it is empty.
+    pub bytes: u64,
+    pub full: FullQueue,
+}
+
+/// What a host sees when its card's queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FullQueue {
+    /// The card takes no frame: the stack keeps its data until a whole frame has room.
+    #[default]
+    Wait,
+    /// The card drops the frame: the stack finds a loss.
+    Drop,
+}
+
 /// All settings of a TCP sender.
 #[derive(Debug, Clone)]
 pub struct TcpFlowConfig {
@@ -36,6 +57,8 @@ pub struct TcpFlowConfig {
     /// Bytes that may be written and not yet acknowledged; a message that would exceed them is refused, as a front end
     /// whose memory is full takes no trigger. `None`: messages wait for ever.
     pub send_buffer: Option<u64>,
+    /// `None`: the stack hands over a frame when the limiter has passed the one before.
+    pub limiter_queue: Option<LimiterQueue>,
     /// The reaction point of the network card; law `Off` for a card without one.
     pub pacing: PacingConfig,
 }
@@ -67,8 +90,11 @@ pub struct TcpFlowSender {
     next: Option<Message>,
     exhausted: bool,
     ledger: SharedLedger,
-    /// The segment that starts when the limiter lets it.
-    segment: Option<TcpPacket>,
+    limiter_queue: LimiterQueue,
+    /// Segments that start when the limiter lets them, and their frames' bytes.
+    queued: VecDeque<TcpPacket>,
+    queued_bytes: u64,
+    limiter_drops: u64,
     start: Option<Time>,
     feedbacks: u64,
     tx_payload_bytes: u64,
@@ -93,7 +119,10 @@ impl TcpFlowSender {
             next: None,
             exhausted: false,
             ledger,
-            segment: None,
+            limiter_queue: config.limiter_queue.unwrap_or(LimiterQueue { bytes: 0, full: FullQueue::Wait }),
+            queued: VecDeque::new(),
+            queued_bytes: 0,
+            limiter_drops: 0,
             start: None,
             feedbacks: 0,
             tx_payload_bytes: 0,
@@ -119,6 +148,11 @@ impl TcpFlowSender {
         self.refused
     }
 
+    /// Segments that found the limiter's queue full and were dropped.
+    pub fn limiter_drops(&self) -> u64 {
+        self.limiter_drops
+    }
+
     /// QCN notifications received.
     pub fn feedbacks(&self) -> u64 {
         self.feedbacks
@@ -136,7 +170,28 @@ impl TcpFlowSender {
         self.send_buffer.is_none_or(|size| held + bytes <= size)
     }
 
-    /// Writes what is there to be written; takes up the next segment.
+    /// Whether the limiter's queue takes a frame of this length.
+    fn has_queue_for(&self, frame: u64) -> bool {
+        self.queued.is_empty() || self.queued_bytes + frame <= self.limiter_queue.bytes
+    }
+
+    /// Lets the stack hand its segments over to the limiter's queue.
+    fn fill_queue(&mut self, now: Time) {
+        let full_frame = self.config.empty_segment().frame_len() as u64 + u64::from(self.config.mss);
+        let waits = self.limiter_queue.full == FullQueue::Wait;
+        while !waits || self.has_queue_for(full_frame) {
+            let Some(segment) = stack!(&mut self.stack, tcp => tcp.poll_transmit(now)) else { break };
+            let frame = segment.frame_len() as u64;
+            if waits || self.has_queue_for(frame) {
+                self.queued_bytes += frame;
+                self.queued.push_back(segment);
+            } else {
+                self.limiter_drops += 1;
+            }
+        }
+    }
+
+    /// Writes what is there to be written; hands over what the limiter's queue takes.
     fn settle(&mut self, now: Time) {
         while self.takes_messages() {
             let Some(message) = self.next.take().or_else(|| self.source.next_message(now)) else {
@@ -156,11 +211,9 @@ impl TcpFlowSender {
             self.written_bytes += message.bytes;
             stack!(&mut self.stack, tcp => tcp.write(message.bytes));
         }
-        if self.segment.is_none() {
-            self.segment = stack!(&mut self.stack, tcp => tcp.poll_transmit(now));
-        }
-        self.limiter.set_waiting(now, self.segment.is_some());
-        self.start = if self.segment.is_some() { self.limiter.next_start(now) } else { None };
+        self.fill_queue(now);
+        self.limiter.set_waiting(now, !self.queued.is_empty());
+        self.start = if self.queued.is_empty() { None } else { self.limiter.next_start(now) };
     }
 }
 
@@ -193,17 +246,17 @@ impl Endpoint for TcpFlowSender {
         if self.start.is_some() {
             return None;
         }
-        let packet = Packet::Tcp(self.segment.take()?);
+        let segment = self.queued.pop_front()?;
+        self.queued_bytes -= segment.frame_len() as u64;
+        self.tx_payload_bytes += segment.payload.len() as u64;
+        let packet = Packet::Tcp(segment);
         self.limiter.started(now, packet.wire_len() as u32);
-        if let Packet::Tcp(segment) = &packet {
-            self.tx_payload_bytes += segment.payload.len() as u64;
-        }
         self.settle(now);
         Some(packet)
     }
 
     fn is_ready(&self) -> bool {
-        self.segment.is_some() && self.start.is_none()
+        !self.queued.is_empty() && self.start.is_none()
     }
 
     fn class(&self) -> usize {
@@ -219,6 +272,7 @@ impl Endpoint for TcpFlowSender {
             trace.record(channel, "congestion_window_bytes", tcp.congestion_window() as f64);
             trace.record(channel, "smoothed_rtt_us", tcp.smoothed_rtt().unwrap_or_default().as_ps() as f64 / 1e6);
         }
+        trace.record(channel, "limiter_queue_bytes", self.queued_bytes as f64);
         trace.record(channel, "tx_payload_bytes", self.tx_payload_bytes as f64);
         trace.record(channel, "retransmissions", self.counters().retransmitted as f64);
         if self.limiter.law() == Law::Qcn {
