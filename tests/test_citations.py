@@ -23,7 +23,6 @@ MADE = {
     "app.css",
 }
 FOREIGN = {
-    "doc/config.md": "ns3-roce",
     "Encodings.md": "the Parquet format",
     "platforms/xilinx_kcu105.py": "litex-boards",
     "docs/system/i386/microvm.rst": "QEMU",

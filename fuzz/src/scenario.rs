@@ -49,7 +49,7 @@ fn ns3(topology: &str, flows: Option<&str>, config: Option<&str>, json: bool) {
         flows: flows.map(|text| (name, text)),
         config: config.map(|text| (name, text)),
     };
-    if let Err(error) = Ns3Import::parse(&files) {
+    if let Err(error) = Ns3Import::parse(&files, &mut Vec::new()) {
         assert!(error.to_string().contains(name), "{error}");
     }
 }

@@ -61,6 +61,17 @@ impl ScenarioError {
     pub(crate) fn one(problem: Problem) -> Self {
         ScenarioError::Invalid(vec![problem])
     }
+
+    /// With these warnings after the problems, for what is wrong may be due to what they tell.
+    pub(crate) fn with_warnings(self, warnings: Vec<Problem>) -> Self {
+        let note = |warning: Problem| Problem { message: format!("warning: {}", warning.message), ..warning };
+        match self {
+            ScenarioError::Invalid(problems) => {
+                ScenarioError::Invalid(problems.into_iter().chain(warnings.into_iter().map(note)).collect())
+            }
+            error => error,
+        }
+    }
 }
 
 impl fmt::Display for ScenarioError {

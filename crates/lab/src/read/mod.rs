@@ -50,14 +50,20 @@ impl LabScenario {
         for option in overrides {
             document.set(option)?;
         }
-        scenario(document, path.parent().unwrap_or(Path::new("")), read_file)
+        let mut imported = Vec::new();
+        scenario(document, path.parent().unwrap_or(Path::new("")), read_file, &mut imported)
+            .map_err(|error| error.with_warnings(imported))
     }
 }
 
-/// `folder` is the folder of the scenario.
-fn scenario(mut document: Document, folder: &Path, read_file: ReadFile) -> Result<LabScenario, ScenarioError> {
-    let mut warnings: Vec<Problem> = Vec::new();
-    let import = topology::import(&mut document, folder, read_file, &mut warnings)?;
+/// `folder` is the folder of the scenario; `warnings` those of an import, which are also given if it is refused.
+fn scenario(
+    mut document: Document,
+    folder: &Path,
+    read_file: ReadFile,
+    warnings: &mut Vec<Problem>,
+) -> Result<LabScenario, ScenarioError> {
+    let import = topology::import(&mut document, folder, read_file, warnings)?;
     let document = document;
     let findings = Findings { folder: folder.to_owned(), origin: document.root.origin.clone(), ..Findings::default() };
     findings.problems.borrow_mut().append(&mut renamed::problems(&document));
@@ -123,7 +129,7 @@ fn scenario(mut document: Document, folder: &Path, read_file: ReadFile) -> Resul
         trace,
         capture,
         settings,
-        warnings,
+        warnings: warnings.clone(),
     };
     scenario.switches = switches.finish(&mut scenario, &document, &mut problems);
     for switch in &mut scenario.switches {

@@ -71,15 +71,16 @@ pub(super) fn import(
     }
     let files =
         Ns3Files { topology: pair(&topology), flows: flows.as_ref().map(pair), config: config.as_ref().map(pair) };
-    let import = Ns3Import::parse(&files)
-        .map_err(|error| ScenarioError::Invalid(vec![Problem::at(error.place, error.message)]))?;
-    for setting in &import.settings {
-        document.lay_under(setting.key, &setting.value, &setting.file, setting.line);
-    }
-    warnings.extend(import.warnings.iter().map(|warning| {
+    let mut told = Vec::new();
+    let import = Ns3Import::parse(&files, &mut told);
+    warnings.extend(told.iter().map(|warning| {
         let (place, message) = warning.split_once(": ").unwrap_or(("", warning));
         Problem::at(place.to_owned(), message.to_owned())
     }));
+    let import = import.map_err(|error| ScenarioError::Invalid(vec![Problem::at(error.place, error.message)]))?;
+    for setting in &import.settings {
+        document.lay_under(setting.key, &setting.value, &setting.file, setting.line);
+    }
     Ok(Some(import))
 }
 

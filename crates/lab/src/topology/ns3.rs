@@ -5,12 +5,14 @@
 //! Source: the formats as published with github.com/alibaba-edu/High-Precision-Congestion-Control and
 //! github.com/Eren121/ns3-roce (`mix/config_doc.txt`, `mix/topology.txt`, `mix/flow.txt`).
 
+use std::collections::{BTreeMap, VecDeque};
+
 use penstock_netsim::{Faults, LinkParams};
 
 use super::ns3_config::{self, Ns3Setting};
 use super::ns3_json::{self, Content};
 use super::ns3_lines::{number, rate, time, Lines, Ns3Error};
-use super::{LinkClass, NodeKind, Topology, TopologyError};
+use super::{LinkClass, NodeKind, Topology};
 use crate::units::{Probability, Time};
 
 /// The texts of the files, each with its name for messages.
@@ -35,34 +37,36 @@ pub struct Ns3Flow {
 /// The contents of the files in the terms of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ns3Import {
-    /// Nodes are called `n0` ..., as numbered in the file.
+    /// Nodes are called `n0` ..., as numbered in the file. A host with several links is a host for each of them here:
+    /// `n0`, `n0_2` ...
     pub topology: Topology,
     pub flows: Vec<Ns3Flow>,
     /// Keys of a scenario with their values: (key, value as in TOML, file, line).
     pub settings: Vec<Ns3Setting>,
-    /// Lines that could not be carried over, and why.
-    pub warnings: Vec<String>,
 }
 
 impl Ns3Import {
-    /// Reads the files.
+    /// Reads the files. What could not be carried over, and why, is added to `warnings`, also if the files are refused.
     ///
     /// # Errors
     /// [`Ns3Error`] names the first line that cannot be read.
-    pub fn parse<'f>(files: &Ns3Files<'f>) -> Result<Self, Ns3Error> {
-        let mut warnings = Vec::new();
-        let mut text = |file: (&str, &'f str), what| ns3_json::as_text(file.0, file.1, what, &mut warnings);
-        let topology_text = text(files.topology, Content::Topology)?;
-        let flows_text = files.flows.map(|file| text(file, Content::Flows)).transpose()?;
-        let config_text = files.config.map(|file| text(file, Content::Config)).transpose()?;
-        let topology = topology(lines(files.topology.0, &topology_text))?;
-        let mut import = Ns3Import { topology, flows: Vec::new(), settings: Vec::new(), warnings };
-        if let (Some((file, _)), Some(text)) = (files.flows, &flows_text) {
-            import.flows = flows(lines(file, text), &import.topology)?;
-        }
+    pub fn parse<'f>(files: &Ns3Files<'f>, warnings: &mut Vec<String>) -> Result<Self, Ns3Error> {
+        let mut text = |file: (&str, &'f str), what| ns3_json::as_text(file.0, file.1, what, warnings);
+        let topology_text = text(files.topology, Content::Topology);
+        let flows_text = files.flows.map(|file| text(file, Content::Flows)).transpose();
+        let config_text = files.config.map(|file| text(file, Content::Config)).transpose();
+        let (topology_text, flows_text, config_text) = (topology_text?, flows_text?, config_text?);
+        let mut settings = Vec::new();
         if let (Some((file, _)), Some(text)) = (files.config, &config_text) {
-            ns3_config::read(file, lines(file, text), &mut import.settings, &mut import.warnings)?;
+            ns3_config::read(file, lines(file, text), &mut settings, warnings)?;
         }
+        let network = topology(lines(files.topology.0, &topology_text))?;
+        warnings.extend(network.several_links(files.topology.0));
+        let mut import = Ns3Import { topology: Topology::new(), flows: Vec::new(), settings };
+        if let (Some((file, _)), Some(text)) = (files.flows, &flows_text) {
+            import.flows = flows(lines(file, text), &network)?;
+        }
+        import.topology = network.topology;
         Ok(import)
     }
 }
@@ -75,8 +79,111 @@ fn lines<'a>(file: &'a str, text: &'a str) -> Lines<'a> {
     }
 }
 
+/// Nodes by their numbers in the file.
+#[derive(Default)]
+struct Network {
+    topology: Topology,
+    /// The nodes that stand for each: one, but for a host with several links.
+    nodes: Vec<Vec<usize>>,
+}
+
+impl Network {
+    fn number(&self, word: &str) -> Result<usize, String> {
+        let number = word.parse().ok().filter(|number: &usize| *number < self.nodes.len());
+        number.ok_or_else(|| {
+            let last = self.nodes.len().saturating_sub(1);
+            format!("there is no node {word}; there are 0 to {last}")
+        })
+    }
+
+    fn kind(&self, number: usize) -> NodeKind {
+        self.topology.nodes[self.nodes[number][0]].kind
+    }
+
+    /// The node that gets the next link: of a host a node without one, which is added if there is none.
+    fn free_port(&mut self, number: usize) -> Result<usize, String> {
+        let ports = &mut self.nodes[number];
+        let last = *ports.last().unwrap_or(&0);
+        let (kind, linked) = (self.topology.nodes[last].kind, !self.topology.nodes[last].ports.is_empty());
+        if kind == NodeKind::Switch || !linked {
+            return Ok(last);
+        }
+        let name = format!("n{number}_{}", ports.len() + 1);
+        let added = self.topology.add(name, NodeKind::Host).map_err(|error| error.to_string())?;
+        ports.push(added);
+        Ok(added)
+    }
+
+    /// A warning of hosts with several links.
+    fn several_links(&self, file: &str) -> Option<String> {
+        let several = self.nodes.iter().enumerate().filter(|(_, ports)| ports.len() > 1);
+        let numbers: Vec<usize> = several.map(|(number, _)| number).collect();
+        let first = numbers.first()?;
+        Some(format!(
+            "{file}: {} hosts with several links, the first {first}, are carried over as a host for each link (n{first}, \
+             n{first}_2): a flow takes the shortest way between two of them, of several such ways the next in turn",
+            numbers.len()
+        ))
+    }
+}
+
+/// Which links the flows between hosts with several of them take.
+#[derive(Default)]
+struct Ports {
+    /// Links from a node to each other one.
+    distances: BTreeMap<usize, Vec<u32>>,
+    /// Flows so far between two numbers of the file.
+    flows: BTreeMap<(usize, usize), usize>,
+}
+
+impl Ports {
+    /// The ends of the next flow between two hosts.
+    fn take(&mut self, network: &Network, from: usize, to: usize) -> (usize, usize) {
+        let (ours, theirs) = (&network.nodes[from], &network.nodes[to]);
+        if let ([from], [to]) = (&ours[..], &theirs[..]) {
+            return (*from, *to);
+        }
+        let mut nearest: (u32, Vec<(usize, usize)>) = (u32::MAX, Vec::new());
+        for from in ours {
+            let distances = self.distances.entry(*from).or_insert_with(|| distances(&network.topology, *from));
+            for to in theirs.iter().filter(|to| *to != from) {
+                if distances[*to] < nearest.0 {
+                    nearest = (distances[*to], Vec::new());
+                }
+                if distances[*to] == nearest.0 {
+                    nearest.1.push((*from, *to));
+                }
+            }
+        }
+        let turn = self.flows.entry((from, to)).or_default();
+        *turn += 1;
+        // begins elsewhere for each pair of hosts, so that single flows spread, too
+        nearest.1.get((*turn - 1 + from + to) % nearest.1.len().max(1)).copied().unwrap_or((ours[0], theirs[0]))
+    }
+}
+
+/// How many links each node is away; hosts forward nothing.
+fn distances(topology: &Topology, from: usize) -> Vec<u32> {
+    let mut distances = vec![u32::MAX; topology.nodes.len()];
+    distances[from] = 0;
+    let mut reached = VecDeque::from([from]);
+    while let Some(node) = reached.pop_front() {
+        if node != from && topology.nodes[node].kind == NodeKind::Host {
+            continue;
+        }
+        for link in &topology.nodes[node].ports {
+            let peer = topology.links[*link].peer(node);
+            if distances[peer] == u32::MAX {
+                distances[peer] = distances[node] + 1;
+                reached.push_back(peer);
+            }
+        }
+    }
+    distances
+}
+
 /// "nodes switches links", the numbers of the switches, then "from to rate delay error_rate".
-fn topology(mut lines: Lines) -> Result<Topology, Ns3Error> {
+fn topology(mut lines: Lines) -> Result<Network, Ns3Error> {
     let (at, words) = lines.expect("\"nodes switches links\"")?;
     let counts: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let [nodes, switches, links] = counts[..] else {
@@ -98,65 +205,69 @@ fn topology(mut lines: Lines) -> Result<Topology, Ns3Error> {
             found += 1;
         }
     }
-    let mut topology = Topology::new();
+    let mut network = Network::default();
     for (node, is_switch) in is_switch.into_iter().enumerate() {
         let kind = if is_switch { NodeKind::Switch } else { NodeKind::Host };
-        topology.add(format!("n{node}"), kind).map_err(|error| lines.error(at, error.to_string()))?;
+        let added =
+            network.topology.add(format!("n{node}"), kind).map_err(|error| lines.error(at, error.to_string()))?;
+        network.nodes.push(vec![added]);
     }
     for _ in 0..links {
         let (at, words) = lines.expect("a link")?;
-        link(&mut topology, &words).map_err(|message| lines.error(at, message))?;
+        link(&mut network, &words).map_err(|message| lines.error(at, message))?;
     }
-    Ok(topology)
+    Ok(network)
 }
 
-fn link(topology: &mut Topology, words: &[&str]) -> Result<(), String> {
+fn link(network: &mut Network, words: &[&str]) -> Result<(), String> {
     let [from, to, rate_word, delay_word, rest @ ..] = words else {
         return Err(format!("`{}` is not \"from to rate delay error_rate\"", words.join(" ")));
     };
-    let node = |word: &str| topology.expect_node(&format!("n{word}")).map_err(|error: TopologyError| error.to_string());
-    let (from, to) = (node(from)?, node(to)?);
+    let (from, to) = (network.number(from)?, network.number(to)?);
     let rate = rate(rate_word).ok_or_else(|| format!("`{rate_word}` is no rate; write it as 10Gbps"))?;
     let delay = time(delay_word).ok_or_else(|| format!("`{delay_word}` is no delay; write it as 1us or 0.001ms"))?;
     let loss = rest.first().map_or(Some(Probability::NEVER), |word| number(word).and_then(Probability::new));
     let loss = loss.ok_or_else(|| format!("`{}` is no error rate; allowed are 0 to 1", rest[0]))?;
     let params = LinkParams { rate, delay, faults: Faults { loss, ..Faults::default() } };
-    let switches = [from, to].iter().all(|end| topology.nodes[*end].kind == NodeKind::Switch);
+    let switches = [from, to].iter().all(|end| network.kind(*end) == NodeKind::Switch);
     let class = if switches { LinkClass::Uplink } else { LinkClass::Access };
-    topology.connect(from, to, class, params).map(|_| ()).map_err(|error| error.to_string())
+    let ends = [network.free_port(from)?, network.free_port(to)?];
+    network.topology.connect(ends[0], ends[1], class, params).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The number of flows, then "from to priority port bytes start"; start in seconds.
-fn flows(mut lines: Lines, topology: &Topology) -> Result<Vec<Ns3Flow>, Ns3Error> {
+fn flows(mut lines: Lines, network: &Network) -> Result<Vec<Ns3Flow>, Ns3Error> {
     let (at, words) = lines.expect("the number of flows")?;
     let count: usize = match words[..] {
         [word] => word.parse().map_err(|_| lines.error(at, format!("`{word}` is no number of flows")))?,
         _ => return Err(lines.error(at, format!("`{}` is no number of flows", words.join(" ")))),
     };
     let mut flows = Vec::new();
+    let mut ports = Ports::default();
     for _ in 0..count {
         let (at, words) = lines.expect("a flow")?;
-        flows.push(flow(&words, topology).map_err(|message| lines.error(at, message))?);
+        flows.push(flow(&words, network, &mut ports).map_err(|message| lines.error(at, message))?);
     }
     Ok(flows)
 }
 
-fn flow(words: &[&str], topology: &Topology) -> Result<Ns3Flow, String> {
+fn flow(words: &[&str], network: &Network, ports: &mut Ports) -> Result<Ns3Flow, String> {
     let [from, to, class, _port, bytes, start] = words else {
         return Err(format!("`{}` is not \"from to priority port bytes start\"", words.join(" ")));
     };
     let host = |word: &str| {
-        let node = topology.expect_node(&format!("n{word}")).map_err(|error| error.to_string())?;
-        match topology.nodes[node].kind {
+        let node = network.number(word)?;
+        match network.kind(node) {
             NodeKind::Host => Ok(node),
             NodeKind::Switch => Err(format!("n{word} is a switch; flows join hosts")),
         }
     };
     let class_number = class.parse().ok().filter(|class| *class < 8);
     let bytes_number: Option<u64> = bytes.parse().ok().filter(|bytes| *bytes > 0);
+    let (from, to) = ports.take(network, host(from)?, host(to)?);
     Ok(Ns3Flow {
-        from: host(from)?,
-        to: host(to)?,
+        from,
+        to,
         class: class_number.ok_or_else(|| format!("priority {class}: allowed are 0 to 7"))?,
         bytes: bytes_number.ok_or_else(|| format!("`{bytes}` is no number of bytes"))?,
         start: number(start).and_then(|_| time(start)).ok_or_else(|| format!("`{start}` is no time in seconds"))?,
@@ -171,12 +282,18 @@ mod tests {
     const FLOWS: &str = "2\n0 2 3 100 200000 2\n1 2 3 100 5000 2.5\n\nFirst line: # of flows\n";
 
     fn parse(topology: &str, flows: &str, config: &str) -> Result<Ns3Import, String> {
+        warned(topology, flows, config).map(|(import, _)| import)
+    }
+
+    fn warned(topology: &str, flows: &str, config: &str) -> Result<(Ns3Import, Vec<String>), String> {
         let files = Ns3Files {
             topology: ("topology.txt", topology),
             flows: Some(("flow.txt", flows)),
             config: Some(("config.txt", config)),
         };
-        Ns3Import::parse(&files).map_err(|error| error.to_string())
+        let mut warnings = Vec::new();
+        let import = Ns3Import::parse(&files, &mut warnings).map_err(|error| error.to_string())?;
+        Ok((import, warnings))
     }
 
     #[test]
@@ -203,9 +320,9 @@ mod tests {
             L2_BACK_TO_ZERO 0\nHAS_WIN 1\nLINK_DOWN 0 0 0\nKMAX_MAP 2 25000000000 400 100000000000 1600\n\
             KMIN_MAP 2 25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 0.2\nBUFFER_SIZE 32\n\
             U_TARGET 0.95\nRNG_SEED 500\nNOVELTY 7\n";
-        let import = parse(TOPOLOGY, FLOWS, config).unwrap();
+        let (import, warnings) = warned(TOPOLOGY, FLOWS, config).unwrap();
         let settings = import.settings.iter().map(|s| format!("{} = {} ({}:{})", s.key, s.value, s.file, s.line));
-        let lines: Vec<String> = settings.chain(import.warnings.iter().cloned()).collect();
+        let lines: Vec<String> = settings.chain(warnings).collect();
         insta::assert_snapshot!(lines.join("\n"));
     }
 
@@ -230,18 +347,67 @@ mod tests {
             flows: Some(("f.json", flows)),
             config: Some(("c.json", config)),
         };
-        let import = Ns3Import::parse(&files).unwrap();
+        let mut warnings = Vec::new();
+        let import = Ns3Import::parse(&files, &mut warnings).unwrap();
         let text = parse(TOPOLOGY, FLOWS, "").unwrap();
         assert_eq!((import.topology, import.flows), (text.topology, text.flows));
         let settings = import.settings.iter().map(|s| format!("{} = {}", s.key, s.value));
-        let lines: Vec<String> = settings.chain(import.warnings.iter().cloned()).collect();
+        let lines: Vec<String> = settings.chain(warnings).collect();
         insta::assert_snapshot!(lines.join("\n"));
         let wrong = |topology| {
             let files = Ns3Files { topology: ("t.json", topology), flows: None, config: None };
-            Ns3Import::parse(&files).unwrap_err().to_string()
+            Ns3Import::parse(&files, &mut Vec::new()).unwrap_err().to_string()
         };
         assert_eq!(wrong("{\"nodes\": []}"), "t.json: links is missing, or is no array");
         assert!(wrong("{").starts_with("t.json: not JSON: "), "{}", wrong("{"));
+    }
+
+    #[test]
+    fn flows_of_hosts_with_several_links_take_the_shortest_ways_in_turn() {
+        // hosts 0 and 1 at the switches 3 and 4, host 2 at 4 alone
+        let links =
+            "0 3 1Gbps 1us 0\n0 4 1Gbps 1us 0\n1 3 1Gbps 1us 0\n1 4 1Gbps 1us 0\n2 4 1Gbps 1us 0\n3 4 1Gbps 1us 0\n";
+        let flows = "5\n0 1 3 100 10 0\n0 1 3 100 10 0\n0 1 3 100 10 0\n0 2 3 100 10 0\n2 1 3 100 10 0\n";
+        let (import, warnings) = warned(&format!("5 2 6\n3 4\n{links}"), flows, "").unwrap();
+        let name = |node: usize| import.topology.name(node);
+        let ends: Vec<String> =
+            import.flows.iter().map(|flow| format!("{}>{}", name(flow.from), name(flow.to))).collect();
+        assert_eq!(ends, ["n0_2>n1_2", "n0>n1", "n0_2>n1_2", "n0_2>n2", "n2>n1_2"]);
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(warning.contains("2 hosts with several links") && warning.contains("n0_2"), "{warning}");
+    }
+
+    #[test]
+    fn the_older_json_of_ns3_roce_says_the_same_and_what_is_not_here_is_warned_of() {
+        let topology = r#"{"nodes": [{"id": 2, "is_switch": true}, {"id": 0, "is_switch": false},
+            {"id": 1, "is_switch": false}], "links": [
+            {"src": 0, "dst": 2, "bandwidth": 1e9, "latency": 1e-06, "error_rate": 0.0},
+            {"src": 1, "dst": 2, "bandwidth": 1e9, "latency": 1e-06, "error_rate": 0.0}]}"#;
+        let flows = r#"{"flows": [
+            {"src": 0, "dst": 1, "size": 1e6, "start_time": 1, "multicast": false, "reliable": true},
+            {"src": 0, "dst": 1, "priority": 0, "size": 1e6, "start_time": 1, "multicast": false, "reliable": false},
+            {"type": "unicast", "background": true, "parameters":
+                {"SrcNode": 0, "DstNode": 1, "SrcPort": 900, "DstPort": 901, "WriteSize": 1e6, "BandwidthPercent": 0.5}},
+            {"type": "flow", "start_time": 0, "priority": 3, "multicast": true, "size": 1e6, "src": 0, "dst": 1},
+            {"path": "ns3::RdmaFlowUnicast", "enable": true, "start_time": 1, "in_background": true, "attributes":
+                {"SourceNode": 0, "DestinationNode": 1, "WriteByteAmount": 1e6, "PfcPriority": 3, "IsReliable": false}},
+            {"type": "allgather", "group": 1, "start_time": 0, "priority": 3, "size": 1e7}]}"#;
+        let config = r#"{"enable_pfc": true, "enable_qcn": false, "packet_payload_size": 1024, "flow_file": "f.json",
+            "qlen_monitor": {"enable": false}, "rate_ai": "50Mb/s", "cc_mode": 1, "ack_high_prio": true,
+            "kmin_map": [{"bandwidth": 25e9, "ecn_threshold": 100}], "link_down": {"time": 0, "src": 0, "dst": 0},
+            "kmax_map": [{"bandwidth": 25e9, "ecn_threshold": 400}], "novelty": 7}"#;
+        let files = Ns3Files {
+            topology: ("t.json", topology),
+            flows: Some(("f.json", flows)),
+            config: Some(("c.json", config)),
+        };
+        let mut warnings = Vec::new();
+        let import = Ns3Import::parse(&files, &mut warnings).unwrap();
+        let flow = |at| Ns3Flow { from: 0, to: 1, class: 3, bytes: 1_000_000, start: Time::from_s(at) };
+        let classed = Ns3Flow { class: 0, ..flow(1) };
+        assert_eq!(import.flows, [flow(1), classed, flow(0), flow(1)]);
+        let settings = import.settings.iter().map(|s| format!("{} = {}", s.key, s.value));
+        insta::assert_snapshot!(settings.chain(warnings).collect::<Vec<String>>().join("\n"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Translates the JSON files of ns3-roce into the text format of its predecessors, so that the same code reads both.
 //! Promise: everything that the translation omits gives a warning that names it.
-//! Source: `rdma-config/default-*.json` and `doc/config.md` of github.com/Eren121/ns3-roce.
+//! Source: `rdma-config/*.json` of github.com/Eren121/ns3-roce, also of earlier commits, which had other keys.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub(super) enum Content {
 }
 
 /// ns-3 attributes and the keys of the text format that mean the same.
-const ATTRIBUTES: [(&str, &str); 17] = [
+const ATTRIBUTES: [(&str, &str); 19] = [
     ("ns3::SwitchNode::EcnEnabled", "ENABLE_QCN"),
     ("ns3::QbbNetDevice::QbbEnabled", "ENABLE_PFC"),
     ("ns3::QbbNetDevice::DynamicThreshold", "USE_DYNAMIC_PFC_THRESHOLD"),
@@ -36,11 +37,42 @@ const ATTRIBUTES: [(&str, &str); 17] = [
     ("ns3::RdmaHw::CcMode", "CC_MODE"),
     ("ns3::RdmaHw::L2ChunkSize", "L2_CHUNK_SIZE"),
     ("ns3::RdmaHw::L2BackToZero", "L2_BACK_TO_ZERO"),
+    ("ns3::RdmaHw::VarWin", "VAR_WIN"),
+    ("ns3::RdmaHw::RateBound", "RATE_BOUND"),
     ("ns3::SwitchMmu::BufferSize", "BUFFER_SIZE"),
 ];
 
-/// Keys that name files, draw pictures or say what to write down.
-const OF_NO_EFFECT: [&str; 5] = ["topology_file", "flows_file", "modules", "ack_high_prio", "ns3::SwitchNode::CcMode"];
+/// Keys that say what to write down, and one that the switches repeat.
+const OF_NO_EFFECT: [&str; 6] = [
+    "modules",
+    "qlen_monitor",
+    "qp_monitor",
+    "link_stats_monitor",
+    "ns3::SwitchNode::CcMode",
+    "ns3::RdmaHw::FastReact",
+];
+
+/// What a flow may have that is not here: its names in the dialects, the value that says the usual, and the reason.
+const FLOW_EXTRAS: [(&[&str], Usual, &str); 3] = [
+    (&["IsReliable", "reliable"], Usual::Flag(true), "every flow is a reliable connection"),
+    (&["in_background", "background"], Usual::Flag(false), "the run waits for every flow"),
+    (&["BandwidthPercent", "bandwidth_percent"], Usual::Number(1.0), "give the flow a rate as a [[flow]]"),
+];
+
+#[derive(Clone, Copy)]
+enum Usual {
+    Flag(bool),
+    Number(f64),
+}
+
+impl Usual {
+    fn is(self, value: &Value) -> bool {
+        match self {
+            Usual::Flag(usual) => value.as_bool() == Some(usual),
+            Usual::Number(usual) => value.as_f64() == Some(usual),
+        }
+    }
+}
 
 pub(super) fn is_json(file: &str) -> bool {
     file.ends_with(".json")
@@ -96,45 +128,75 @@ fn topology(json: &Value) -> Result<String, String> {
     Ok(text)
 }
 
+/// Flows of all dialects: the keys are in the flow itself, in its `parameters` or in its `attributes`.
 fn flows(json: &Value, warn: &mut dyn FnMut(String)) -> Result<String, String> {
     let mut lines = Vec::new();
+    let mut left: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, flow) in array(json, "flows")?.iter().enumerate() {
         if flow.get("enable").and_then(Value::as_bool) == Some(false) {
             continue;
         }
-        let kind = flow.get("path").or(flow.get("type")).and_then(Value::as_str).unwrap_or("-");
-        let attributes = flow.get("attributes").unwrap_or(flow);
-        let keys = match kind {
-            "ns3::RdmaFlowUnicast" => ["SourceNode", "DestinationNode", "PfcPriority", "WriteByteAmount"],
-            "unicast" => ["src", "dst", "priority", "size"],
-            _ => {
-                warn(format!("flow {index} of kind {kind} is not carried over: write it as a [[flow]]"));
-                continue;
-            }
+        let of = flow.get("attributes").or(flow.get("parameters")).unwrap_or(flow);
+        let find = |keys: &[&'static str]| {
+            keys.iter().find_map(|key| of.get(*key).or(flow.get(*key)).map(|value| (*key, value)))
         };
-        let [from, to, class, bytes] = keys.map(|key| word(attributes.get(key)));
-        lines.push(format!("{from} {to} {class} 0 {bytes} {}", word(flow.get("start_time"))));
+        let kind = flow.get("path").or(flow.get("type")).and_then(Value::as_str).unwrap_or("unicast");
+        let multicast = find(&["multicast"]).is_some_and(|(_, value)| value.as_bool() == Some(true));
+        if multicast || !["ns3::RdmaFlowUnicast", "unicast", "flow"].contains(&kind) {
+            let kind = if multicast { "multicast" } else { kind };
+            left.entry(format!("kind {kind} is not carried over: write it as a [[flow]]")).or_default().push(index);
+            continue;
+        }
+        for (keys, usual, why) in FLOW_EXTRAS {
+            if let Some((key, value)) = find(keys).filter(|(_, value)| !usual.is(value)) {
+                left.entry(format!("{key} = {value} is not carried over: {why}")).or_default().push(index);
+            }
+        }
+        let number = |keys: &[&'static str], missing: &str| {
+            find(keys).map_or(missing.to_owned(), |(_, value)| word(Some(value)))
+        };
+        let from = number(&["SourceNode", "SrcNode", "src"], "-");
+        let to = number(&["DestinationNode", "DstNode", "dst"], "-");
+        let bytes = number(&["WriteByteAmount", "WriteSize", "size"], "-");
+        let (class, start) = (number(&["PfcPriority", "priority"], "3"), number(&["start_time"], "0"));
+        lines.push(format!("{from} {to} {class} 0 {bytes} {start}"));
+    }
+    for (what, of) in left {
+        let first: Vec<String> = of.iter().take(5).map(usize::to_string).collect();
+        let more = if of.len() > 5 { format!(" ... ({} in all)", of.len()) } else { String::new() };
+        warn(format!("flow {}{more}: {what}", first.join(", ")));
     }
     Ok(format!("{}\n{}\n", lines.len(), lines.join("\n")))
 }
 
+/// Keys of all dialects; those that have the names of the text format in small letters are left to its reader.
 fn config(json: &Value, warn: &mut dyn FnMut(String)) -> String {
     let mut text = String::new();
     for (key, value) in json.as_object().into_iter().flatten() {
         match key.as_str() {
             "default_attributes" | "defaults" => attributes(value, &mut text, warn),
-            "simulator_stop_time" => {
-                let _ = writeln!(text, "SIMULATOR_STOP_TIME {}", word(Some(value)));
-            }
-            "rng_seed" => {
-                let _ = writeln!(text, "RNG_SEED {}", word(Some(value)));
-            }
             "ecn" => marking(value, &mut text),
-            _ if OF_NO_EFFECT.contains(&key.as_str()) => {}
-            _ => warn(format!("{key} is not carried over: the key is not known")),
+            "link_down" => {
+                let words = ["time", "src", "dst"].map(|part| word(value.get(part)));
+                let _ = writeln!(text, "LINK_DOWN {}", words.join(" "));
+            }
+            _ if OF_NO_EFFECT.contains(&key.as_str()) || key.ends_with("_file") => {}
+            _ => {
+                let _ = writeln!(text, "{} {}", key.to_uppercase(), words(value));
+            }
         }
     }
     text
+}
+
+/// A value as words of the text format; maps by line rate as a count and pairs.
+fn words(value: &Value) -> String {
+    let Some(entries) = value.as_array() else { return word(Some(value)) };
+    let pair = |entry: &Value| {
+        let threshold = entry.as_object().into_iter().flatten().find(|(key, _)| *key != "bandwidth");
+        format!(" {} {}", word(entry.get("bandwidth")), word(threshold.map(|(_, value)| value)))
+    };
+    format!("{}{}", entries.len(), entries.iter().map(pair).collect::<String>())
 }
 
 fn attributes(json: &Value, text: &mut String, warn: &mut dyn FnMut(String)) {
