@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from figures import advcam, cms_tcp, feroce, latency, peers, qcn, sampled, scale
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS, CONGESTION_CONTROL = (REPOSITORY / "docs" / name for name in ("results.md", "congestion-control.md"))
 MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
 SCALE_MARKS = ("<!-- scale: begin (penstock figures scale --docs) -->", "<!-- scale: end -->")
 PEERS_MARKS = ("<!-- peers: begin (penstock figures scale --docs) -->", "<!-- peers: end -->")
@@ -77,6 +79,7 @@ FIGURES = {
         advcam.fair_share,
     ),
     "advcam-6": _one("advcam-6", advcam.one_sender),
+    "advcam-9": _one("advcam-9-network", advcam.emulated_switch),
     "advcam-11": _one("advcam-11", advcam.on_off),
     "advcam-12": _one("advcam-12", advcam.plateaus),
     "advcam-13": Figure(
@@ -88,7 +91,8 @@ FIGURES = {
     "qcn-8-500us": _one("qcn-8-500us", qcn.recovery(None)),
     "qcn-8-500us-pause": _one("qcn-8-500us-pause", qcn.recovery(None)),
     "qcn-panels": Figure(tuple(Job(*qcn.panel_job(*panel)) for panel in qcn.PANELS), qcn.panels),
-    "qcn-tcp": _cases("qcn-tcp", qcn.tcp, {"-".join(map(str, c)): qcn.tcp_settings(*c) for c in qcn.TCP_CASES}),
+    "qcn-tcp": _cases("qcn-tcp", qcn.tcp, qcn.tcp_cases(sources=1)),
+    "qcn-tcp-2": _cases("qcn-tcp", qcn.tcp, qcn.tcp_cases(sources=2)),
     "feroce": Figure(tuple(Job(*job) for job in feroce.JOBS), feroce.draw),
     "cepc-latency": _cases(
         "feroce-1",
@@ -127,16 +131,40 @@ def simulate(job: Job, binary: str, out: Path) -> Run:
     return Run(out / job.folder)
 
 
+# Figures with a measurement of this machine, which is drawn when nothing else runs any more.
+MEASURED = ("cms-tcp-3",)
+
+
 @styled
-def make(name: str, binary: str, out: Path, done: dict[Job, Run]) -> list[Compared]:
-    """Runs, draws and compares one figure; `done` holds the runs that figures share."""
-    figure = FIGURES[name]
-    for job in figure.jobs:
-        if job not in done:
-            done[job] = simulate(job, binary, out)
-    picture, compared = figure.draw([done[job] for job in figure.jobs])
+def draw(name: str, runs: list[Run], out: Path) -> list[Compared]:
+    """Draws and compares one figure of its runs."""
+    picture, compared = FIGURES[name].draw(runs)
     save(picture, out / f"{name}.png")
+    print(f"{name}: {out / name}.png", file=sys.stderr)
     return compared
+
+
+def make(names: list[str], binary: str, out: Path) -> tuple[list[tuple[str, Compared]], dict[Job, Run]]:
+    """Runs, draws and compares figures, as many runs at a time as there are cores; those that figures share run once.
+
+    Returns the figures' rows in order, and all runs. Raises `RunFailed` for the first run that does.
+    """
+    jobs = list(dict.fromkeys(job for name in names for job in FIGURES[name].jobs))
+    compared: dict[str, list[Compared]] = {}
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        runs = {job: pool.submit(simulate, job, binary, out) for job in jobs}
+        try:
+            for name in names:
+                mine = [runs[job].result() for job in FIGURES[name].jobs]
+                if name not in MEASURED:
+                    compared[name] = draw(name, mine, out)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    done = {job: run.result() for job, run in runs.items()}
+    for name in set(names) & set(MEASURED):
+        compared[name] = draw(name, [done[job] for job in FIGURES[name].jobs], out)
+    return [(name, row) for name in names for row in compared[name]], done
 
 
 @styled
@@ -180,14 +208,31 @@ def write_docs(page: Path, marks: tuple[str, str], text: str) -> None:
 
 
 def differences(rows: list[tuple[str, Compared]], page: str) -> list[str]:
-    """Lines that only a page or only the table of these figures has: `-` is the page."""
+    """Lines that only a page or only the table of these figures has: `-` is the page.
+
+    Rows of measurements are not looked at: every machine has its own.
+    """
     names = {name for name, _ in rows}
-    made = table(rows).splitlines()[2:]
-    written = [line for line in page.splitlines() if line.startswith(tuple(f"| {name} |" for name in names))]
+    measured = tuple(f"| {name} | {row.quantity} |" for name, row in rows if row.of_machine)
+    made = [line for line in table(rows).splitlines()[2:] if not line.startswith(measured)]
+    of_names = tuple(f"| {name} |" for name in names)
+    lines = [line for line in page.splitlines() if line.startswith(of_names)]
+    written = [line for line in lines if not line.startswith(measured)]
     return [
         *(f"- {line}" for line in written if line not in made),
         *(f"+ {line}" for line in made if line not in written),
     ]
+
+
+def _other_numbers(rows: list[tuple[str, Compared]], tables: dict[tuple[str, str], str]) -> list[str]:
+    """What the pages have otherwise: results.md of these rows, congestion-control.md of the tables between marks."""
+    page = CONGESTION_CONTROL.read_text()
+    other = differences(rows, RESULTS.read_text())
+    for (begin, end), text in tables.items():
+        made, written = text.splitlines(), page.partition(begin)[2].partition(end)[0].strip().splitlines()
+        other += [f"- {line}" for line in written if line not in made]
+        other += [f"+ {line}" for line in made if line not in written]
+    return other
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
@@ -197,7 +242,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/ (all figures, or scale)")
-    parser.add_argument("--check", action="store_true", help="exit status 1 if docs/results.md has other numbers")
+    parser.add_argument("--check", action="store_true", help="exit status 1 if docs/ has other numbers")
     parser.add_argument(
         "--sampled", metavar="FOLDER", help=f"draw {', '.join(sampled.FIGURES)} of a folder of `penstock ctl sample`"
     )
@@ -213,7 +258,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         parser.error("--board and --queue-pair are of sampled boards: name their folder by --sampled")
     if arguments.sampled is not None and (arguments.docs or arguments.check):
         parser.error("--docs and --check are of the scenarios' figures, and not of --sampled")
-    if (arguments.docs or arguments.check) and not (REPOSITORY / "docs/results.md").exists():
+    if (arguments.docs or arguments.check) and not RESULTS.exists():
         parser.error(f"--docs and --check need the pages of a clone of the repository; {REPOSITORY} is installed")
     if arguments.docs and arguments.names not in ([], ["scale"]):
         parser.error("--docs writes the tables of all figures, or of scale: name none, or scale")
@@ -239,8 +284,6 @@ def main(words: list[str] | None = None) -> int:
     """The command with these arguments, else those of the process; returns the exit status."""
     arguments = _arguments(words)
     binary = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
-    rows: list[tuple[str, Compared]] = []
-    done: dict[Job, Run] = {}
     try:
         out = out_folder(arguments.out).resolve()
     except OSError as error:
@@ -248,29 +291,25 @@ def main(words: list[str] | None = None) -> int:
         return 2
     if arguments.sampled is not None:
         return _draw_sampled(arguments, out)
-    for name in arguments.names or FIGURES:
-        try:
-            compared = make(name, binary, out, done)
-        except RunFailed as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            print("penstock figures: interrupted", file=sys.stderr)
-            return 130
-        rows += [(name, row) for row in compared]
-        print(f"{name}: {out / name}.png", file=sys.stderr)
+    try:
+        rows, done = make(arguments.names or list(FIGURES), binary, out)
+    except RunFailed as error:
+        print(f"penstock figures: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("penstock figures: interrupted", file=sys.stderr)
+        return 130
     cases = [done[job] for job in FIGURES["scale"].jobs if job in done]
     text = table(rows) + (f"\n\n{scale.table(cases)}" if cases else "")
-    if arguments.check:
-        other = differences(rows, (REPOSITORY / "docs/results.md").read_text())
-        if other:
-            print("\n".join(["docs/results.md has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
-            return 1
+    tables = {SCALE_MARKS: scale.table(cases), PEERS_MARKS: peers.table(peers.read())} if cases else {}
+    if arguments.check and (other := _other_numbers(rows, tables)):
+        print("\n".join(["docs/ has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
+        return 1
     if arguments.docs and not arguments.names:
-        write_docs(REPOSITORY / "docs/results.md", MARKS, table(rows))
+        write_docs(RESULTS, MARKS, table(rows))
     if arguments.docs:
-        write_docs(REPOSITORY / "docs/congestion-control.md", SCALE_MARKS, scale.table(cases))
-        write_docs(REPOSITORY / "docs/congestion-control.md", PEERS_MARKS, peers.table(peers.read()))
+        for marks, text_of in tables.items():
+            write_docs(CONGESTION_CONTROL, marks, text_of)
     return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 

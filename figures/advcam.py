@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam figures 4, 5, 6, 11, 12, 13 and 14: each function draws one and compares its numbers.
+"""AdvCam figures 4, 5, 6, 9, 11, 12, 13 and 14: each function draws one and compares its numbers.
 
-Each takes the runs of the figure and returns the plot and the list of `Compared`. Source: AdvCam, sections III, IV and
-VII.
+Each takes the runs of the figure and returns the plot and the list of `Compared`. Source: AdvCam, sections III, IV, VI
+and VII.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from penstock.drawing import BLACK, BLUE, SKY, VERMILION, coarser, panels
+from penstock.drawing import BLACK, BLUE, GREEN, SKY, VERMILION, coarser, panels
 from penstock.results import Run, Series
 
 from figures.comparison import Compared, Drawn, flows, jain, lost, mean, register, throughput
@@ -326,6 +326,52 @@ def _decay(time: np.ndarray, rate: np.ndarray) -> tuple[float, float, float, flo
     slope, offset = np.polyfit(times, logs, 1)
     left = ((logs - slope * times - offset) ** 2).sum()
     return time[low - 1] - time[0], -1 / slope, 1 - left / ((logs - logs.mean()) ** 2).sum(), behind
+
+
+# Of figure 9 the paper gives these: the emulated switch's threshold, and alpha and R_C at the CNPs.
+THRESHOLD_GBPS, WINDOW_US = 5.0, 32
+ALPHAS = {"first": 1.0, "second": 0.8, "third": 0.3}
+
+
+def emulated_switch(runs: list[Run]) -> Drawn:
+    """Figure 9: payload in the switch's window against its threshold, R_C and R_T, alpha; dashed: CNPs."""
+    (run,) = runs
+    (flow,) = flows(run)
+    current, target, alpha, handled = (
+        register(run, flow, metric) for metric in ("rate_current_bps", "rate_target_bps", "alpha", "cnp_handled")
+    )
+    figure, axes = panels("AdvCam 9: the emulated switch, threshold 5 Gb/s", 3, height_in=1.5, sharex=True)
+    above, middle, below = axes[:, 0]
+    measured = throughput(run, flow["name"])
+    above.plot(
+        measured.time_ms,
+        np.convolve(measured.value, np.full(WINDOW_US, 1 / WINDOW_US))[: len(measured.value)],
+        color=BLUE,
+        ls="-",
+    )
+    above.axhline(THRESHOLD_GBPS, **PAPER)
+    above.set(ylabel="payload [Gb/s]", ylim=(0, 11))
+    middle.step(current.time_ms, current.value / 1e9, where="post", color=VERMILION, ls="-", label="$R_C$")
+    middle.step(target.time_ms, target.value / 1e9, where="post", color=BLACK, lw=0.8, ls=":", label="$R_T$")
+    middle.set(ylabel="rate [Gb/s]", ylim=(0, 11))
+    middle.legend(loc="upper right", ncols=2)
+    below.step(alpha.time_ms, alpha.value, where="post", color=BLUE, ls="-")
+    below.set(ylabel="alpha", xlabel="simulated time [ms]", ylim=(0, 1.1))
+    cuts = np.flatnonzero(np.diff(handled.value) > 0)  # the last sample before each
+    for axis in axes[:, 0]:
+        for cut in cuts:
+            axis.axvline(handled.time_ms[cut + 1], color=GREEN, lw=0.8, ls="--")
+    compared = [Compared("CNPs", 3.0, len(cuts), digits=0)]
+    for (name, paper), cut in zip(ALPHAS.items(), cuts, strict=False):
+        before, after = (10.0, 5.0) if name == "first" else (None, None)
+        compared += [
+            Compared(f"{name} CNP: alpha", paper, alpha.value[cut]),
+            Compared(f"{name} CNP: R_C before", before, current.value[cut] / 1e9, "Gb/s"),
+            Compared(f"{name} CNP: R_C after", after, current.value[cut + 1] / 1e9, "Gb/s"),
+        ]
+    errors = sum(board["messages_error"] for board in run.summary["boards"])
+    compared.append(Compared("work requests lost or completed with an error", "none", errors, digits=0))
+    return figure, compared
 
 
 def limiter(runs: list[Run]) -> Drawn:

@@ -222,7 +222,7 @@ def fragment_sizes(runs: list[Run]) -> Drawn:
         Compared("a host's TCP, fragments of 64 B", None, host[0], "Gb/s"),
     ]
     compared += [
-        Compared(f"measured: {MEASURED[name]}, fragments of {size} B", None, by_size[size], "Gb/s")
+        Compared(f"measured: {MEASURED[name]}, fragments of {size} B", None, by_size[size], "Gb/s", of_machine=True)
         for name, by_size in found.items()
         for size in SHOWN
     ]

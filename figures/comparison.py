@@ -13,13 +13,17 @@ from penstock.results import Run, Series
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantity: the paper's value (a number, words when it is only described, None when it states none) and ours."""
+    """A quantity: the paper's value (a number, words when it is only described, None when it states none) and ours.
+
+    `of_machine`: measured in the time of the machine that draws the figure, and so another on each.
+    """
 
     quantity: str
     paper: float | str | None
     penstock: float
     unit: str = ""
     digits: int = 2
+    of_machine: bool = False
 
     def text(self) -> str:
         """Our value with its unit."""

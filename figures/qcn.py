@@ -11,8 +11,8 @@ from collections.abc import Callable
 import matplotlib
 import numpy as np
 from penstock import drawing
-from penstock.drawing import BLACK, BLUE, GREY, coarser
-from penstock.results import Run
+from penstock.drawing import BLACK, BLUE, GREY, VERMILION, coarser
+from penstock.results import Run, Series
 
 from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
 
@@ -125,40 +125,60 @@ def panels(runs: list[Run]) -> Drawn:
 
 
 # What `penstock figures qcn-tcp` changes of its scenario, in the order of its runs: variant, round trip in us, QCN.
-TCP_CASES = [(variant, rtt, qcn) for qcn in (False, True) for variant in ("new-reno", "bic") for rtt in (200, 400)]
+VARIANTS, TCP_ROUND_TRIPS_US = ("new-reno", "bic", "cubic"), (200, 400)
+TCP_CASES = [(variant, rtt, qcn) for qcn in (False, True) for variant in VARIANTS for rtt in TCP_ROUND_TRIPS_US]
 TCP_LINK_MBPS = 750.0
 SETTLED_MS = 1000.0  # slow start and the first recoveries are over
 
 
-def tcp_settings(variant: str, rtt_us: int, qcn: bool) -> tuple[str, ...]:
-    """The keys of a case."""
-    law = ("switch.qcn.enabled=true", "cc.law=qcn") if qcn else ("switch.qcn.enabled=false", "cc.law=off")
-    return (f"tcp.variant={variant}", f"link.delay={rtt_us // 4}us", *law)
+def tcp_cases(sources: int) -> dict[str, tuple[str, ...]]:
+    """Name and keys of each case, for this number of reaction points."""
+    laws = {False: ("switch.qcn.enabled=false", "cc.law=off"), True: ("switch.qcn.enabled=true", "cc.law=qcn")}
+    return {
+        f"{sources}-{variant}-{rtt}-{qcn}": (
+            f"topology.boards={sources}",
+            f"tcp.variant={variant}",
+            f"link.delay={rtt // 4}us",
+            *laws[qcn],
+        )
+        for variant, rtt, qcn in TCP_CASES
+    }
 
 
 def tcp(runs: list[Run]) -> Drawn:
     """Queue length and throughput of TCP with and without QCN; the paper shows pictures, without numbers."""
-    title = "TCP through a link of 750 Mb/s: queue, and goodput as mean of 20 ms"
-    figure, axes = drawing.panels(title, len(runs), 2, height_in=1.0, sharex=True)
+    sources = len(flows(runs[0]))
+    title = f"TCP through a link of 750 Mb/s, {sources} reaction point{'s' * (sources > 1)}"
+    figure, axes = drawing.panels(title, len(runs) // 2, 4, height_in=1.0, sharex=True)
     compared = []
-    for (variant, rtt, qcn), run, (left, right) in zip(TCP_CASES, runs, axes, strict=True):
+    for number, ((variant, rtt, qcn), run) in enumerate(zip(TCP_CASES, runs, strict=True)):
         name = f"{variant}, {rtt} us, {'QCN' if qcn else 'no QCN'}"
-        queue = run.series("switch", "queue_bytes", len(flows(run)))
-        rate = throughput(run, flows(run)[0]["name"])
+        left, right = (axes[number // 2, 2 * of + number % 2] for of in (0, 1))
+        queue = run.series("switch", "queue_bytes", sources)
         left.plot(queue.time_ms, queue.value / 1e3, lw=0.6, color=BLUE)
-        left.set(ylabel="queue [kB]", ylim=(0, None))
-        windows = max(1, round(20 / np.median(np.diff(rate.time_ms))))
-        right.plot(*(coarser(values, windows) for values in (rate.time_ms, rate.value * 1e3)), color=BLUE, ls="-")
-        right.axhline(TCP_LINK_MBPS, color=BLACK, lw=0.8, ls="--")
-        right.set(ylabel="[Mb/s]", ylim=(0, 1.2 * TCP_LINK_MBPS))
-        for axis in (left, right):
-            axis.set_title(name, loc="left", pad=3)
+        rates = [throughput(run, flow["name"]) for flow in flows(run)]
+        whole = Series(rates[0].time_ms, np.sum([rate.value for rate in rates], axis=0))
+        windows = max(1, round(20 / np.median(np.diff(whole.time_ms))))
+        for rate in rates:
+            look = {"lw": 0.7, "ls": "-"} | ({"color": BLUE} if rate is rates[0] else {"color": VERMILION})
+            right.plot(*(coarser(values, windows) for values in (rate.time_ms, rate.value * 1e3)), **look)
+        right.axhline(TCP_LINK_MBPS / sources, color=BLACK, lw=0.8, ls="--")
+        left.set_ylim(0, 550)
+        right.set_ylim(0, 1.2 * TCP_LINK_MBPS)
+        if number < 2:
+            left.set_title(f"{rtt} us: queue [kB]", loc="left", pad=3)
+            right.set_title(f"{rtt} us: goodput [Mb/s]", loc="left", pad=3)
+        if number % 2 == 0:
+            left.set_ylabel(f"{variant}\n{'QCN' if qcn else 'no QCN'}")
         settled = queue.value[queue.time_ms >= SETTLED_MS] / 1e3
         compared += [
-            Compared(f"{name}: throughput", None, 1e3 * mean(rate, SETTLED_MS, rate.time_ms[-1]), "Mb/s", 0),
+            Compared(f"{name}: throughput", None, 1e3 * mean(whole, SETTLED_MS, whole.time_ms[-1]), "Mb/s", 0),
             Compared(f"{name}: queue, mean", None, settled.mean(), "kB", 0),
             Compared(f"{name}: queue, standard deviation", None, settled.std(), "kB", 0),
         ]
+        if sources > 1:
+            means = [mean(rate, SETTLED_MS, rate.time_ms[-1]) for rate in rates]
+            compared.append(Compared(f"{name}: the slower over the faster", None, min(means) / max(means)))
     for axis in axes[-1]:
         axis.set_xlabel("simulated time [ms]")
     return figure, compared

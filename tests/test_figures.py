@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 from figures.__main__ import differences  # noqa: E402
 from figures.comparison import Compared  # noqa: E402
 
-QUICK = ["advcam-4", "advcam-5", "advcam-11", "advcam-13", "qcn-8-500us", "qcn-8-500us-pause", "feroce"]
+QUICK = ["advcam-4", "advcam-5", "advcam-9", "advcam-11", "advcam-13", "qcn-8-500us", "qcn-8-500us-pause", "feroce"]
 LINE_BPS = 10e9
 
 
@@ -175,6 +175,12 @@ def test_numbers_that_the_page_does_not_have_are_told(penstock: Penstock, tmp_pa
     [*missing, other] = differences(rows, page)
     assert len(missing) == 3 and all(line.startswith("- | advcam-4 |") for line in missing)
     assert other.startswith("+ | advcam-4 |") and "0.90 Gb/s" in other
+
+
+def test_measurements_of_this_machine_are_not_compared() -> None:
+    page = "| cms-tcp-3 | measured: x |  | 1.00 Gb/s |  | `y` |\n| cms-tcp-3 | simulated |  | 2.00 Gb/s |  | `y` |\n"
+    measured = ("cms-tcp-3", Compared("measured: x", None, 3.0, "Gb/s", of_machine=True))
+    assert [line[:25] for line in differences([measured], page)] == ["- | cms-tcp-3 | simulated "]
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:
