@@ -180,7 +180,8 @@ def test_numbers_that_the_page_does_not_have_are_told(penstock: Penstock, tmp_pa
 def test_measurements_of_this_machine_are_not_compared() -> None:
     page = "| cms-tcp-3 | measured: x |  | 1.00 Gb/s |  | `y` |\n| cms-tcp-3 | simulated |  | 2.00 Gb/s |  | `y` |\n"
     measured = ("cms-tcp-3", Compared("measured: x", None, 3.0, "Gb/s", of_machine=True))
-    assert [line[:25] for line in differences([measured], page)] == ["- | cms-tcp-3 | simulated "]
+    [other] = differences([measured], page)
+    assert other.startswith("- | cms-tcp-3 | simulated |")
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:
