@@ -93,6 +93,7 @@ FIGURES = {
     "qcn-panels": Figure(tuple(Job(*qcn.panel_job(*panel)) for panel in qcn.PANELS), qcn.panels),
     "qcn-tcp": _cases("qcn-tcp", qcn.tcp, qcn.tcp_cases(sources=1)),
     "qcn-tcp-2": _cases("qcn-tcp", qcn.tcp, qcn.tcp_cases(sources=2)),
+    "qcn-tcp-queue": _cases("qcn-tcp", qcn.limiter_queues, {f"queue-{n}": k for n, k in qcn.LIMITER_QUEUES.items()}),
     "feroce": Figure(tuple(Job(*job) for job in feroce.JOBS), feroce.draw),
     "cepc-latency": _cases(
         "feroce-1",

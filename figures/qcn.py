@@ -11,7 +11,7 @@ from collections.abc import Callable
 import matplotlib
 import numpy as np
 from penstock import drawing
-from penstock.drawing import BLACK, BLUE, GREY, VERMILION, coarser
+from penstock.drawing import BLACK, BLUE, GREY, SKY, VERMILION, coarser
 from penstock.results import Run, Series
 
 from figures.comparison import Compared, Drawn, flows, lost, mean, register, throughput
@@ -179,6 +179,49 @@ def tcp(runs: list[Run]) -> Drawn:
         if sources > 1:
             means = [mean(rate, SETTLED_MS, rate.time_ms[-1]) for rate in rates]
             compared.append(Compared(f"{name}: the slower over the faster", None, min(means) / max(means)))
+    for axis in axes[-1]:
+        axis.set_xlabel("simulated time [ms]")
+    return figure, compared
+
+
+# The sizes of a queue between host and rate limiter, and what its end does: keys of `penstock figures qcn-tcp-queue`.
+LIMITER_QUEUES: dict[str, tuple[str, ...]] = {"none": ()} | {
+    f"{size}-{full}": (f"tcp.limiter_queue={size}", f"tcp.limiter_full={full}")
+    for full in ("wait", "drop")
+    for size in ("64KB", "256KB", "1MB")
+}
+
+
+def limiter_queues(runs: list[Run]) -> Drawn:
+    """What New Reno sees of its card's queue under QCN; the paper says that its size is tunable."""
+    title = "New Reno under QCN by the queue before its rate limiter: size, and what its end does"
+    figure, axes = drawing.panels(title, 2, 2, height_in=1.6, sharex=True, sharey="row")
+    colours = dict(zip(LIMITER_QUEUES, [GREY, *2 * (SKY, BLUE, VERMILION)], strict=True))
+    compared = []
+    for name, run in zip(LIMITER_QUEUES, runs, strict=True):
+        size, _, full = name.partition("-")
+        (flow,) = flows(run)
+        held, round_trip = (register(run, flow, metric) for metric in ("limiter_queue_bytes", "smoothed_rtt_us"))
+        column = int(full == "drop")
+        for axis, series, unit in ((axes[0, column], held, 1e3), (axes[1, column], round_trip, 1e3)):
+            axis.plot(series.time_ms, series.value / unit, lw=0.8, ls="-", color=colours[name], label=size)
+        settled = round_trip.time_ms >= SETTLED_MS
+        case = (
+            "no queue" if size == "none" else f"{size}, {'the host waits' if full == 'wait' else 'frames are dropped'}"
+        )
+        rate = throughput(run, flow["name"])
+        compared += [
+            Compared(f"{case}: throughput", None, 1e3 * mean(rate, SETTLED_MS, rate.time_ms[-1]), "Mb/s", 0),
+            Compared(f"{case}: bytes in the queue, mean", None, held.value[settled].mean() / 1e3, "kB", 0),
+            Compared(f"{case}: smoothed round trip, mean", None, round_trip.value[settled].mean() / 1e3, "ms"),
+            Compared(f"{case}: frames dropped there", None, flow["limiter_drops"], digits=0),
+            Compared(f"{case}: frames sent again", None, flow["retransmissions"], digits=0),
+        ]
+    for axis, full in zip(axes[0], ("the host waits", "frames are dropped"), strict=True):
+        axis.set_title(full, loc="left", pad=3)
+        axis.legend(loc="upper right", ncols=4)
+    axes[0, 0].set(ylabel="limiter's queue [kB]", ylim=(0, 1300))
+    axes[1, 0].set_ylabel("smoothed RTT [ms]")
     for axis in axes[-1]:
         axis.set_xlabel("simulated time [ms]")
     return figure, compared
