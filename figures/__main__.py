@@ -80,6 +80,9 @@ FIGURES = {
     ),
     "advcam-6": _one("advcam-6", advcam.one_sender),
     "advcam-9": _one("advcam-9-network", advcam.emulated_switch),
+    "advcam-9-rules": _cases(
+        "advcam-9-network", advcam.rules, {f"rule{n}": keys for n, keys in enumerate(advcam.RULES.values())}
+    ),
     "advcam-11": _one("advcam-11", advcam.on_off),
     "advcam-12": _one("advcam-12", advcam.plateaus),
     "advcam-13": Figure(

@@ -374,6 +374,62 @@ def emulated_switch(runs: list[Run]) -> Drawn:
     return figure, compared
 
 
+_TABLE_II = (
+    "flow.0.sender=software",
+    "flow.0.size=100MB",
+    "run.time_limit=20ms",
+    "run.stop=time",
+    "trace.interval=10us",
+    "cc.g=1/256",
+    "cc.alpha_interval=40us",
+    "cc.increase_interval=2ms",
+    "cc.decrease_interval=3us",
+)
+# Payload above 100 Gb/s never comes: these CNPs answer marks of a queue in front of a link of 5 Gb/s.
+_MARKED = (
+    *_TABLE_II,
+    "qp.cnp_above=100Gbps",
+    "link.server.rate=5Gbps",
+    "switch.ecn=true",
+    "switch.ecn_rate=5Gbps",
+    "switch.kmin=1KB",
+    "switch.kmax=1001B",
+    "switch.pmax=1",
+)
+# Rules that could give the CNPs of figure 9, each with the keys that it changes of its scenario.
+RULES: dict[str, tuple[str, ...]] = {
+    "Table II, cooldown 2.3 ms, timer 3.4 ms": (*_TABLE_II, "qp.cnp_interval=2.3ms", "cc.increase_interval=3.4ms"),
+    "Table II, cooldown 1.9 ms": (*_TABLE_II, "qp.cnp_interval=1.9ms"),
+    "Table II, cooldown 1.9 ms, MTU 2048": (*_TABLE_II, "qp.cnp_interval=1.9ms", "qp.mtu=2048"),
+    "Table II, cooldown 1.9 ms, MTU 1024": (*_TABLE_II, "qp.cnp_interval=1.9ms", "qp.mtu=1024"),
+    "Table II, cooldown 50 us": (*_TABLE_II, "qp.cnp_interval=50us"),
+    "Table II, marks of a queue, CNPs 1.9 ms apart": (*_MARKED, "qp.cnp_interval=1.9ms"),
+    "Table II, marks of a queue, CNPs 50 us apart": (*_MARKED, "qp.cnp_interval=50us"),
+}
+
+
+def rules(runs: list[Run]) -> Drawn:
+    """R_C under each of the rules, and alpha at the first CNPs against the paper's."""
+    figure, axes = panels("AdvCam 9: which rules give its CNPs", len(runs), height_in=0.9, sharex=True)
+    compared = []
+    for (name, run), axis in zip(zip(RULES, runs, strict=True), axes[:, 0], strict=True):
+        (flow,) = flows(run)
+        current, alpha, handled = (
+            register(run, flow, metric) for metric in ("rate_current_bps", "alpha", "cnp_handled")
+        )
+        axis.step(current.time_ms, current.value / 1e9, where="post", color=VERMILION, ls="-")
+        axis.set(ylabel="$R_C$ [Gb/s]", ylim=(0, 11))
+        axis.set_title(name, loc="left", pad=3)
+        cuts = np.flatnonzero(np.diff(handled.value) > 0)
+        for (number, paper), cut in list(zip(ALPHAS.items(), cuts, strict=False))[1:]:
+            compared += [
+                Compared(f"{name}: {number} CNP: alpha", paper, alpha.value[cut]),
+                Compared(f"{name}: {number} CNP: R_C before", None, current.value[cut] / 1e9, "Gb/s"),
+            ]
+    axes[-1, 0].set_xlabel("simulated time [ms]")
+    return figure, compared
+
+
 def limiter(runs: list[Run]) -> Drawn:
     """Figure 14: R_C and R_T of one sender, sampled at 1 kHz, over its measured throughput."""
     (run,) = runs
