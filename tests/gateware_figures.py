@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AdvCam figures 12 and 14 with three verilated boards as senders: `make soak`, since 0.36 s of them take some ten
+minutes. Promise checked: shares and R_C are those of the model, and the throughput of a board follows its registers.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT, Penstock
+
+sys.path[:0] = [str(ROOT), str(ROOT / "python")]
+
+from penstock.results import Run  # noqa: E402
+
+from figures.advcam import PAYLOAD_SHARE  # noqa: E402
+from figures.comparison import flows, lost, mean, register, throughput  # noqa: E402
+
+# Enough for a plateau of three flows from 0.1 s on, one of two, and the last one's climb.
+SIZES = ("flow.0.size=50MB", "flow.1.size=95MB", "flow.2.size=180MB", "run.time_limit=1s", "trace.interval=1ms")
+
+
+@pytest.fixture(scope="module")
+def runs(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """That of the gateware and that of the model."""
+    folder, found = tmp_path_factory.mktemp("figures"), []
+    for sender in ("gateware", "software"):
+        settings = [*SIZES, *(f"flow.{number}.sender={sender}" for number in range(3))]
+        command = [penstock.binary, "run", ROOT / "scenarios/advcam-12.toml", "--no-plots", "--out", folder / sender]
+        for setting in settings:
+            command += ["--set", setting]
+        subprocess.run(command, check=True)
+        found.append(Run(folder / sender))
+    return found
+
+
+def shares(run: Run) -> dict[int, float]:
+    """The mean rate of a flow by how many send, settled, in Gb/s."""
+    ends = [flow["end_s"] * 1e3 for flow in flows(run)]
+    names = [flow["name"] for flow in flows(run)]
+    of = {3: (100.0, ends[0], names), 2: (ends[0] + 40, ends[1], names[1:]), 1: (ends[2] - 10, ends[2], names[2:])}
+    return {
+        count: float(np.mean([mean(throughput(run, name), begin, end) for name in sending]))
+        for count, (begin, end, sending) in of.items()
+    }
+
+
+def test_advcam_12_boards_share_the_line_and_take_what_becomes_free(runs: list[Run]) -> None:
+    gateware, model = runs
+    ours, theirs = shares(gateware), shares(model)
+    assert ours[3] == pytest.approx(3.3, rel=0.05) and ours[2] == pytest.approx(4.9, rel=0.05) and ours[1] > 8.5
+    for count, rate in ours.items():
+        assert rate == pytest.approx(theirs[count], rel=0.05), f"{count} boards"
+    assert lost(gateware) == 0
+    for one, other in zip(flows(gateware), flows(model), strict=True):
+        assert one["end_s"] == pytest.approx(other["end_s"], rel=0.05)
+
+
+def test_advcam_14_the_throughput_of_a_board_is_what_its_registers_say(runs: list[Run]) -> None:
+    run = runs[0]
+    flow = flows(run)[-1]
+    measured = throughput(run, flow["name"])
+    inside = (measured.time_ms > 100) & (measured.time_ms < flow["end_s"] * 1e3)
+    current, target = (
+        np.interp(measured.time_ms, series.time_ms, series.value)[inside] / 1e9 * PAYLOAD_SHARE
+        for series in (register(run, flow, "rate_current_bps"), register(run, flow, "rate_target_bps"))
+    )
+    assert np.abs(measured.value[inside] / current - 1).mean() < 0.01
+    assert np.abs(target / current - 1).mean() < 0.02
+    assert np.corrcoef(measured.value[inside], current)[0, 1] > 0.999
