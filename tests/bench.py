@@ -25,6 +25,7 @@ from conftest import Penstock
 
 REPO = Path(__file__).resolve().parents[1]
 LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --example line_rate"
+SWITCH = "cargo run --release -q -p penstock-board --example switch_speed"
 MODEL = "cargo run --release -q -p penstock-cc --example speed"
 READOUT = "cargo run --release -q -p penstock-readout --example readout_speed"
 LABORATORY = "cargo run --release -q -p penstock-lab --example lab_speed"
@@ -56,6 +57,11 @@ def shell(command: str) -> str:
 def board_rows() -> list[dict]:
     """The verilated front ends at 10G, 25G and 100G against servers that answer after 1 us."""
     return [{**found, "command": LINE_RATE} for found in json.loads(shell(LINE_RATE))]
+
+
+def switch_rows() -> list[dict]:
+    """The verilated QCN switch with four full lines; the example knows its target."""
+    return [{**found, "command": SWITCH} for found in json.loads(shell(SWITCH))]
 
 
 def model_rows() -> list[dict]:
@@ -221,6 +227,7 @@ PARTS = {
     "live page": page_rows,
     "Soft-RoCE": soft_roce_rows,
     "gateware": board_rows,
+    "switch": switch_rows,
     "model": model_rows,
     "laboratory": laboratory_rows,
     "demo": demo_rows,

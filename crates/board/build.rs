@@ -30,6 +30,9 @@ const FURTHER: [Top; 7] = [
     Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, tcp: true },
 ];
 
+/// The QCN switch with its MACs at 10 Gb/s: module, class, no parameters but its defaults.
+const SWITCH: (&str, &str, Vec<String>) = ("qcn_switch_xgmii", "Vqcn_switch", Vec::new());
+
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
 const EVENT_BYTES: usize = 512 * 1024;
@@ -55,11 +58,12 @@ fn main() {
     }
     let _ = fs::remove_dir_all(out.join("verilated"));
     let mut verilated = Vec::new();
-    for top in &tops {
-        let mdir = out.join("verilated").join(top.class);
+    let generics = tops.iter().map(|top| (top.module, top.class, top.generics()));
+    for (module, class, generics) in generics.chain([SWITCH]) {
+        let mdir = out.join("verilated").join(class);
         fs::create_dir_all(&mdir).unwrap_or_else(|e| panic!("{}: {e}", mdir.display()));
-        let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(top.module));
-        verilate(&root, &mdir, top, arguments.lines());
+        let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(module));
+        verilate(&root, &mdir, module, class, generics, arguments.lines());
         verilated.push(mdir);
     }
     compile(&repo, &root, &verilated, tops.len() > DEFAULT.len());
@@ -76,18 +80,39 @@ fn python(repo: &Path) -> PathBuf {
     python
 }
 
-fn verilate<'a>(root: &Path, mdir: &Path, top: &Top, sources_and_options: impl Iterator<Item = &'a str>) {
+impl Top {
+    fn generics(&self) -> Vec<String> {
+        let mut generics = vec![
+            format!("-GN_QP={}", self.n_qp),
+            format!("-GCLK_KHZ={}", self.clk_khz),
+            format!("-GN_IN={N_IN}"),
+            format!("-GEVENT_BYTES={EVENT_BYTES}"),
+            "-GTIMING=1".to_owned(),
+            "-GHOOK=1".to_owned(),
+            "-GSTREAMING=1".to_owned(),
+            format!("-GTRIGGERS={TRIGGERS}"),
+        ];
+        if self.tcp {
+            generics.extend(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned()]);
+            generics.push(format!("-GN_STREAMS={}", self.n_qp));
+        }
+        generics
+    }
+}
+
+fn verilate<'a>(
+    root: &Path,
+    mdir: &Path,
+    module: &str,
+    class: &str,
+    generics: Vec<String>,
+    sources_and_options: impl Iterator<Item = &'a str>,
+) {
     let mut command = Command::new(root.join("bin/verilator_bin"));
     command.env("VERILATOR_ROOT", root);
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
     command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
-    command.args(["--prefix", top.class, "--top-module", top.module, &format!("-GN_QP={}", top.n_qp)]);
-    command.arg(format!("-GCLK_KHZ={}", top.clk_khz));
-    command.args([format!("-GN_IN={N_IN}"), format!("-GEVENT_BYTES={EVENT_BYTES}")]);
-    command.args(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1", &format!("-GTRIGGERS={TRIGGERS}")]);
-    if top.tcp {
-        command.args(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned(), format!("-GN_STREAMS={}", top.n_qp)]);
-    }
+    command.args(["--prefix", class, "--top-module", module]).args(generics);
     command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);
 }
@@ -129,6 +154,7 @@ fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool) {
         .file(include.join("verilated.cpp"))
         .file(include.join("verilated_threads.cpp"))
         .file(repo.join("crates/board/cpp/board.cpp"))
+        .file(repo.join("crates/board/cpp/switch.cpp"))
         .compile("penstock_board");
     println!("cargo::rustc-link-lib=pthread");
 }

@@ -43,46 +43,46 @@ template <typename Top> constexpr bool has_xgmii = requires(Top &top) { top.xgmi
 template <typename Top> constexpr bool has_gmii = requires(Top &top) { top.gmii_rxd; };
 
 // An octet of GMII on its way in, and the one on its way out.
-template <typename Top> void gmii_octet(Top &top, PenstockPins &pins, int lane) {
-    top.gmii_rxd = pins.rx_data[0] >> 8 * lane;
-    top.gmii_rx_dv = pins.rx_mask >> lane & 1;
-    pins.tx_data[0] |= uint64_t{top.gmii_txd} << 8 * lane;
-    pins.tx_mask |= uint64_t{top.gmii_tx_en} << lane;
-    pins.tx_error |= top.gmii_tx_er << lane;
+template <typename Top> void gmii_octet(Top &top, PenstockLine &line, int lane) {
+    top.gmii_rxd = line.rx_data[0] >> 8 * lane;
+    top.gmii_rx_dv = line.rx_mask >> lane & 1;
+    line.tx_data[0] |= uint64_t{top.gmii_txd} << 8 * lane;
+    line.tx_mask |= uint64_t{top.gmii_tx_en} << lane;
+    line.tx_error |= top.gmii_tx_er << lane;
 }
 
-template <typename Top> void put_port(Top &top, const PenstockPins &pins) {
+template <typename Top> void put_port(Top &top, const PenstockLine &line) {
     if constexpr (has_xgmii<Top>) {
-        top.xgmii_rxd = pins.rx_data[0];
-        top.xgmii_rxc = pins.rx_mask;
+        top.xgmii_rxd = line.rx_data[0];
+        top.xgmii_rxc = line.rx_mask;
     } else if constexpr (has_gmii<Top>) {
         top.link_up = top.link_full_duplex = 1;
         top.link_speed = 2;  // 1 Gb/s
         top.gmii_tx_enable = 1;
         top.gmii_tx_clk = top.gmii_rx_clk = 0;
     } else {
-        put(top.s_axis_rx_tdata, pins.rx_data);
-        top.s_axis_rx_tkeep = pins.rx_mask;
-        top.s_axis_rx_tvalid = pins.rx_valid;
-        top.s_axis_rx_tlast = pins.rx_last;
-        top.s_axis_rx_tuser = pins.rx_error;
-        top.m_axis_tx_tready = pins.tx_ready;
+        put(top.s_axis_rx_tdata, line.rx_data);
+        top.s_axis_rx_tkeep = line.rx_mask;
+        top.s_axis_rx_tvalid = line.rx_valid;
+        top.s_axis_rx_tlast = line.rx_last;
+        top.s_axis_rx_tuser = line.rx_error;
+        top.m_axis_tx_tready = line.tx_ready;
     }
 }
 
-template <typename Top> void get_port(Top &top, PenstockPins &pins) {
+template <typename Top> void get_port(Top &top, PenstockLine &line) {
     if constexpr (has_xgmii<Top>) {
-        pins.tx_data[0] = top.xgmii_txd;
-        pins.tx_mask = top.xgmii_txc;
+        line.tx_data[0] = top.xgmii_txd;
+        line.tx_mask = top.xgmii_txc;
     } else if constexpr (has_gmii<Top>) {
-        pins.tx_data[0] = pins.tx_mask = pins.tx_error = 0;
-        gmii_octet(top, pins, 0);
+        line.tx_data[0] = line.tx_mask = line.tx_error = 0;
+        gmii_octet(top, line, 0);
     } else {
-        get(top.m_axis_tx_tdata, pins.tx_data);
-        pins.tx_mask = top.m_axis_tx_tkeep;
-        pins.tx_valid = top.m_axis_tx_tvalid;
-        pins.tx_last = top.m_axis_tx_tlast;
-        pins.tx_error = top.m_axis_tx_tuser;
+        get(top.m_axis_tx_tdata, line.tx_data);
+        line.tx_mask = top.m_axis_tx_tkeep;
+        line.tx_valid = top.m_axis_tx_tvalid;
+        line.tx_last = top.m_axis_tx_tlast;
+        line.tx_error = top.m_axis_tx_tuser;
     }
 }
 
@@ -100,7 +100,7 @@ public:
 
     void cycle(PenstockPins &pins) override {
         top.rst = pins.rst;
-        put_port(top, pins);
+        put_port(top, pins.line);
         put(top.s_axis_data_tdata, pins.data_tdata);
         top.s_axis_data_tkeep = pins.data_tkeep;
         top.s_axis_data_tvalid = pins.data_tvalid;
@@ -137,7 +137,7 @@ public:
         top.s_event_clk = 0;
         top.eval();  // inputs ripple through the combinational paths
 
-        get_port(top, pins);
+        get_port(top, pins.line);
         pins.trigger_busy = top.trigger_busy;
         pins.trigger_gate = top.trigger_gate;
         pins.accepted_valid = top.m_axis_trigger_tvalid;
@@ -167,7 +167,7 @@ public:
             top.eval();
             top.gmii_tx_clk = top.gmii_rx_clk = 0;
             top.eval();
-            gmii_octet(top, pins, 1);
+            gmii_octet(top, pins.line, 1);
             top.gmii_tx_clk = top.gmii_rx_clk = 1;
         }
         top.eval();

@@ -6,10 +6,24 @@
 
 extern "C" {
 
-struct PenstockPins {
-    // inputs, held during the cycle
+// The Ethernet side of one port.
+struct PenstockLine {
+    // inputs
     uint64_t rx_data[8];  // XGMII: the first word. GMII: its low two octets. AXI-Stream of a hard MAC: all
     uint64_t rx_mask;     // XGMII: control bits. GMII: rx_dv of each octet. AXI-Stream: tkeep
+    // outputs
+    uint64_t tx_data[8];
+    uint64_t tx_mask;
+    // inputs
+    uint8_t rx_valid, rx_last, rx_error, tx_ready;  // AXI-Stream only
+    // outputs
+    uint8_t tx_valid, tx_last;  // AXI-Stream only
+    uint8_t tx_error;           // GMII: tx_er of each octet. AXI-Stream: tuser
+};
+
+struct PenstockPins {
+    PenstockLine line;
+    // inputs, held during the cycle
     uint64_t data_tdata[8];
     uint64_t data_tkeep;
     uint64_t event_tdata[32];  // of all inputs, input 0 first; so are the other four
@@ -17,7 +31,6 @@ struct PenstockPins {
     uint8_t event_tuser[4][18];  // fragment_t
     uint32_t desc_tdata[6];  // 176 bits, least significant word first
     uint32_t awaddr, wdata, araddr;
-    uint8_t rx_valid, rx_last, rx_error, tx_ready;  // AXI-Stream only
     uint8_t data_tvalid, data_tlast;
     uint8_t event_tvalid, event_tlast;  // a bit for each input
     uint8_t trigger_valid;
@@ -27,13 +40,9 @@ struct PenstockPins {
     uint8_t awvalid, wvalid, bready, arvalid, rready;
     uint8_t rst;
     // outputs, as they stand right before the rising edge that ends the cycle
-    uint64_t tx_data[8];
-    uint64_t tx_mask;
     uint64_t cpl_tdata;
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
     uint32_t rdata;
-    uint8_t tx_valid, tx_last;  // AXI-Stream only
-    uint8_t tx_error;           // GMII: tx_er of each octet. AXI-Stream: tuser
     uint64_t tai_ns;
     uint64_t accepted_number;  // of m_axis_trigger, which is always taken
     uint8_t accepted_valid, trigger_busy, trigger_gate;
@@ -49,4 +58,20 @@ void *penstock_board_new(uint32_t top);
 void penstock_board_free(void *board);
 // One clock cycle: applies the inputs, samples the outputs, gives the rising edge.
 void penstock_board_cycle(void *board, PenstockPins *pins);
+
+// Pins of the QCN switch (rtl/switch/qcn_switch_xgmii.sv with its defaults: 4 ports, 2 queues each).
+struct PenstockSwitchPins {
+    PenstockLine line[4];
+    // inputs, held during the cycle
+    uint64_t table_entry;  // mac_entry_t
+    uint32_t cfg[14];      // switch_cfg_t, least significant word first
+    uint8_t table_valid, table_index, rst;
+    // outputs, as they stand right before the rising edge that ends the cycle
+    uint64_t stat;         // switch_stat_t of each port, port 0 lowest
+    uint8_t level[24];     // of each queue, three octets
+};
+
+void *penstock_switch_new();
+void penstock_switch_free(void *gateware);
+void penstock_switch_cycle(void *gateware, PenstockSwitchPins *pins);
 }

@@ -77,7 +77,7 @@ impl Board {
             paused_cycles: 0,
             has_time: false,
         };
-        board.port.drive(&mut board.pins);
+        board.port.drive(&mut board.pins.line);
         for _ in 0..RESET_CYCLES {
             board.model.cycle(&mut board.pins);
         }
@@ -260,7 +260,7 @@ impl Board {
             let (_, frame, fcs_ok) = self.inbox.pop_front().expect("front was there");
             self.port.push(&frame, fcs_ok);
         }
-        self.port.drive(&mut self.pins);
+        self.port.drive(&mut self.pins.line);
         self.messages.drive(&mut self.pins);
         match &mut self.stream {
             Some(stream) => stream.drive(self.cycle, &mut self.pins),
@@ -270,7 +270,7 @@ impl Board {
 
         self.model.cycle(&mut self.pins);
 
-        self.outbox.extend(self.port.observe(self.cycle, &self.pins));
+        self.outbox.extend(self.port.observe(self.cycle, &self.pins.line));
         self.messages.observe(&self.pins);
         match &mut self.stream {
             Some(stream) => stream.observe(&self.pins),

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The only `unsafe` of this crate: the verilated model's pins.
+//! The only `unsafe` of this crate: the verilated models' pins.
 
+use penstock_wire::gateware::SWITCH_PORTS;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+
+/// The Ethernet side of one port; the same layout as `struct PenstockLine` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct Line {
+    pub rx_data: [u64; 8],
+    pub rx_mask: u64,
+    pub tx_data: [u64; 8],
+    pub tx_mask: u64,
+    pub rx_valid: u8,
+    pub rx_last: u8,
+    pub rx_error: u8,
+    pub tx_ready: u8,
+    pub tx_valid: u8,
+    pub tx_last: u8,
+    pub tx_error: u8,
+}
 
 /// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
 #[repr(C)]
 #[derive(Default, Clone)]
 pub struct Pins {
-    pub rx_data: [u64; 8],
-    pub rx_mask: u64,
+    pub line: Line,
     pub data_tdata: [u64; 8],
     pub data_tkeep: u64,
     pub event_tdata: [u64; 32],
@@ -19,10 +36,6 @@ pub struct Pins {
     pub awaddr: u32,
     pub wdata: u32,
     pub araddr: u32,
-    pub rx_valid: u8,
-    pub rx_last: u8,
-    pub rx_error: u8,
-    pub tx_ready: u8,
     pub data_tvalid: u8,
     pub data_tlast: u8,
     pub event_tvalid: u8,
@@ -39,14 +52,9 @@ pub struct Pins {
     pub arvalid: u8,
     pub rready: u8,
     pub rst: u8,
-    pub tx_data: [u64; 8],
-    pub tx_mask: u64,
     pub cpl_tdata: u64,
     pub sample_tdata: [u32; 4],
     pub rdata: u32,
-    pub tx_valid: u8,
-    pub tx_last: u8,
-    pub tx_error: u8,
     pub tai_ns: u64,
     pub accepted_number: u64,
     pub accepted_valid: u8,
@@ -67,10 +75,27 @@ pub struct Pins {
     pub tx_paused: u8,
 }
 
+/// Pins of the QCN switch in one clock cycle; the same layout as `struct PenstockSwitchPins` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct SwitchPins {
+    pub line: [Line; SWITCH_PORTS],
+    pub table_entry: u64,
+    pub cfg: [u32; 14],
+    pub table_valid: u8,
+    pub table_index: u8,
+    pub rst: u8,
+    pub stat: u64,
+    pub level: [u8; 24],
+}
+
 extern "C" {
     fn penstock_board_new(top: u32) -> *mut c_void;
     fn penstock_board_free(board: *mut c_void);
     fn penstock_board_cycle(board: *mut c_void, pins: *mut Pins);
+    fn penstock_switch_new() -> *mut c_void;
+    fn penstock_switch_free(gateware: *mut c_void);
+    fn penstock_switch_cycle(gateware: *mut c_void, pins: *mut SwitchPins);
 }
 
 /// One instance of the verilated gateware.
@@ -99,5 +124,32 @@ impl Drop for Model {
     fn drop(&mut self) {
         // SAFETY: freed once, here.
         unsafe { penstock_board_free(self.0.as_ptr()) }
+    }
+}
+
+/// One instance of the verilated QCN switch.
+pub struct SwitchModel(NonNull<c_void>);
+
+// SAFETY: as for `Model`.
+unsafe impl Send for SwitchModel {}
+
+impl SwitchModel {
+    pub fn new() -> Self {
+        // SAFETY: the constructor has no precondition.
+        Self(NonNull::new(unsafe { penstock_switch_new() }).expect("new gives an object"))
+    }
+
+    /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.
+    pub fn cycle(&mut self, pins: &mut SwitchPins) {
+        // SAFETY: the pointer came from `penstock_switch_new` and is freed only in `drop`; `SwitchPins` has the layout of
+        // `PenstockSwitchPins`.
+        unsafe { penstock_switch_cycle(self.0.as_ptr(), pins) }
+    }
+}
+
+impl Drop for SwitchModel {
+    fn drop(&mut self) {
+        // SAFETY: freed once, here.
+        unsafe { penstock_switch_free(self.0.as_ptr()) }
     }
 }

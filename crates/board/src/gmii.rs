@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GMII (IEEE 802.3 clause 35) at 1 Gb/s: two octets in a cycle of the front end's 62.5 MHz.
 
-use crate::ffi::Pins;
+use crate::ffi::Line;
 use crate::port::{finish, octets, Port, Received, PREAMBLE, SFD};
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -31,37 +31,41 @@ impl Port for Gmii {
         self.receiving.extend([None; GAP_OCTETS]);
     }
 
-    fn drive(&mut self, pins: &mut Pins) {
-        (pins.rx_data[0], pins.rx_mask) = (0, 0);
+    fn drive(&mut self, line: &mut Line) {
+        (line.rx_data[0], line.rx_mask) = (0, 0);
         for lane in 0..OCTETS_PER_CYCLE {
             if let Some(octet) = self.receiving.pop_front().flatten() {
-                pins.rx_data[0] |= u64::from(octet) << (8 * lane);
-                pins.rx_mask |= 1 << lane;
+                line.rx_data[0] |= u64::from(octet) << (8 * lane);
+                line.rx_mask |= 1 << lane;
             }
         }
     }
 
-    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+    fn observe(&mut self, cycle: u64, line: &Line) -> Option<Received> {
         let mut ended = None;
         for lane in 0..OCTETS_PER_CYCLE {
-            if pins.tx_mask >> lane & 1 == 0 {
+            if line.tx_mask >> lane & 1 == 0 {
                 let frame = self.sending.take();
                 ended = ended.or(frame.map(|(start_octet, bytes, good)| finish(start_octet, bytes, good)));
                 continue;
             }
-            let good = pins.tx_error >> lane & 1 == 0;
+            let good = line.tx_error >> lane & 1 == 0;
             match &mut self.sending {
                 None => {
                     let start_octet = cycle * OCTETS_PER_CYCLE + lane;
                     self.sending = Some((start_octet, BytesMut::with_capacity(4200), good));
                 }
                 Some((_, bytes, all_good)) => {
-                    bytes.extend_from_slice(&[(pins.tx_data[0] >> (8 * lane)) as u8]);
+                    bytes.extend_from_slice(&[(line.tx_data[0] >> (8 * lane)) as u8]);
                     *all_good &= good;
                 }
             }
         }
         ended
+    }
+
+    fn is_silent(&self, line: &Line) -> bool {
+        line.tx_mask == 0
     }
 }
 
@@ -71,14 +75,14 @@ mod tests {
 
     /// What comes out where everything that goes in comes back in the same cycle.
     fn looped(frames: &[(usize, bool)]) -> Vec<Received> {
-        let (mut phy, mut pins, mut seen) = (Gmii::default(), Pins::default(), Vec::new());
+        let (mut phy, mut line, mut seen) = (Gmii::default(), Line::default(), Vec::new());
         for (index, (length, fcs_ok)) in frames.iter().enumerate() {
             phy.push(&vec![index as u8; *length], *fcs_ok);
         }
         for cycle in 0.. {
-            phy.drive(&mut pins);
-            (pins.tx_data, pins.tx_mask) = (pins.rx_data, pins.rx_mask);
-            seen.extend(phy.observe(cycle, &pins));
+            phy.drive(&mut line);
+            (line.tx_data, line.tx_mask) = (line.rx_data, line.rx_mask);
+            seen.extend(phy.observe(cycle, &line));
             if phy.is_idle() && seen.len() == frames.len() {
                 break;
             }

@@ -2,7 +2,7 @@
 //! A 100G hard MAC on 512-bit AXI-Stream at 322.265625 MHz: accepts data at the rate of its line.
 //! It adds preamble, FCS and the minimum gap (IEEE 802.3 clauses 4.2.7, 81.3.2) and holds a few beats.
 
-use crate::ffi::Pins;
+use crate::ffi::Line;
 use crate::port::{Port, Received};
 use bytes::BytesMut;
 use penstock_wire::gateware::LineClock;
@@ -72,28 +72,32 @@ impl Port for HardMac {
         self.received = 0;
     }
 
-    fn drive(&mut self, pins: &mut Pins) {
-        pins.tx_ready = u8::from(self.backlog <= line_time(BUFFER_OCTETS));
+    fn drive(&mut self, line: &mut Line) {
+        line.tx_ready = u8::from(self.backlog <= line_time(BUFFER_OCTETS));
         self.received += OCTETS_PER_CYCLE.0;
         let complete = self.receiving.front().is_some_and(|beat| line_time(beat.octets) <= self.received);
         let beat = if complete { self.receiving.pop_front() } else { None };
-        pins.rx_valid = u8::from(beat.is_some());
+        line.rx_valid = u8::from(beat.is_some());
         if let Some(beat) = beat {
             self.received -= line_time(beat.octets);
-            (pins.rx_data, pins.rx_mask) = (beat.data, beat.keep);
-            (pins.rx_last, pins.rx_error) = (beat.last.into(), beat.bad.into());
+            (line.rx_data, line.rx_mask) = (beat.data, beat.keep);
+            (line.rx_last, line.rx_error) = (beat.last.into(), beat.bad.into());
         }
     }
 
-    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
-        let ended = if pins.tx_valid & pins.tx_ready != 0 { self.take(cycle, pins) } else { None };
+    fn observe(&mut self, cycle: u64, line: &Line) -> Option<Received> {
+        let ended = if line.tx_valid & line.tx_ready != 0 { self.take(cycle, line) } else { None };
         self.backlog = self.backlog.saturating_sub(OCTETS_PER_CYCLE.0);
         ended
+    }
+
+    fn is_silent(&self, line: &Line) -> bool {
+        line.tx_valid == 0
     }
 }
 
 impl HardMac {
-    fn take(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
+    fn take(&mut self, cycle: u64, line: &Line) -> Option<Received> {
         let dry = self.backlog == 0;
         if self.sending.is_none() {
             let start_octet = (cycle * OCTETS_PER_CYCLE.0 + self.backlog) / OCTETS_PER_CYCLE.1;
@@ -103,19 +107,19 @@ impl HardMac {
             frame.underrun |= dry;
         }
         let frame = self.sending.as_mut()?;
-        let mut left = pins.tx_mask.count_ones() as usize;
+        let mut left = line.tx_mask.count_ones() as usize;
         self.backlog += line_time(left as u64);
-        for word in pins.tx_data {
+        for word in line.tx_data {
             let bytes = left.min(8);
             frame.bytes.extend_from_slice(&word.to_le_bytes()[..bytes]);
             left -= bytes;
         }
-        if pins.tx_last == 0 {
+        if line.tx_last == 0 {
             return None;
         }
         self.backlog += line_time(FCS_AND_GAP);
         let Frame { start_octet, bytes, underrun } = self.sending.take()?;
-        Some(Received { start_octet, frame: bytes.freeze(), fcs_ok: !underrun && pins.tx_error == 0 })
+        Some(Received { start_octet, frame: bytes.freeze(), fcs_ok: !underrun && line.tx_error == 0 })
     }
 }
 
@@ -138,21 +142,21 @@ mod tests {
 
     /// Sends frames of these lengths, each offered from its cycle on, with `stall` cycles in front of a second beat.
     fn send(frames: &[(u64, usize)], stall: u64) -> Vec<Received> {
-        let (mut mac, mut pins, mut seen) = (HardMac::default(), Pins::default(), Vec::new());
+        let (mut mac, mut line, mut seen) = (HardMac::default(), Line::default(), Vec::new());
         let mut cycle = 0;
         for &(offered, length) in frames {
             let mut left = length;
             let mut from = offered;
             while left > 0 {
-                mac.drive(&mut pins);
+                mac.drive(&mut line);
                 let beat = left.min(LANES);
-                pins.tx_valid = u8::from(cycle >= from);
-                (pins.tx_mask, pins.tx_last) = (u64::MAX >> (LANES - beat), u8::from(beat == left));
-                if pins.tx_valid & pins.tx_ready != 0 {
+                line.tx_valid = u8::from(cycle >= from);
+                (line.tx_mask, line.tx_last) = (u64::MAX >> (LANES - beat), u8::from(beat == left));
+                if line.tx_valid & line.tx_ready != 0 {
                     from = if left == length { cycle + 1 + stall } else { 0 };
                     left -= beat;
                 }
-                seen.extend(mac.observe(cycle, &pins));
+                seen.extend(mac.observe(cycle, &line));
                 cycle += 1;
             }
         }
@@ -161,15 +165,15 @@ mod tests {
 
     #[test]
     fn received_frames_come_no_faster_than_the_line_brings_them_and_bad_ones_are_marked() {
-        let (mut mac, mut pins, mut ends) = (HardMac::default(), Pins::default(), Vec::new());
+        let (mut mac, mut line, mut ends) = (HardMac::default(), Line::default(), Vec::new());
         for (length, fcs_ok) in [(20, true), (4150, true), (100, false)] {
             mac.push(&vec![1; length], fcs_ok);
             let mut octets = 0;
             for cycle in 1.. {
-                mac.drive(&mut pins);
-                octets += u64::from(pins.rx_valid) * u64::from(pins.rx_mask.count_ones());
-                if pins.rx_valid & pins.rx_last != 0 {
-                    ends.push((cycle, octets, pins.rx_error));
+                mac.drive(&mut line);
+                octets += u64::from(line.rx_valid) * u64::from(line.rx_mask.count_ones());
+                if line.rx_valid & line.rx_last != 0 {
+                    ends.push((cycle, octets, line.rx_error));
                     break;
                 }
             }
@@ -181,11 +185,11 @@ mod tests {
 
     #[test]
     fn a_frame_that_ends_marked_is_spoilt() {
-        let (mut mac, mut pins) = (HardMac::default(), Pins { tx_mask: u64::MAX, ..Pins::default() });
+        let (mut mac, mut line) = (HardMac::default(), Line { tx_mask: u64::MAX, ..Line::default() });
         let mut end = |error: u8| {
-            mac.drive(&mut pins);
-            (pins.tx_valid, pins.tx_last, pins.tx_error) = (1, 1, error);
-            mac.observe(0, &pins).map(|frame| frame.fcs_ok)
+            mac.drive(&mut line);
+            (line.tx_valid, line.tx_last, line.tx_error) = (1, 1, error);
+            mac.observe(0, &line).map(|frame| frame.fcs_ok)
         };
         assert_eq!([end(0), end(1)], [Some(true), Some(false)]);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Ethernet side of a board: the model of a transceiver or hard MAC at the ports of a top.
 
-use crate::ffi::Pins;
+use crate::ffi::Line;
 use bytes::{Bytes, BytesMut};
 use penstock_wire::MIN_FRAME_LEN;
 
@@ -9,7 +9,7 @@ use penstock_wire::MIN_FRAME_LEN;
 pub(crate) const PREAMBLE: u8 = 0x55;
 pub(crate) const SFD: u8 = 0xd5;
 
-/// The Ethernet side of a top: what a transceiver or a hard MAC does on its pins.
+/// The Ethernet side of a top: what a transceiver or a hard MAC does on its line.
 pub trait Port: Send {
     /// The next frame may begin.
     fn is_idle(&self) -> bool;
@@ -18,10 +18,13 @@ pub trait Port: Send {
     fn push(&mut self, frame: &[u8], fcs_ok: bool);
 
     /// Before a cycle: sets the port's inputs.
-    fn drive(&mut self, pins: &mut Pins);
+    fn drive(&mut self, line: &mut Line);
 
     /// After it: takes the port's outputs; returns the frame that ended in `cycle`.
-    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received>;
+    fn observe(&mut self, cycle: u64, line: &Line) -> Option<Received>;
+
+    /// Nothing of a frame is on the port's outputs.
+    fn is_silent(&self, line: &Line) -> bool;
 }
 
 /// A frame that the gateware has sent.

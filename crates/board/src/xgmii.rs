@@ -3,7 +3,7 @@
 //!
 //! One word a clock cycle of 6.4 ns: eight lanes, lane 0 in the low byte, one control bit a lane.
 
-use crate::ffi::Pins;
+use crate::ffi::Line;
 use crate::port::{finish, octets, Port, Received, PREAMBLE, SFD};
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -21,6 +21,14 @@ pub struct Xgmii {
     decoder: Decoder,
 }
 
+impl Xgmii {
+    /// One whose frames come at the times of a line, each at the next cycle: as that shortens a gap by up to 7 octets,
+    /// the least one is what a receiver must bear (IEEE 802.3 clause 46.2.1).
+    pub fn timed() -> Self {
+        Self { encoder: Encoder { least_gap: 5, ..Encoder::default() }, decoder: Decoder::default() }
+    }
+}
+
 impl Port for Xgmii {
     fn is_idle(&self) -> bool {
         self.encoder.is_idle()
@@ -30,20 +38,33 @@ impl Port for Xgmii {
         self.encoder.push(frame, fcs_ok);
     }
 
-    fn drive(&mut self, pins: &mut Pins) {
+    fn drive(&mut self, line: &mut Line) {
         let (data, control) = self.encoder.next_word();
-        (pins.rx_data[0], pins.rx_mask) = (data, control.into());
+        (line.rx_data[0], line.rx_mask) = (data, control.into());
     }
 
-    fn observe(&mut self, cycle: u64, pins: &Pins) -> Option<Received> {
-        self.decoder.push_word(cycle, pins.tx_data[0], pins.tx_mask as u8)
+    fn observe(&mut self, cycle: u64, line: &Line) -> Option<Received> {
+        self.decoder.push_word(cycle, line.tx_data[0], line.tx_mask as u8)
+    }
+
+    fn is_silent(&self, line: &Line) -> bool {
+        (line.tx_data[0], line.tx_mask as u8) == IDLE_WORD
     }
 }
 
 /// Makes XGMII words of frames; every frame starts in lane 0.
-#[derive(Default)]
 pub struct Encoder {
-    lanes: VecDeque<(u8, bool)>,
+    /// Data, and a control bit for each lane.
+    words: VecDeque<(u64, u8)>,
+    /// Octets between frames, the terminate character counted; more where the next word begins later.
+    least_gap: usize,
+}
+
+impl Default for Encoder {
+    /// With the standard's gap of 12 octets.
+    fn default() -> Self {
+        Self { words: VecDeque::new(), least_gap: 12 }
+    }
 }
 
 impl Encoder {
@@ -51,33 +72,31 @@ impl Encoder {
     pub fn push(&mut self, frame: &[u8], fcs_ok: bool) {
         let control = |byte| (byte, true);
         let data = |byte| (byte, false);
-        self.lanes.push_back(control(START));
-        self.lanes.extend([data(PREAMBLE); 6]);
-        self.lanes.push_back(data(SFD));
-
-        self.lanes.extend(octets(frame, fcs_ok).map(data));
-        self.lanes.push_back(control(TERMINATE));
-        // Inter-packet gap of at least 12 octets, the terminate character counted, to the next lane 0.
-        let gap = 11 + (8 - (self.lanes.len() + 11) % 8) % 8;
-        self.lanes.extend(std::iter::repeat_n(control(IDLE), gap));
+        let start = std::iter::once(control(START)).chain([data(PREAMBLE); 6]).chain([data(SFD)]);
+        let gap = std::iter::once(control(TERMINATE)).chain(std::iter::repeat_n(control(IDLE), self.least_gap - 1));
+        let (mut word, mut lane) = ((0, 0), 0);
+        for (byte, control) in start.chain(octets(frame, fcs_ok).map(data)).chain(gap) {
+            word.0 |= u64::from(byte) << (8 * lane);
+            word.1 |= u8::from(control) << lane;
+            lane += 1;
+            if lane == 8 {
+                self.words.push_back(std::mem::take(&mut word));
+                lane = 0;
+            }
+        }
+        if lane > 0 {
+            let (data, control) = IDLE_WORD;
+            self.words.push_back((word.0 | data << (8 * lane), word.1 | control << lane));
+        }
     }
 
     pub fn is_idle(&self) -> bool {
-        self.lanes.is_empty()
+        self.words.is_empty()
     }
 
     /// The word of the next cycle.
     pub fn next_word(&mut self) -> (u64, u8) {
-        if self.lanes.is_empty() {
-            return IDLE_WORD;
-        }
-        let mut word = (0, 0);
-        for lane in 0..8 {
-            let (byte, control) = self.lanes.pop_front().unwrap_or((IDLE, true));
-            word.0 |= u64::from(byte) << (8 * lane);
-            word.1 |= u8::from(control) << lane;
-        }
-        word
+        self.words.pop_front().unwrap_or(IDLE_WORD)
     }
 }
 
@@ -159,9 +178,8 @@ mod tests {
         let mut encoder = Encoder::default();
         for length in 60..76 {
             encoder.push(&vec![0; length], true);
-            let octets = encoder.lanes.len();
-            assert_eq!(octets % 8, 0);
-            assert!(octets >= 8 + length + 4 + 12);
+            let octets = 8 * encoder.words.len();
+            assert!((8 + length + 4 + 12..8 + length + 4 + 20).contains(&octets));
             while !encoder.is_idle() {
                 encoder.next_word();
             }

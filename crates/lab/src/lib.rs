@@ -32,6 +32,7 @@ pub use flow::FlowInfo;
 pub use language::ScenarioError;
 pub use makers::{
     BoardFlow, BoardRequest, LabError, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutRequest, SoftwareOnly,
+    SwitchRequest,
 };
 pub use metrics::METRICS;
 pub use offered::OfferedLoad;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interface to parts of a simulation that this crate does not contain: verilated boards, and the readout's
-//! receiver. The caller makes them. Promise: a scenario that needs a part for which the caller gives no maker is
+//! The interface to parts of a simulation that this crate does not contain: verilated boards and switches, and the
+//! readout's receiver. The caller makes them. Promise: a scenario that needs a part for which the caller gives no maker is
 //! refused.
 
 use std::net::Ipv4Addr;
 
 use penstock_cc::ParamError;
 use penstock_netsim::{
-    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, SharedLedger, SimError, StationError,
+    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, SharedLedger, SimError, StationError,
+    SwitchParams,
 };
 use penstock_wire::{MacAddr, Qpn};
 
 use crate::flow::QueuePair;
 use crate::scenario::{FlowSpec, LabScenario, Readout};
+use crate::units::Time;
 
 /// Why a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,8 @@ pub enum LabError {
     Mtu(u16),
     #[error("{host}: {source}")]
     Board { host: String, source: MakerError },
+    #[error("{switch}: {source}")]
+    Switch { switch: String, source: MakerError },
     #[error("readout: {0}")]
     Readout(MakerError),
 }
@@ -49,6 +53,22 @@ pub struct BoardRequest<'a> {
     pub link: LinkParams,
     pub flows: Vec<BoardFlow<'a>>,
     pub ledger: SharedLedger,
+}
+
+/// A switch with `gateware = true`: [`Makers::switch`] makes its node.
+pub struct SwitchRequest<'a> {
+    pub scenario: &'a LabScenario,
+    /// Those that the gateware has; `buffer` is the longest output queue.
+    pub params: SwitchParams,
+    pub mac: MacAddr,
+    /// In use: 0 to this.
+    pub ports: usize,
+    /// The shortest of its links'.
+    pub link_delay: Time,
+    /// The hosts, and the ports towards them.
+    pub table: Vec<(MacAddr, PortId)>,
+    /// Of the congestion points' jitter.
+    pub seed: u32,
 }
 
 /// One board of a readout: the flow that carries its fragments.
@@ -82,10 +102,13 @@ pub struct ReadoutEnd {
 /// Why a part cannot be made.
 pub type MakerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Makes the parts that the laboratory does not know: verilated boards, and the readout's receiver.
+/// Makes the parts that the laboratory does not know: verilated boards and switches, and the readout's receiver.
 pub trait Makers {
     /// The node of a host whose flows are `sender = "gateware"`.
     fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError>;
+
+    /// The node of a switch with `gateware = true`.
+    fn switch(&mut self, request: SwitchRequest) -> Result<Box<dyn Node>, MakerError>;
 
     /// The endpoint of `[readout]`.
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError>;
@@ -101,6 +124,10 @@ impl Makers for SoftwareOnly {
         let message = "sender = \"gateware\" is a verilated board, which only the command has: `penstock run`, or \
                        \"software\" here";
         Err(format!("flow {flow}: {message}").into())
+    }
+
+    fn switch(&mut self, _request: SwitchRequest) -> Result<Box<dyn Node>, MakerError> {
+        Err("gateware = true is a verilated switch, which only the command has: `penstock run`, or false here".into())
     }
 
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {

@@ -8,7 +8,7 @@ use crate::language::renamed::RENAMED_METRICS;
 
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
-pub const METRICS: [&str; 26] = [
+pub const METRICS: [&str; 27] = [
     "throughput_bps",
     "jain",
     "rate_current_bps",
@@ -33,6 +33,7 @@ pub const METRICS: [&str; 26] = [
     "ecn_marked",
     "pfc_paused",
     "pfc_pausing",
+    "cnm_sent",
     "wire_throughput_bps",
     "paused_fraction",
 ];

@@ -113,7 +113,7 @@ impl Lab {
     fn sample_queues(&mut self) {
         self.samples += 1;
         for ((_, id), sums) in self.switches.iter().zip(&mut self.queues) {
-            let Some(switch) = self.engine.node::<Switch>(*id) else { continue };
+            let Some(switch) = self.engine.switch(*id) else { continue };
             sums.resize(usize::from(switch.port_count()), 0);
             for (port, sum) in sums.iter_mut().enumerate() {
                 *sum += switch.queue_bytes(PortId(port as u16));

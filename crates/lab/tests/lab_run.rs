@@ -9,7 +9,7 @@ use penstock_cc::{FlowState, ALPHA_ONE};
 use penstock_lab::report::{summary, watch, End};
 use penstock_lab::{
     BoardRequest, Lab, LabProgress, LabScenario, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutRequest,
-    RunError, SoftwareOnly, METRICS,
+    RunError, SoftwareOnly, SwitchRequest, METRICS,
 };
 use penstock_netsim::{FlowId, Node, PortId, Rate, Station, Switch, Time, TraceSink, CLASS_METRICS};
 
@@ -29,6 +29,11 @@ impl Makers for Asked {
             self.0.push(format!("{} {} {}", request.name, flow.spec.name, flow.queue_pair.peer.ip));
         }
         Err(format!("no gateware here for {}", request.name).into())
+    }
+
+    fn switch(&mut self, request: SwitchRequest) -> Result<Box<dyn Node>, MakerError> {
+        self.0.push(format!("{} ports, {} hosts, {}", request.ports, request.table.len(), request.params.buffer));
+        Err("no switch here".into())
     }
 
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {
@@ -405,8 +410,8 @@ fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
     let missing: Vec<&str> = known.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
     assert_eq!(
         missing,
-        ["events_built", "paused_fraction", "wire_throughput_bps"],
-        "of a readout, and of verilated boards"
+        ["cnm_sent", "events_built", "paused_fraction", "wire_throughput_bps"],
+        "of congestion points, a readout, and verilated boards"
     );
     assert!(by_port.is_subset(&known), "{by_port:?}");
     let by_class = metrics_recorded(&["trace.classes=true"]);

@@ -13,6 +13,7 @@ use crate::link::{LinkChange, LinkParams, LinkStats, Way};
 use crate::network::{EventKind, Network};
 use crate::node::{Node, Outbox};
 use crate::port::{NodeId, Owner, PortId};
+use crate::switch_stats::SwitchView;
 use crate::trace::{NameNumber, TraceSink};
 use crate::units::Time;
 
@@ -223,6 +224,11 @@ impl Engine {
         let here = &self.network.ports[self.network.port_index(node, port)? as usize];
         let there = &self.network.owners[here.peer as usize];
         Some((there.node, there.number))
+    }
+
+    /// The switch, of any kind; `None` if the node is something else.
+    pub fn switch(&self, id: NodeId) -> Option<&dyn SwitchView> {
+        self.nodes[id.0 as usize].as_switch()
     }
 
     /// The node with its concrete type; `None` if it has another type.

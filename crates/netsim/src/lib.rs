@@ -32,6 +32,7 @@ mod renewal;
 mod rng;
 mod station;
 mod switch;
+mod switch_stats;
 mod trace;
 
 use penstock_units as units;
@@ -47,6 +48,7 @@ pub use frame::Frame;
 pub use ledger::{FlowRecord, Ledger, SharedLedger};
 pub use link::{Faults, LinkChange, LinkParams, LinkStats, Way};
 pub use node::{Node, NodeTerms, Outbox};
+pub use pause::PauseState;
 pub use penstock_units::{ByteSize, Frequency, Probability, Rate, Time};
 pub use port::{NodeId, PortId};
 pub use rng::Stream;
@@ -56,7 +58,8 @@ pub use station::{
     TcpFlowSender, TcpStack,
 };
 pub use switch::{
-    find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, ClassStats, EcnParams, Headroom,
-    PauseCycle, PauseFrame, PfcParams, PfcThreshold, QcnPoints, Scheduling, Switch, SwitchParams, CLASS_METRICS,
+    find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, PauseCycle,
+    PauseFrame, PfcParams, PfcThreshold, QcnPoints, Scheduling, Switch, SwitchParams, CLASS_METRICS,
 };
+pub use switch_stats::{ClassStats, PortStats, SwitchStats, SwitchView};
 pub use trace::{NameNumber, TraceError, TraceRow, TraceSink, TraceTee};

@@ -13,6 +13,7 @@ use crate::network::Network;
 use crate::pause::quanta_bytes;
 use crate::port::{NodeId, PortId};
 use crate::renewal::PauseRenewal;
+use crate::switch_stats::SwitchView;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
@@ -61,6 +62,11 @@ pub trait Node: Any {
 
     /// Called every trace interval. `TraceSink::record` writes at `now` under this node's name.
     fn sample(&mut self, _now: Time, _trace: &mut TraceSink) {}
+
+    /// Its counters and tables, if it is a switch.
+    fn as_switch(&self) -> Option<&dyn SwitchView> {
+        None
+    }
 
     /// The properties of this node that the engine needs in advance. Read when it is added and when its links are
     /// connected, and always the same.

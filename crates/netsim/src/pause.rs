@@ -21,13 +21,13 @@ pub(crate) fn quanta_bytes(quanta: u16) -> u64 {
 /// Pause received at one port.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
-pub(crate) struct PauseState {
+pub struct PauseState {
     /// The maximum of all `until`, so that a port without pauses needs only one comparison.
     latest: Time,
     /// When the caller's timer for the next end of a pause will fire.
     armed: Option<Time>,
     /// Pause and PFC frames received.
-    pub(crate) frames: u64,
+    pub frames: u64,
     /// Of these, taken by `renew`.
     pub(crate) renewals: u64,
     /// The classes that have ever been named, bit i for class i: mostly one.
@@ -69,12 +69,7 @@ impl Iterator for Classes {
 impl PauseState {
     /// Processes a control frame; `time_of` gives the duration of quanta. `Some`: the caller must set a timer
     /// for this time and call `wake` when it fires.
-    pub(crate) fn receive(
-        &mut self,
-        now: Time,
-        control: &MacControl,
-        time_of: impl Fn(u16) -> Option<Time>,
-    ) -> Option<Time> {
+    pub fn receive(&mut self, now: Time, control: &MacControl, time_of: impl Fn(u16) -> Option<Time>) -> Option<Time> {
         self.frames += 1;
         let (named, quanta) = match control {
             MacControl::Pause { quanta } => (u8::MAX, [*quanta; CLASSES]),
@@ -137,12 +132,12 @@ impl PauseState {
         self.any_paused(now) && now < self.classes[class].until
     }
 
-    pub(crate) fn any_paused(&self, now: Time) -> bool {
+    pub fn any_paused(&self, now: Time) -> bool {
         now < self.latest
     }
 
     /// The paused classes, bit i for class i.
-    pub(crate) fn paused_mask(&self, now: Time) -> u8 {
+    pub fn paused_mask(&self, now: Time) -> u8 {
         if !self.any_paused(now) {
             return 0;
         }
@@ -150,7 +145,7 @@ impl PauseState {
     }
 
     /// When the last pause of any class ends or has ended.
-    pub(crate) fn latest(&self) -> Time {
+    pub fn latest(&self) -> Time {
         self.latest
     }
 
@@ -172,7 +167,7 @@ impl PauseState {
     }
 
     /// How long each class has been paused so far.
-    pub(crate) fn paused_for(&self, now: Time) -> [Time; CLASSES] {
+    pub fn paused_for(&self, now: Time) -> [Time; CLASSES] {
         let mut state = self.clone();
         (0..CLASSES).for_each(|class| state.settle(class, now));
         state.classes.map(|paused| paused.total)

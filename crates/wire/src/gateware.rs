@@ -82,5 +82,15 @@ pub const FIRST_UDP_SPORT: u16 = 0xC000;
 pub const BOARD_INPUTS: usize = 4;
 /// Most payload bytes of an event that they make (`EVENT_BYTES`).
 pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
+/// Ports of the QCN switch (`rtl/switch/qcn_switch_xgmii.sv`), which the verilated one has all.
+pub const SWITCH_PORTS: usize = 4;
+/// Its output queues at each port; the higher one goes first.
+pub const SWITCH_QUEUES: usize = 2;
+/// Bytes of each of them, in cells of 64 (`CELLS`).
+pub const SWITCH_QUEUE_BYTES: u64 = 4096 * 64;
+/// Entries of its table of MAC addresses.
+pub const SWITCH_ADDRESSES: usize = 16;
+/// The longest queue length and number of octets that its settings hold.
+pub const SWITCH_MAX_SETTING: u64 = (1 << 24) - 1;
 /// Bytes of the replay memory of the message source.
 pub const REPLAY_BYTES: usize = 16 * 1024;

@@ -13,6 +13,7 @@ mod plots;
 mod readout;
 mod readout_tables;
 mod summary;
+mod switch;
 mod tables;
 mod usage;
 

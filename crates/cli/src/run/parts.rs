@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of a simulation that only the command provides: verilated boards, and the readout's receiver.
+//! The parts of a simulation that only the command provides: verilated boards and switches, and the readout's receiver.
 
 use super::board::board;
 use super::readout::{readout, SharedReadout};
-use penstock_lab::{BoardRequest, MakerError, Makers, ReadoutEnd, ReadoutRequest};
+use super::switch::switch;
+use penstock_lab::{BoardRequest, MakerError, Makers, ReadoutEnd, ReadoutRequest, SwitchRequest};
 use penstock_netsim::Node;
 use std::path::Path;
 
@@ -23,6 +24,10 @@ impl<'a> Parts<'a> {
 impl Makers for Parts<'_> {
     fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         board(request)
+    }
+
+    fn switch(&mut self, request: SwitchRequest) -> Result<Box<dyn Node>, MakerError> {
+        switch(request)
     }
 
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError> {

@@ -29,7 +29,7 @@ impl Lab {
         for (number, node) in scenario.topology.nodes.iter().enumerate() {
             let made: Box<dyn Node> = match node.kind {
                 NodeKind::Host => builder.host(number, makers)?,
-                NodeKind::Switch => Box::new(switch::switch(scenario, number, &builder.addresses, &routes)),
+                NodeKind::Switch => switch::node(scenario, number, &builder.addresses, &routes, makers)?,
             };
             nodes.push(engine.add_node(node.name.clone(), made));
         }

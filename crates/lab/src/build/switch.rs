@@ -1,19 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch of a scenario with its marking, and its routes to all hosts.
+//! A switch of a scenario, simulated or in gateware: its marking, and its routes to all hosts.
 
 use std::net::Ipv4Addr;
 
-use penstock_netsim::{PortId, Stream, Switch};
+use penstock_netsim::{Node, PortId, Stream, Switch};
 use penstock_wire::MacAddr;
 
-use crate::scenario::{LabScenario, SwitchSpec};
+use crate::makers::{LabError, Makers, SwitchRequest};
+use crate::scenario::{mac_of, LabScenario, SwitchSpec};
 use crate::topology::{NodeKind, Routes};
 
 /// Node `node` of the scenario; `addresses` are those of all nodes.
-pub(super) fn switch(scenario: &LabScenario, node: usize, addresses: &[Ipv4Addr], routes: &Routes) -> Switch {
-    let topology = &scenario.topology;
+pub(super) fn node(
+    scenario: &LabScenario,
+    node: usize,
+    addresses: &[Ipv4Addr],
+    routes: &Routes,
+    makers: &mut dyn Makers,
+) -> Result<Box<dyn Node>, LabError> {
     let spec = scenario.switches.iter().find(|switch| switch.node == node);
     let spec = spec.expect("every switch has its parameters");
+    if !spec.gateware {
+        return Ok(Box::new(simulated(scenario, spec, addresses, routes)));
+    }
+    let made = makers.switch(request(scenario, spec, addresses, routes));
+    made.map_err(|source| LabError::Switch { switch: scenario.topology.name(node).to_owned(), source })
+}
+
+fn request<'a>(
+    scenario: &'a LabScenario,
+    spec: &SwitchSpec,
+    addresses: &[Ipv4Addr],
+    routes: &Routes,
+) -> SwitchRequest<'a> {
+    let (topology, node) = (&scenario.topology, spec.node);
+    let links = &topology.nodes[node].ports;
+    let way = |host| Some((mac_of(addresses[host]), PortId(*routes.next_ports(topology, node, host).first()?)));
+    SwitchRequest {
+        scenario,
+        params: spec.params,
+        mac: switch_mac(node),
+        ports: links.len(),
+        link_delay: links.iter().map(|link| topology.links[*link].params.delay).min().unwrap_or_default(),
+        table: topology.of_kind(NodeKind::Host).filter_map(way).collect(),
+        seed: Stream::new(scenario.run.seed, topology.name(node)).next_u32(),
+    }
+}
+
+fn simulated(scenario: &LabScenario, spec: &SwitchSpec, addresses: &[Ipv4Addr], routes: &Routes) -> Switch {
+    let (topology, node) = (&scenario.topology, spec.node);
     let SwitchSpec { params, ecn_rate, .. } = spec;
     let ports = &topology.nodes[node].ports;
     let random = Stream::new(scenario.run.seed, topology.name(node));

@@ -3,6 +3,7 @@
 //! that wait for each other.
 //! Promise: a scenario that passes can be built and run; settings that are valid but probably harmful give a warning.
 
+mod gateware_switch;
 mod idle;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
     reachable(scenario, &routes, document, problems);
     registers(scenario, document, problems);
     gateware(scenario, document, problems);
+    gateware_switch::check(scenario, &routes, document, problems);
     if scenario.readout.is_some() && scenario.qp.verb != LabVerb::WriteImm {
         let message = "fragments go into the slots of [readout] by \"write-imm\"; allowed is that".to_owned();
         problems.push(document.problem("qp.verb", "", message));

@@ -4,6 +4,10 @@
 //! frame is lost; a given value that is too small for that causes a warning with the value needed.
 //! Source: `switch::lossless_headroom`.
 
+mod gateware;
+
+use std::fmt::Display;
+
 use penstock_cc::QcnMarking;
 use penstock_netsim::{
     lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, LinkParams, PauseFrame, PfcParams,
@@ -29,6 +33,7 @@ enum Threshold {
 /// The keys of one switch as they are written, before anything is computed.
 #[derive(Debug, Clone)]
 struct Keys {
+    gateware: bool,
     buffer: Option<ByteSize>,
     marks: bool,
     ecn: EcnParams,
@@ -51,6 +56,7 @@ struct Keys {
 impl Default for Keys {
     fn default() -> Self {
         Keys {
+            gateware: false,
             buffer: None,
             marks: true,
             ecn: EcnParams::default(),
@@ -137,6 +143,7 @@ impl Keys {
             section.refuse("ecn_rate", "allowed is 1Mbps and more");
         }
         let keys = Keys {
+            gateware: section.read("gateware", default.gateware),
             buffer: section.optional("buffer").or(default.buffer),
             marks,
             ecn,
@@ -289,7 +296,8 @@ impl Switches {
                 mtu: scenario.qp.mtu,
                 data_classes,
             };
-            specs.push(SwitchSpec { node, params: switch.params(&mut notes), ecn_rate: Some(keys.ecn_rate) });
+            let params = if keys.gateware { switch.gateware(&mut notes) } else { switch.params(&mut notes) };
+            specs.push(SwitchSpec { node, params, gateware: keys.gateware, ecn_rate: Some(keys.ecn_rate) });
         }
         scenario.warnings.append(&mut notes.warnings);
         scenario.settings.append(&mut notes.settings);
@@ -314,7 +322,7 @@ impl Notes<'_> {
         }
     }
 
-    fn refuse(&mut self, key: &str, value: ByteSize, message: String) {
+    fn refuse(&mut self, key: &str, value: impl Display, message: String) {
         let problem = self.document.problem(key, &value.to_string(), message);
         if !self.problems.contains(&problem) {
             self.problems.push(problem);

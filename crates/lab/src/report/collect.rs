@@ -4,7 +4,7 @@
 
 use penstock_cc::Law;
 use penstock_netsim::{
-    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, Station, Switch,
+    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, Station, SwitchView,
 };
 use penstock_transport::RequesterConfig;
 use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
@@ -260,7 +260,7 @@ struct Place<'a> {
 fn switch_summary(place: &Place) -> Option<SwitchSummary> {
     let Place { lab, scenario, number, .. } = place;
     let (spec, id) = (scenario.switches.get(*number)?, lab.switches[*number].1);
-    let switch = lab.engine.node::<Switch>(id)?;
+    let switch = lab.engine.switch(id)?;
     let stats = switch.stats();
     let pfc = spec.params.pfc;
     let (mode, alpha) = match pfc.map(|pfc| pfc.threshold) {
@@ -272,6 +272,7 @@ fn switch_summary(place: &Place) -> Option<SwitchSummary> {
     let port = |port| port_summary(place, spec, id, switch, PortId(port));
     Some(SwitchSummary {
         name: lab.engine.node_name(id).to_owned(),
+        gateware: spec.gateware,
         dropped_buffer: stats.dropped_buffer,
         dropped_threshold: stats.dropped_threshold,
         dropped_headroom: stats.dropped_headroom,
@@ -287,7 +288,7 @@ fn switch_summary(place: &Place) -> Option<SwitchSummary> {
     })
 }
 
-fn port_summary(place: &Place, spec: &SwitchSpec, id: NodeId, switch: &Switch, port: PortId) -> PortSummary {
+fn port_summary(place: &Place, spec: &SwitchSpec, id: NodeId, switch: &dyn SwitchView, port: PortId) -> PortSummary {
     let Place { lab, scenario, now, number } = *place;
     let link = scenario.topology.nodes[spec.node].ports[usize::from(port.0)];
     let link = &scenario.topology.links[link].params;

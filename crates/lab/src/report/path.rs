@@ -3,7 +3,7 @@
 //! Promise: the path is the one that the flow's packets take, by the switches' own tables and hash.
 //! Source: Zhu et al., SIGCOMM 2015, section 2.2 (victim flows of PFC).
 
-use penstock_netsim::{ClassStats, Engine, NodeId, PortId, Station, Switch};
+use penstock_netsim::{ClassStats, Engine, NodeId, PortId, Station};
 use penstock_wire::Packet;
 
 use crate::units::Time;
@@ -23,7 +23,7 @@ pub fn path_of(engine: &Engine, from: NodeId, probe: &Packet) -> Vec<Hop> {
     let mut path = vec![Hop { node: from, port: PortId(0) }];
     while let Some(last) = path.last().filter(|_| path.len() < MAX_HOPS) {
         let Some((node, _)) = engine.peer(last.node, last.port) else { break };
-        let Some(port) = engine.node::<Switch>(node).and_then(|switch| switch.egress(probe)) else { break };
+        let Some(port) = engine.switch(node).and_then(|switch| switch.egress(probe)) else { break };
         path.push(Hop { node, port });
     }
     path
@@ -44,7 +44,7 @@ pub struct Blocking {
 pub fn blocking(engine: &Engine, path: &[Hop], class: usize, now: Time) -> Blocking {
     let mut blocking = Blocking::default();
     for hop in path {
-        let (paused, congested) = match engine.node::<Switch>(hop.node) {
+        let (paused, congested) = match engine.switch(hop.node) {
             Some(switch) => {
                 let stats = switch.port_stats(hop.port, now).classes[class];
                 (stats.paused, is_congested(&stats))

@@ -157,6 +157,8 @@ pub struct EventSummary {
 #[derive(Debug, Clone, Serialize)]
 pub struct SwitchSummary {
     pub name: String,
+    /// The QCN switch in gateware; its buffer is the longest output queue.
+    pub gateware: bool,
     pub dropped_buffer: u64,
     pub dropped_threshold: u64,
     /// Of lossless classes: never, if headroom is enough.

@@ -11,6 +11,8 @@ pub struct SwitchSpec {
     /// Its number in the topology.
     pub node: usize,
     pub params: SwitchParams,
+    /// The QCN switch in gateware, with those of `params` that it has.
+    pub gateware: bool,
     /// Marking thresholds hold for ports of this rate and grow with the rate of the port; `None`: the same for all.
     pub ecn_rate: Option<Rate>,
 }

@@ -23,7 +23,6 @@ mod presets;
 mod queue_pause;
 mod routes;
 mod scheduler;
-mod stats;
 
 use std::net::Ipv4Addr;
 
@@ -36,6 +35,7 @@ use crate::pause::{quanta_bytes, CLASSES};
 use crate::port::PortId;
 use crate::renewal::refresh_after;
 use crate::rng::Stream;
+use crate::switch_stats::{PortStats, SwitchStats, SwitchView};
 use crate::trace::TraceSink;
 use crate::units::{ByteSize, Time};
 use buffer::{Buffer, Refusal, Share};
@@ -50,7 +50,6 @@ use port::Port;
 use queue_pause::QueuePauses;
 use routes::Routes;
 use scheduler::Discipline;
-pub use stats::{ClassStats, PortStats, SwitchStats};
 
 type Markers = [Option<RedMarker>; CLASSES];
 
@@ -75,6 +74,8 @@ pub struct Switch {
     markers: Vec<Markers>,
     /// By port and class; empty without QCN.
     congestion_points: Vec<QcnCongestionPoint>,
+    /// |F_b| of each port's last message; empty without QCN.
+    feedback: Vec<u8>,
     random: Stream,
     routes: Routes,
     stats: SwitchStats,
@@ -140,6 +141,7 @@ impl Switch {
             headroom: Vec::new(),
             markers: vec![markers(params.ecn)],
             congestion_points: params.qcn.map(points).unwrap_or_default(),
+            feedback: vec![0; if params.qcn.is_some() { usize::from(ports) } else { 0 }],
             random,
             routes,
             stats: SwitchStats::default(),
@@ -305,6 +307,7 @@ impl Switch {
         let at = Congestion { mac: self.mac, port: egress.0, class, feedback, q_eq, queue_bytes, queue_old };
         let notification = classify::notification(frame.packet_as_sent(), &at)?;
         port.count_cnm(class);
+        self.feedback[usize::from(egress.0)] = feedback;
         Some(notification.into())
     }
 
@@ -449,6 +452,28 @@ impl Switch {
     }
 }
 
+impl SwitchView for Switch {
+    fn port_count(&self) -> u16 {
+        Switch::port_count(self)
+    }
+
+    fn egress(&self, packet: &Packet) -> Option<PortId> {
+        Switch::egress(self, packet)
+    }
+
+    fn queue_bytes(&self, port: PortId) -> u64 {
+        Switch::queue_bytes(self, port)
+    }
+
+    fn stats(&self) -> SwitchStats {
+        Switch::stats(self)
+    }
+
+    fn port_stats(&self, port: PortId, now: Time) -> PortStats {
+        Switch::port_stats(self, port, now)
+    }
+}
+
 impl Node for Switch {
     /// The links are known now, and with them the headroom of each port.
     fn on_start(&mut self, out: &mut Outbox) {
@@ -498,6 +523,10 @@ impl Node for Switch {
         self.send_next(id, out);
     }
 
+    fn as_switch(&self) -> Option<&dyn SwitchView> {
+        Some(self)
+    }
+
     /// Most ports are idle after most frames.
     fn terms(&self) -> NodeTerms {
         NodeTerms::asking()
@@ -507,6 +536,10 @@ impl Node for Switch {
         trace.record(0, "buffer_bytes", self.buffer.used() as f64);
         let by_port = ["queue_bytes", "ecn_marked", "pfc_paused", "pfc_pausing"];
         let wanted = !self.params.trace_classes && by_port.map(|metric| trace.wants(metric)).contains(&true);
+        for (channel, (feedback, port)) in (0u16..).zip(self.feedback.iter().zip(&self.ports)) {
+            trace.record(channel, "cnm_sent", port.cnm_sent() as f64);
+            trace.record(channel, "feedback", (*feedback).into());
+        }
         for (index, port) in self.ports.iter().enumerate() {
             let channel = index as u16;
             if self.params.trace_classes {

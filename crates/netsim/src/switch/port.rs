@@ -9,11 +9,11 @@ use super::buffer::Share;
 use super::params::PauseFrame;
 use super::pool::{Held, List, Pool};
 use super::scheduler::{Discipline, RoundRobin};
-use super::stats::{ClassStats, PortStats};
 use crate::frame::Frame;
 use crate::node::Outbox;
 use crate::pause::{classes_in, PauseState, CLASSES};
 use crate::port::PortId;
+use crate::switch_stats::{ClassStats, PortStats};
 use crate::units::Time;
 
 /// Egress state of one class of a port: everything that a leaving frame accesses. One cache line.
@@ -107,6 +107,10 @@ impl Port {
 
     pub(super) fn count_cnm(&mut self, class: usize) {
         self.rare[class].cnm_sent += 1;
+    }
+
+    pub(super) fn cnm_sent(&self) -> u64 {
+        self.rare.iter().map(|rare| rare.cnm_sent).sum()
     }
 
     pub(super) fn ecn_marked(&self) -> u64 {

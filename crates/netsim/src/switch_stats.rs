@@ -3,8 +3,27 @@
 //! Promise: a lost frame is in exactly one of `SwitchStats`' drop counters, and in the drops of one port and class if
 //! it was lost to congestion. A port's numbers are the sums of its classes'.
 
+use penstock_wire::Packet;
+
 use crate::pause::CLASSES;
+use crate::port::PortId;
 use crate::units::Time;
+
+/// What is read of a switch of any kind, simulated or in gateware: see [`crate::Node::as_switch`].
+pub trait SwitchView {
+    fn port_count(&self) -> u16;
+
+    /// The port by which this packet would leave; `None`: no route.
+    fn egress(&self, packet: &Packet) -> Option<PortId>;
+
+    /// Bytes waiting at one port, all classes.
+    fn queue_bytes(&self, port: PortId) -> u64;
+
+    fn stats(&self) -> SwitchStats;
+
+    /// The counters of one port, pause times up to `now`.
+    fn port_stats(&self, port: PortId, now: Time) -> PortStats;
+}
 
 /// The counters of the whole switch, in addition to those of its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,7 +109,7 @@ pub struct PortStats {
 
 impl PortStats {
     /// Sums over the classes; the other values come from `self`.
-    pub(super) fn summed(mut self) -> Self {
+    pub fn summed(mut self) -> Self {
         for class in &self.classes {
             self.tx_frames += class.tx_frames;
             self.tx_bytes += class.tx_bytes;
