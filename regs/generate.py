@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates all code that contains register addresses from `penstock.rdl` and the files it includes.
+"""Generates all code that contains register addresses from `penstock.rdl` and the files it includes, and from
+`qcn_switch.rdl`, the map of the switch.
 
     python regs/generate.py [--out build/gen] [--force] [--html]
 
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
 package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address
-table `penstock.xml` with `penstock_qp.xml`; PeakRDL makes the browsable page. Nothing is done when the outputs are
+table `penstock.xml` with `penstock_qp.xml`; for the switch a package, a Python map, Rust constants and
+`qcn_switch.xml`. PeakRDL makes the browsable page. Nothing is done when the outputs are
 younger than their sources. Why not PeakRDL's writers: its register block reads every field back through
 a multiplexer, that of `write_block.py` from a RAM that holds the written words.
 """
@@ -20,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RDL = HERE / "penstock.rdl"
+SWITCH = "qcn_switch"
 DEFAULT_OUT = HERE.parent / "build" / "gen"
 NAMES = [
     "penstock_regblock_pkg.sv",
@@ -42,6 +45,12 @@ NAMES = [
     "penstock_latency_bins.xml",
     "penstock_latency.xml",
     "penstock_meter.xml",
+    "qcn_switch_regs_pkg.sv",
+    "qcn_switch_regs.rs",
+    "qcn_switch_regs.py",
+    "qcn_switch.xml",
+    "qcn_switch_queue.xml",
+    "qcn_switch_port.xml",
 ]
 
 
@@ -53,16 +62,16 @@ def stale(out: Path) -> bool:
     return min((out / name).stat().st_mtime for name in NAMES) < newest
 
 
-def compile_map():
-    """The elaborated `penstock` address map; exits with the compiler's message when the RDL is wrong."""
+def compile_map(rdl: Path = RDL):
+    """The elaborated address map of a file, of its name; exits with the compiler's message when the RDL is wrong."""
     from systemrdl import RDLCompileError, RDLCompiler
 
     compiler = RDLCompiler()
     try:
-        compiler.compile_file(str(RDL), incl_search_paths=[str(HERE)])
-        return compiler.elaborate("penstock")
+        compiler.compile_file(str(rdl), incl_search_paths=[str(HERE)])
+        return compiler.elaborate(rdl.stem)
     except RDLCompileError:
-        sys.exit(f"{RDL}: not a valid register map; see the messages above")
+        sys.exit(f"{rdl}: not a valid register map; see the messages above")
 
 
 def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
@@ -76,9 +85,11 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
     from write_python import python_map, uhal_tables
     from write_rust import rust_constants
     from write_sv import sv_package
+    from write_words import words_package
 
     root = compile_map()
     model, blocks = read_map(root.top), read_blocks(root.top)
+    switch = read_map(compile_map(HERE / f"{SWITCH}.rdl").top)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         folder = Path(scratch)
@@ -88,7 +99,10 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
         (folder / "penstock_regs.rs").write_text(rust_constants(model))
         (folder / "penstock_map.rs").write_text(rust_map(model))
         (folder / "penstock_regs.py").write_text(python_map(model))
-        for name, text in uhal_tables(model).items():
+        (folder / f"{SWITCH}_regs_pkg.sv").write_text(words_package(SWITCH, switch))
+        (folder / f"{SWITCH}_regs.rs").write_text(rust_constants(switch, SWITCH))
+        (folder / f"{SWITCH}_regs.py").write_text(python_map(switch, SWITCH))
+        for name, text in {**uhal_tables(model), **uhal_tables(switch, SWITCH)}.items():
             (folder / name).write_text(text)
         for name in NAMES:  # each file appears whole or not at all
             os.replace(folder / name, out / name)

@@ -152,7 +152,7 @@ def gateware(paths: list[str]) -> Iterable[Step]:
     """Lint of changed modules, and the benches that hold them, in the order of how many files they hold."""
     sources = {Path(path).stem for path in paths if path.endswith(".sv")}
     if any(path.startswith("regs/") for path in paths):
-        sources |= {"penstock_regblock", "penstock_regblock_pkg", "penstock_regs_pkg"}
+        sources |= {"penstock_regblock", "penstock_regblock_pkg", "penstock_regs_pkg", "qcn_switch_regs_pkg"}
     folders = {path.split("/")[1] for path in paths if re.match(r"tb/(?!lib/)[^/]+/.", path)}
     shared = {f"lib.{Path(path).stem}" for path in paths if re.match(r"tb/lib/.*\.py$", path)}
     shared |= {"lib.runner" for path in paths if re.fullmatch(r"tb/[^/]+\.py", path)}

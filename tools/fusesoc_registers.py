@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FuseSoC's generator `penstock_registers`: makes the register block where FuseSoC builds, from `regs/penstock.rdl`.
+"""FuseSoC's generator `penstock_registers`: makes the register block where FuseSoC builds, from `regs`.
 
 FuseSoC calls it with a file that names the core to write (CAPI2, "Generators"). Needs Python with systemrdl-compiler.
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "regs"))
 import generate
 
 WAIVERS = "penstock_registers.vlt"  # as in rtl/verilator.vlt, where the block has another path
-FILES = ("penstock_regblock_pkg.sv", "penstock_regs_pkg.sv", "penstock_regblock.sv")
+FILES = ("penstock_regblock_pkg.sv", "penstock_regs_pkg.sv", "penstock_regblock.sv", "qcn_switch_regs_pkg.sv")
 
 
 def named(request: str) -> str:

@@ -44,6 +44,8 @@ CONFIGURATIONS = [
     *(("penstock_dcqcn", {"DATA_W": data_w, "CLK_KHZ": 400_000, "LINE_MBPS": 2_000}) for data_w in (8, 512, 1024)),
     *(("qcn_switch", {"N_PORTS": ports, "N_QUEUES": queues}) for ports, queues in ((2, 1), (3, 8), (4, 4))),
     ("qcn_switch", {"CLK_KHZ": 62_500, "LINE_MBPS": 1_000, "CELLS": 256, "MAX_BYTES": 1518}),
+    *((f"qcn_switch_{line}", {"N_PORTS": 2, "N_QUEUES": 1}) for line in ("gmii", "xgmii")),
+    ("penstock_switch", {"N_PORTS": 2, "N_QUEUES": 8, "ENTRIES": 128}),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
