@@ -3,7 +3,8 @@
 // long, counts the rest.
 // Promise: each frame without a MAC error (tuser at tlast) makes one pulse of `counts`; segments wait for their turn
 // in a queue, and one for which there is no room counts as dropped, as if the network had lost it: never any
-// backpressure. Options are read of SYNs alone, one SYN at a time. A router's word is believed if it returns the head of
+// backpressure. Options are read of SYNs alone; they wait for that in a queue of their own with a place for every
+// stream, so all streams may be opened at once. A router's word is believed if it returns the head of
 // a segment of an own stream; whether that one is under way is the row's to say (RFC 5927 section 4.1). It counts as
 // `other`, like all ICMP, and one that finds no room is forgotten: the next segment that is too long brings another.
 // RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked);
@@ -45,6 +46,7 @@ module tcp_rx
   localparam int unsigned HeadBeats = (HeadBytes + TcpOptionBytes + Bytes - 1) / Bytes;
   localparam int unsigned HeadLanes = HeadBeats * Bytes;
   localparam logic [15:0] IcmpTooLong = 16'h0304;  // destination unreachable, fragmentation needed
+  localparam int unsigned Syns = N_STREAMS > 16 ? 2 ** $clog2(N_STREAMS) : 16;
 
   if (DATA_W != 64 && DATA_W != 512) begin : gen_bad_width
     $fatal(1, "%m: DATA_W = %0d, must be 64 or 512", DATA_W);
@@ -125,7 +127,7 @@ module tcp_rx
     logic        tcp_whole;      // its header, options included
     logic        has_port;       // of a stream
     logic        syn;
-    logic        walks;          // its options are being read
+    logic        walks;          // it waits until its options are read
     logic        too_long;       // a router's word about a segment of ours
     logic [15:0] mss;            // of that word
     logic [19:0] ip_sum;
@@ -144,7 +146,7 @@ module tcp_rx
   logic [17:0] not_addresses;
   logic icmp;
   parsed_t parsed;
-  logic tcp_whole, walk_starts, walker_free;
+  logic tcp_whole, has_syn, syn_room;
   assign tcp_bytes   = head.ip.total_length - 16'(Ipv4Bytes);
   assign tcp_header  = {10'd0, head.tcp.offset, 2'd0};
   assign icmp        = head.ip.protocol == ProtocolIcmp;
@@ -154,8 +156,7 @@ module tcp_rx
                          + 18'(~head.ip.dst[15:0]);
   assign tcp_whole   = head.ip.total_length >= 16'(Ipv4Bytes + TcpBytes) && head.tcp.offset >= 4'd5
                        && tcp_bytes >= tcp_header;
-  assign walk_starts = end_q && !error_q && tcp_whole && head.ip.protocol == ProtocolTcp && head.tcp.flags.syn
-                       && walker_free;
+  assign has_syn     = end_q && !error_q && tcp_whole && head.ip.protocol == ProtocolTcp && head.tcp.flags.syn;
 
   always_comb begin
     parsed = '{
@@ -171,7 +172,7 @@ module tcp_rx
       tcp_whole: tcp_whole,
       has_port:  port < 16'(N_STREAMS),
       syn:       head.tcp.flags.syn,
-      walks:     walk_starts,
+      walks:     has_syn && syn_room,
       too_long:  icmp && returned.kind == IcmpTooLong && head.ip.total_length >= 16'(Ipv4Bytes + ReturnedBytes)
                  && returned.ip.version == 4'd4 && returned.ip.ihl == 4'd5 && returned.ip.protocol == ProtocolTcp
                  && returned.ip.src == local_ip,
@@ -212,10 +213,9 @@ module tcp_rx
   // header's addresses are in the sum; its protocol and length are not.
   parsed_t last;
   logic [19:0] whole_sum;
-  logic sum_right, speaks_tcp, for_us, well_formed, good, syn_good, told;
-  tcp_arrival_t plain, syn_q, pushed;
-  logic plain_valid, syn_waits_q, syn_known_q, push, room, walked;
-  tcp_options_t options;
+  logic sum_right, speaks_tcp, for_us, well_formed, good, told;
+  tcp_arrival_t plain, syn;
+  logic plain_valid, syn_valid, syn_ready, push, room;
   logic unused;
   assign unused      = &{1'b0, head, returned, last, peer};
   assign last        = parsed_q[5];
@@ -228,7 +228,6 @@ module tcp_rx
   assign told        = sum_done && !last.error && last.ipv4 && last.has_eth && last.ip_whole && for_us && last.plain_ip
                        && ip_sum_right5_q && last.too_long && sum_right && peer_ours5_q;
   assign plain_valid = (good && !last.syn) || told;
-  assign syn_good    = good && last.syn && last.walks;
 
   always_comb begin
     plain = '0;
@@ -242,42 +241,30 @@ module tcp_rx
     if (told) plain.what.options.mss = last.mss;
   end
 
-  // ---- a SYN waits until its options are read
-  // ------------------------------------------------------------------------- It is dropped where another one is being
-  // read: its peer sends it again.
-  logic syn_pushes;
-  assign walker_free = !syn_waits_q;
-  assign syn_pushes  = syn_waits_q && syn_known_q && walked && !good && !told;
-  tcp_syn_options u_options (
+  // ---- SYNs, which wait until their options are read
+  // ------------------------------------------------------------------
+  tcp_syn_queue #(.DEPTH(Syns)) u_syns (
     .clk, .rst,
-    .start(walk_starts),
-    .bytes(head_q[HeadBytes+:TcpOptionBytes]),
-    .count(6'(tcp_header - 16'(TcpBytes))),
-    .done (walked),
-    .options
+    .push         (has_syn),
+    .bytes        (head_q[HeadBytes+:TcpOptionBytes]),
+    .count        (6'(tcp_header - 16'(TcpBytes))),
+    .room         (syn_room),
+    .judged       (sum_done && last.walks),
+    .good,
+    .syn          (plain),
+    .arrival      (syn),
+    .arrival_valid(syn_valid),
+    .arrival_ready(syn_ready)
   );
-  always_ff @(posedge clk) begin
-    if (walk_starts) begin
-      syn_waits_q <= 1'b1;
-      syn_known_q <= 1'b0;
-    end else if (sum_done && last.walks) begin
-      syn_q       <= plain;
-      syn_known_q <= syn_good;
-      if (!syn_good) syn_waits_q <= 1'b0;
-    end else if (syn_pushes) syn_waits_q <= 1'b0;
-    if (rst) syn_waits_q <= 1'b0;
-  end
 
   // ---- the queue
   // ------------------------------------------------------------------------------------------------------
-  always_comb begin
-    pushed = plain_valid ? plain : syn_q;
-    if (!plain_valid) pushed.what.options = options;
-  end
-  assign push = plain_valid || syn_pushes;
+  // A SYN takes a cycle that has no verdict on another frame.
+  assign syn_ready = room && !sum_done;
+  assign push      = plain_valid || (syn_valid && syn_ready);
   sync_fifo #(.W($bits(tcp_arrival_t)), .DEPTH(DEPTH)) u_queue (
     .clk, .rst,
-    .s_data (pushed),
+    .s_data (plain_valid ? plain : syn),
     .s_valid(push),
     .s_ready(room),
     .m_data (arrival),

@@ -42,6 +42,7 @@ class Bed(TcpBed):
         self.n = int(os.environ["PARAM_N_STREAMS"])
         super().__init__(dut, rng, self.n)
         self.delay, self.damage = delay, 0.0
+        self.holds = False  # frames of the peers wait
         self.path_mtu = 1 << 16  # of a router on the way
         self.peers = [Peer(stream, rng.getrandbits(32), buffer=1 << 15) for stream in range(self.n)]
         self.cycle = 0
@@ -56,10 +57,14 @@ class Bed(TcpBed):
         return self
 
     async def open_all(self) -> None:
-        """One after the other: the parser reads the options of one SYN at a time."""
+        """The answers to all SYNs come back to back."""
+        self.holds = True
         for stream in range(self.n):
             await self.command(stream, opens=1, iss=self.rng.choice([self.rng.getrandbits(32), WRAP - 3000]))
-            await self.until(lambda stream=stream: self.state[stream] == 2)
+        await self.until(lambda: len(self.flight) == self.n)
+        self.holds = False
+        await self.until(lambda: self.state == [2] * self.n)
+        assert self.counts["timeout"] == 0 and set(self.kinds) == {"segment"}, f"{self.counts}, {self.kinds}"
 
     async def until(self, condition, cycles: int = 400_000) -> None:
         await super().until(condition, cycles)
@@ -121,7 +126,7 @@ class Bed(TcpBed):
     async def _transmit(self) -> None:
         while True:
             await RisingEdge(self.dut.clk)
-            while self.flight and self.flight[0][0] <= self.cycle:
+            while self.flight and self.flight[0][0] <= self.cycle and not self.holds:
                 await self.source.send(AxiStreamFrame(self.flight.popleft()[1]))
 
 

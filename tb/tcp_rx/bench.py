@@ -275,7 +275,11 @@ class Bed:
             tuser = [0] * (beats * width - width) + [int(case.mac_error)] * (len(case.frame) - (beats - 1) * width)
             await self.source.send(AxiStreamFrame(case.frame, tuser=tuser))
         await self.source.wait()
-        await ClockCycles(self.dut.clk, 80)  # a SYN has 40 bytes of options at most
+        for _ in range(50 * len(cases)):  # a SYN has 40 bytes of options at most
+            if len(self.counted) == wanted:
+                break
+            await ClockCycles(self.dut.clk, 1)
+        await ClockCycles(self.dut.clk, 10)
         assert len(self.counted) == wanted, f"{wanted} counts expected, {len(self.counted)} seen"
 
     async def check(self, cases: list[Case]) -> None:
@@ -330,18 +334,43 @@ async def options_of_a_syn_are_read_whatever_they_are(dut):
 
 
 @cocotb.test()
-async def a_syn_delays_nothing_and_a_second_one_meanwhile_is_dropped(dut):
+async def syns_delay_nothing_and_those_of_all_streams_come_back_to_back(dut):
     rng = seed()
     bed = await Bed(dut).start()
-    first = syn(rng, 0, [("NOP", None)] * 36 + [("MSS", 1460)], has_mss=1, mss=1460)
-    second = syn(rng, 1, [("MSS", 1460)])
+    count = int(os.environ["PARAM_N_STREAMS"])
+    filled = [("NOP", None)] * 36 + [("MSS", 1460)]  # all 40 bytes
+    linux = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("NOP", None), ("WScale", 7)]
+    syns = [syn(rng, 0, filled, has_mss=1, mss=1460)]
+    syns += [syn(rng, stream, linux, has_mss=1, mss=1460, has_scale=1, scale=7) for stream in range(1, count)]
     plain = [segment(rng, 1) for _ in range(3)]
-    await bed.send([first, second, *plain])
-    assert sorted(bed.counted) == ["dropped", *["segment"] * 4], bed.counted
-    assert [one["stream"] for one in bed.arrived] == [1, 1, 1, 0]
-    assert bed.arrived[-1]["what.options.mss"] == 1460
-    bed.arrived.clear()
-    await bed.check([syn(rng, 1, [("MSS", 1460)], has_mss=1, mss=1460)])
+    strange = segment(rng, 1, flags=0x12, options=linux, sport=peer_port(0))
+    await bed.send([*syns[:2], Case(strange.frame, "unknown"), *syns[2:], *plain])
+    assert sorted(bed.counted) == [*["segment"] * (count + 3), "unknown"], bed.counted
+    arrived = list(bed.arrived)
+    for cases, flag in ((syns, 1), (plain, 0)):
+        for got, case in zip([one for one in arrived if one["what.flags.syn"] == flag], cases, strict=True):
+            wrong = {name: got[name] for name, value in case.fields.items() if got[name] != value}
+            assert not wrong, f"{wrong} in {case.frame.hex()}, expected {case.fields}"
+
+
+@cocotb.test()
+async def a_syn_more_than_wait_is_dropped_and_counted(dut):
+    rng = seed()
+    bed = await Bed(dut).start()
+    dut.arrival_ready.value = 0
+    waiting = DEPTH + max(16, int(os.environ["PARAM_N_STREAMS"]))
+    cases = [syn(rng, 1, [("MSS", 1460)]) for _ in range(waiting + 1)]
+    await bed.send(cases[:DEPTH])
+    for case in cases[DEPTH:waiting]:
+        await bed.source.send(AxiStreamFrame(case.frame))
+    await bed.source.wait()
+    assert bed.counted == ["segment"] * DEPTH
+    await bed.send(cases[waiting:])
+    assert bed.counted[DEPTH:] == ["dropped"]
+    dut.arrival_ready.value = 1
+    await ClockCycles(dut.clk, 40 * waiting)
+    assert bed.counted[DEPTH + 1 :] == ["segment"] * (waiting - DEPTH)
+    assert len(bed.arrived) == waiting
 
 
 @cocotb.test()
