@@ -57,6 +57,7 @@ class Group:
     registers: list[Register]
     block: str | None  # the external block that answers it
     per_queue_pair: bool  # there are no more copies than queue pairs
+    of_streams_too: bool  # but those of TCP streams, which follow
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def read_registers(node) -> list[Register]:
 
 def read_map(top: AddrmapNode) -> list[Group]:
     """Groups in address order; the first holds the registers at the top level, and is called `global`."""
-    groups = [Group("global", described(top), 0, 1, 0, read_registers(top), None, False)]
+    groups = [Group("global", described(top), 0, 1, 0, read_registers(top), None, False, False)]
     for child in top.children():
         if not isinstance(child, RegfileNode):
             continue
@@ -131,8 +132,9 @@ def read_map(top: AddrmapNode) -> list[Group]:
             base = child.raw_address_offset + (inner.raw_address_offset if arrays else 0)
             stride = inner.array_stride if inner.is_array else 0
             block = child.inst_name if child.external else None
-            registers, per_qp = read_registers(inner), bool(inner.get_property("per_queue_pair", default=False))
-            groups.append(Group(inner.inst_name, described(inner), base, count, stride, registers, block, per_qp))
+            registers = read_registers(inner)
+            of = [bool(inner.get_property(name, default=False)) for name in ("per_queue_pair", "of_streams_too")]
+            groups.append(Group(inner.inst_name, described(inner), base, count, stride, registers, block, *of))
     return groups
 
 

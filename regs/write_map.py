@@ -60,7 +60,8 @@ def rust_map(groups: list[Group]) -> str:
         lines.append(
             f"    Group {{ name: {json.dumps(name)}, desc: {json.dumps(group.desc)}, base: 0x{group.base:X}, "
             f"count: {group.count}, stride: 0x{group.stride:X}, "
-            f"per_queue_pair: {boolean(group.per_queue_pair)}, registers: &["
+            f"per_queue_pair: {boolean(group.per_queue_pair)}, "
+            f"of_streams_too: {boolean(group.of_streams_too)}, registers: &["
         )
         lines += [line for register in group.registers for line in register_text(register)]
         lines.append("    ] },")

@@ -159,7 +159,11 @@ def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
     text = lambda: subprocess.run(curl, capture_output=True, text=True, check=False).stdout  # noqa: E731
     label = f'{{board="{BOARD_IP}",stream="0"}}'
     until("metrics", lambda: f"penstock_gateware_stream_state{label} 2" in text())
-    assert f"penstock_gateware_stream_acknowledged_bytes_total{label} " in text()
+    found_metrics = dict(line.rsplit(" ", 1) for line in text().splitlines() if not line.startswith("#"))
+    of_stream = lambda name: float(found_metrics[f"penstock_gateware_stream_{name}{label}"])  # noqa: E731
+    assert of_stream("acknowledged_bytes_total") >= of_stream("series_bytes") > 0
+    assert of_stream("latency_longest_seconds") >= of_stream("latency_shortest_seconds") > 0
+    assert "meter[0].bytes" in ctl.run("read", BOARD_IP, "meter[0].bytes", *patience).out
     for process in (served, board, receiver):
         process.send_signal(signal.SIGINT)
         ended(process, 300)

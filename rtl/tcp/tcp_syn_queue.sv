@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // SYNs that wait until their options are read, a byte per cycle: those of all streams may come back to back.
-// Promise: SYNs leave in the order in which they came; `room` says whether another one has place. A SYN whose verdict is
-// not `good` (of a stranger, damaged) costs one cycle.
+// Promise: SYNs leave in the order in which they came; `room` says whether another one has place. A SYN whose verdict
+// is not `good` (of a stranger, damaged) costs one cycle.
 module tcp_syn_queue
   import tcp_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // TCP between messages and frames, with all parts specific to it: the streams' table and commands, messages as bytes
-// of their streams, completions, counts, fill of the rings. The counterpart of roce_transport.
+// of their streams, completions, counts, meters, fill of the rings. The counterpart of roce_transport.
 // Connects its modules; adds logic that limits settings to their ranges.
 //
 //   messages -> tcp_messages -> tcp_endpoint -> frames
@@ -62,6 +62,10 @@ module tcp_transport
   // registers of the rows; counters
   input  reg_req_t             streams_req,
   output reg_rsp_t             streams_rsp,
+  input  reg_req_t             meter_req,
+  output reg_rsp_t             meter_rsp,
+  input  reg_req_t             latency_req,
+  output reg_rsp_t             latency_rsp,
   output tcp_stat_t            tcp_stat
 );
   // ---- settings, those out of range at the nearest; they change between events
@@ -200,6 +204,20 @@ module tcp_transport
     .*
   );
 
+  desc_t desc;
+  assign desc = s_axis_desc_tdata;
+  tcp_meter #(
+    .N_STREAMS (N_STREAMS),
+    .RING_BYTES(RING_BYTES)
+  ) u_meter (
+    .clear    (settings.clear),
+    .arm_valid(s_axis_desc_tvalid && s_axis_desc_tready && desc.series),
+    .arm_qp   (desc.qp),
+    .req      (meter_req),
+    .rsp      (meter_rsp),
+    .*
+  );
+
   assign tcp_stat = '{
     rx:        rx_counts,
     opened:    done_valid && done.actions.opened,
@@ -235,5 +253,5 @@ module tcp_transport
     assign ring_fill = '0;
   end
 
-  wire unused = &{1'b0, settings, cpl};
+  wire unused = &{1'b0, settings, cpl, desc};
 endmodule

@@ -112,6 +112,10 @@ module transports
   logic [1:0] frame_tvalid, frame_tready, frame_tlast;
   logic [1:0][31:0] fill;
   assign ring_fill = fill[0] > fill[1] ? fill[0] : fill[1];
+  reg_req_t [1:0] latency_reqs, meter_reqs;  // row i is target i
+  reg_rsp_t [1:0] latency_rsps, meter_rsps;
+  assign latency_rsp = latency_rsps[0] | latency_rsps[1];
+  assign meter_rsp   = meter_rsps[0] | meter_rsps[1];
 
   if (WITH_ROCE + WITH_TCP == 2) begin : gen_both
     message_split #(
@@ -152,6 +156,12 @@ module transports
       .m_axis_tready(m_axis_tx_tready),
       .m_axis_tlast (m_axis_tx_tlast)
     );
+    target_rows #(.N_FIRST(N_QP), .SHIFT(7), .SHIFT_HIGH(5)) u_latency_rows (
+      .req(latency_req), .first_req(latency_reqs[0]), .second_req(latency_reqs[1])
+    );
+    target_rows #(.N_FIRST(N_QP)) u_meter_rows (
+      .req(meter_req), .first_req(meter_reqs[0]), .second_req(meter_reqs[1])
+    );
   end else begin : gen_one
     localparam int unsigned Side = WITH_TCP;
     for (genvar i = 0; i < 2; i++) begin : gen_side
@@ -165,6 +175,8 @@ module transports
       assign cpl_tready[i]   = m_axis_cpl_tready && Here;
       assign frame_tready[i] = m_axis_tx_tready && Here;
     end
+    assign latency_reqs = {2{latency_req}};
+    assign meter_reqs   = {2{meter_req}};
     assign s_axis_desc_tready = desc_tready[Side];
     assign s_axis_data_tready = data_tready[Side];
     assign m_axis_cpl_tdata   = cpl_tdata[Side];
@@ -207,12 +219,15 @@ module transports
       .m_axis_cpl_tready(cpl_tready[0]),
       .ready            (ready[N_QP-1:0]),
       .ring_fill        (fill[0]),
+      .latency_req      (latency_reqs[0]),
+      .latency_rsp      (latency_rsps[0]),
+      .meter_req        (meter_reqs[0]),
+      .meter_rsp        (meter_rsps[0]),
       .*
     );
   end else begin : gen_no_roce
     absent_block u_queue_pairs (.clk, .rst, .req(qp_req), .rsp(qp_rsp));
-    absent_block u_latency (.clk, .rst, .req(latency_req), .rsp(latency_rsp));
-    absent_block u_meter (.clk, .rst, .req(meter_req), .rsp(meter_rsp));
+    assign {latency_rsps[0], meter_rsps[0]} = '0;
     assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
     assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
     assign {m_axi_req, m_axi_wdata} = '0;
@@ -221,8 +236,8 @@ module transports
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, m_axis_sample_tready, m_axi_rsp, m_axi_rdata, doubt, desc_tdata[0], desc_tvalid[0], data_tdata[0], data_tkeep[0],
-      data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
+      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axi_rsp, m_axi_rdata, doubt, desc_tdata[0],
+      desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end
 
@@ -254,16 +269,22 @@ module transports
       .m_axis_cpl_tready(cpl_tready[1]),
       .ready            (ready[Targets-1-:N_STREAMS]),
       .ring_fill        (fill[1]),
+      .latency_req      (latency_reqs[1]),
+      .latency_rsp      (latency_rsps[1]),
+      .meter_req        (meter_reqs[1]),
+      .meter_rsp        (meter_rsps[1]),
       .*
     );
   end else begin : gen_no_tcp
     absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
+    assign {latency_rsps[1], meter_rsps[1]} = '0;
     assign {lookup_valid, lookup_ip} = '0;
     assign tcp_stat = '0;
     assign {desc_tready[1], data_tready[1], cpl_tdata[1], cpl_tvalid[1], fill[1]} = '0;
     assign {frame_tdata[1], frame_tkeep[1], frame_tvalid[1], frame_tlast[1]} = '0;
     wire unused_tcp = &{
-      1'b0, lookup_ready, found_valid, found, found_mac, desc_tdata[1], desc_tvalid[1], data_tdata[1], data_tkeep[1],
+      1'b0, latency_reqs[1], meter_reqs[1], lookup_ready, found_valid, found, found_mac, desc_tdata[1],
+      desc_tvalid[1], data_tdata[1], data_tkeep[1],
       data_tvalid[1], data_tlast[1], cpl_tready[1], frame_tready[1]
     };
   end

@@ -53,6 +53,11 @@ async def messages_of_queue_pairs_and_streams_share_input_line_and_completions(d
             assert bytes(content) == b"".join(payload for _, payload in messages), f"stream {target - N_QP}"
         for tag, payload in messages if target < N_QP else []:
             assert board.peer.memory[tag * 0x2000 : tag * 0x2000 + len(payload)] == payload, f"message {tag}"
+        size = sum(len(payload) for _, payload in messages)
+        assert await board.registers.read("meter.bytes_lo", target) == size, f"meter of target {target}"
+        latencies = await board.registers.read("latency.last", target)
+        assert bool(latencies) == bool(size), f"latency of target {target}: {latencies}"
+    assert await board.registers.read("meter.bytes_lo", N_QP + N_STREAMS) == 0
     assert await board.count("messages_done") == 40
     assert await board.count("tx_underruns") == 0
 

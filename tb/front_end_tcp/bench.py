@@ -12,7 +12,7 @@ from lib import ipbus, structs
 from lib.board import FLUSH_ERR, SUCCESS, Board, start
 from lib.detector import Detector, Raw
 from lib.fragment import Fragment, Part, padded
-from lib.register_map import address
+from lib.register_map import address, unpack
 from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from lib.services_peer import checked, datagram
@@ -84,6 +84,25 @@ def content(board: Board, stream: int) -> bytes:
     return bytes(board.peer.receivers[stream].content)
 
 
+async def meters_are_those_of(board: Board, target: int, size: int) -> None:
+    """All bytes of the series are acknowledged, and its times and latencies agree with each other."""
+    registers = board.registers
+    if size == 0:
+        assert await registers.read("meter.bytes_lo", target) == await registers.read("latency.last", target) == 0
+        return
+    assert await registers.read("meter.bytes_lo", target) == size
+    state = unpack("meter.status", await registers.read("meter.status", target))
+    assert (state["running"], state["outstanding"]) == (1, 0), state
+    total, first, last = [
+        await registers.read(f"meter.{name}", target)
+        for name in ("transfer_time_tot_lo", "latency_first_packet", "latency_last_packet")
+    ]
+    assert 0 < first <= total and 0 < last <= total
+    segments = await registers.read("meter.packets_lo", target)
+    assert -(-size // 1460) <= segments <= await registers.read("stream.segments", target)
+    assert await registers.read("latency.longest", target) >= await registers.read("latency.shortest", target) > 0
+
+
 @cocotb.test(timeout_time=8, timeout_unit="ms")
 async def messages_of_all_lengths_arrive_framed_and_complete_in_order(dut):
     rng = seed()
@@ -105,6 +124,7 @@ async def messages_of_all_lengths_arrive_framed_and_complete_in_order(dut):
         assert await registers.read("stream.messages_ok", stream) == len(messages)
         assert await registers.read("stream.bytes_acked_lo", stream) == len(whole)
         assert await registers.read("stream.ring_fill", stream) == 0
+        await meters_are_those_of(board, stream, len(whole))
         una, written = await registers.read("stream.una", stream), await registers.read("stream.written", stream)
         assert una == written == await registers.read("stream.nxt", stream)
         iss = next(segment.seq for at, segment in board.peer.segments if at == stream and segment.flags & SYN)

@@ -27,6 +27,8 @@ struct Fact {
     reset: u32,
     /// Queue pair that it belongs to.
     row: Option<u32>,
+    /// The streams' rows follow.
+    of_streams_too: bool,
 }
 
 /// By address, in words.
@@ -44,6 +46,7 @@ fn facts() -> &'static [Option<Fact>] {
                         reset: register.reset().unwrap_or(0),
                         // The parameters of congestion control answer in every build.
                         row: (group.per_queue_pair && group.count == MOST_QUEUE_PAIRS).then_some(index),
+                        of_streams_too: group.of_streams_too,
                     };
                     let at = group.address(register, index) as usize / 4;
                     facts.resize(facts.len().max(at + 1), None);
@@ -261,7 +264,8 @@ impl Responder {
     }
 
     fn is_beyond(&self, fact: Fact) -> bool {
-        fact.row.is_some_and(|row| row >= self.config.build.queue_pairs)
+        let streams = if fact.of_streams_too { self.config.streams } else { 0 };
+        fact.row.is_some_and(|row| row >= self.config.build.queue_pairs + streams)
     }
 
     fn read(&self, address: u32) -> Option<u32> {

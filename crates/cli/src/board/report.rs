@@ -121,6 +121,9 @@ struct Stream {
     timeouts: u32,
     /// How often the receiver closed its window.
     window_closed: u32,
+    /// Of its last series of messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meters: Option<Meters>,
 }
 
 #[derive(Debug, Serialize)]
@@ -320,6 +323,7 @@ fn streams(session: &mut Session) -> Result<Vec<Stream>, Failure> {
             retransmitted: read(s::RETRANSMITTED)?,
             timeouts: read(s::TIMEOUTS)?,
             window_closed: read(s::WINDOW_CLOSED)?,
+            meters: Meters::of_stream(board.clock(), board.queue_pairs(), index, |address| board.read(address))?,
         });
     }
     Ok(streams)
@@ -433,6 +437,7 @@ pub fn text(report: &BoardReport) -> String {
             stream.timeouts,
             stream.ended
         ));
+        lines.extend(stream.meters.iter().map(|meters| format!("             {meters}")));
     }
     lines.extend(report.triggers.iter().map(|triggers| format!("triggers     {triggers}")));
     lines.extend(report.slices.iter().map(|slices| format!("slices       {slices}")));

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The meters that the gateware keeps for each queue pair (rtl/roce/transfer_meter.sv), under the names of CEPC 2025.
+//! The meters that the gateware keeps for each queue pair (rtl/roce/transfer_meter.sv) and each TCP stream
+//! (rtl/tcp/tcp_meter.sv), under the names of CEPC 2025.
 
 use penstock_board::{regs, LineClock};
 use serde::Serialize;
 
-/// A series of messages on one queue pair, from its first packet on. Times are clock cycles where no unit is named.
+/// A series of messages on one queue pair or stream, from its first packet on. Times are clock cycles where no unit is
+/// named.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meters {
-    pub queue_pair: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_pair: Option<u8>,
     /// From the first packet sent to its acknowledgement.
     pub latency_first_packet: u32,
     /// From the last packet sent to its acknowledgement.
     pub latency_last_packet: u32,
     /// From the first packet sent to the last acknowledgement.
     pub transfer_time_tot: u64,
-    /// Payload and packets that were acknowledged.
+    /// Payload and packets that were acknowledged; of a stream, its segments that were sent for the first time.
     pub bytes: u64,
     pub packets: u64,
-    /// Mean over all packets, each from its first sending to the acknowledgement that covers it (FEROCE 2025).
+    /// Mean over all packets, of a stream over all bytes, each from its first sending to the acknowledgement that covers
+    /// it (FEROCE 2025).
     pub latency_mean_ns: f64,
     /// Payload over `transfer_time_tot`, 10^9 bit/s (FEROCE 2025).
     pub throughput_gbps: f64,
@@ -37,32 +41,57 @@ impl Meters {
     pub fn read<E>(
         clock: LineClock,
         queue_pair: u8,
+        read: impl FnMut(u32) -> Result<u32, E>,
+    ) -> Result<Option<Self>, E> {
+        let meters = Self::row(clock, queue_pair, |meters| meters.packets, read)?;
+        Ok(meters.map(|meters| Self { queue_pair: Some(queue_pair), ..meters }))
+    }
+
+    /// Reads those of one TCP stream of a board with so many queue pairs; `None` as above.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub fn of_stream<E>(
+        clock: LineClock,
+        queue_pairs: u8,
+        stream: u8,
+        read: impl FnMut(u32) -> Result<u32, E>,
+    ) -> Result<Option<Self>, E> {
+        Self::row(clock, queue_pairs + stream, |meters| meters.bytes, read)
+    }
+
+    /// Reads a row. `counted`: what the sum of its latencies is a sum over.
+    fn row<E>(
+        clock: LineClock,
+        row: u8,
+        counted: fn(&Self) -> u64,
         mut read: impl FnMut(u32) -> Result<u32, E>,
     ) -> Result<Option<Self>, E> {
         use regs::meter as m;
         let nanoseconds = |cycles: f64| clock.picoseconds(cycles) * 1e-3;
-        let mut word = |offset| read(m::BASE + u32::from(queue_pair) * m::STRIDE + offset);
+        let mut word = |offset| read(m::BASE + u32::from(row) * m::STRIDE + offset);
         let mut long = |low, high| -> Result<u64, E> { Ok(u64::from(word(high)?) << 32 | u64::from(word(low)?)) };
         let packets = long(m::PACKETS_LO, m::PACKETS_HI)?;
-        if packets == 0 {
-            return Ok(None);
-        }
         let transfer_time_tot = long(m::TRANSFER_TIME_TOT_LO, m::TRANSFER_TIME_TOT_HI)?;
         let bytes = long(m::BYTES_LO, m::BYTES_HI)?;
         let latency_sum = long(m::LATENCY_SUM_LO, m::LATENCY_SUM_HI)?;
         let transfer_ns = nanoseconds(transfer_time_tot as f64).max(f64::MIN_POSITIVE);
-        Ok(Some(Self {
-            queue_pair,
+        let meters = Self {
+            queue_pair: None,
             latency_first_packet: word(m::LATENCY_FIRST_PACKET)?,
             latency_last_packet: word(m::LATENCY_LAST_PACKET)?,
             transfer_time_tot,
             bytes,
             packets,
-            latency_mean_ns: nanoseconds(latency_sum as f64 / packets as f64),
+            latency_mean_ns: 0.0,
             throughput_gbps: bytes as f64 * 8.0 / transfer_ns,
             resent: word(m::STATUS)? & m::STATUS_RESENT_MASK != 0,
             clock,
-        }))
+        };
+        let count = counted(&meters);
+        let latency_mean_ns = nanoseconds(latency_sum as f64 / count as f64);
+        Ok((count != 0).then_some(Self { latency_mean_ns, ..meters }))
     }
 }
 
@@ -121,6 +150,15 @@ mod tests {
         for name in ["latency_first_packet", "latency_last_packet", "transfer_time_tot"] {
             assert!(json[name].is_u64(), "{json}");
         }
+    }
+
+    #[test]
+    fn the_row_of_a_stream_is_behind_the_queue_pairs_and_its_mean_is_that_of_its_bytes() {
+        let meters = Meters::of_stream(LineClock::GBPS_10, 2, 1, registers).unwrap().unwrap();
+        let sum = f64::from(2_u32) * 2f64.powi(32) + f64::from(0x9AE5_8000_u32);
+        assert!((meters.latency_mean_ns - sum / meters.bytes as f64 * 6.4).abs() < 1e-9, "{meters:?}");
+        assert_eq!(serde_json::to_value(&meters).unwrap().get("queue_pair"), None);
+        assert_eq!(Meters::of_stream(LineClock::GBPS_10, 0, 1, registers).unwrap(), None);
     }
 
     #[test]

@@ -97,16 +97,26 @@ pub struct Group {
     pub stride: u32,
     /// Copy i belongs to queue pair i.
     pub per_queue_pair: bool,
+    /// The copies of TCP streams follow those of the queue pairs.
+    pub of_streams_too: bool,
     pub registers: &'static [Register],
 }
 
 impl Group {
-    /// Copies on a board with this number of queue pairs.
+    /// Copies that a name without an index stands for, on a board with this number of queue pairs.
     pub fn copies(&self, queue_pairs: u32) -> u32 {
-        if self.per_queue_pair {
-            self.count.min(queue_pairs)
-        } else {
-            self.count
+        match queue_pairs {
+            0 if self.of_streams_too => self.count.min(crate::regs::stream::COUNT),
+            _ if self.per_queue_pair => self.count.min(queue_pairs),
+            _ => self.count,
+        }
+    }
+
+    /// Copies that an index may name on such a board.
+    pub fn indices(&self, queue_pairs: u32) -> u32 {
+        match self.of_streams_too {
+            true => self.count.min(queue_pairs + crate::regs::stream::COUNT),
+            false => self.copies(queue_pairs),
         }
     }
 

@@ -127,9 +127,9 @@ pub fn find(name: &str, build: Build) -> Result<Vec<Place>, NameError> {
     };
     let unknown = || NameError::Unknown { name: name.to_owned(), hint: hint(name) };
     let group = GROUPS.iter().find(|group| group.name == group_name && !group_name.is_empty()).ok_or_else(unknown)?;
-    let count = group.copies(build.queue_pairs);
+    let (named, count) = (group.copies(build.queue_pairs), group.indices(build.queue_pairs));
     let (first, last) = match index {
-        None => (0, count.saturating_sub(1)),
+        None => (0, named.saturating_sub(1)),
         Some(index) => copies(name, group_name, index)?,
     };
     if count == 0 {
@@ -292,6 +292,11 @@ mod tests {
         assert!(said("cc[0].rate_io").contains("is cc[0].rate_ai or "), "{}", said("cc[0].rate_io"));
         assert!(said("qp[4].state").contains("4 copies on this board, 0 to 3"), "{}", said("qp[4].state"));
         let without = Build { queue_pairs: 0, ..BUILD };
+        // The meters of streams follow those of queue pairs.
+        assert_eq!(find("meter.bytes", BUILD).unwrap().len(), 4);
+        assert_eq!(find("meter[4-67].bytes", BUILD).unwrap().len(), 64);
+        assert!(said("meter[68].bytes").contains("68 copies on this board"), "{}", said("meter[68].bytes"));
+        assert_eq!(find("latency.longest", without).unwrap().len(), 64);
         for name in ["qp.state", "cc[0].rate_ai", "ring[2]"] {
             assert_eq!(find(name, without), Err(NameError::NoQueuePairs { name: name.to_owned() }));
         }

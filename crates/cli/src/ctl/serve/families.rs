@@ -4,6 +4,7 @@
 
 use super::super::streams::Stream;
 use super::look::{OfBoard, QueuePair, Read};
+use super::meters::StreamMeters;
 use penstock_ipbus::map::{Register, GROUPS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{text, DescriptorEncoder, EncodeMetric};
@@ -84,6 +85,20 @@ impl Families<'_, '_> {
         self.rows("stream", name, help, |read| &read.streams, of)
     }
 
+    /// A value of each TCP stream's meters; the function passed to `of` makes seconds of cycles.
+    fn meters<M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        of: impl Fn(&StreamMeters, &dyn Fn(u64) -> f64) -> M,
+    ) -> fmt::Result {
+        let timed = |read: &Read| -> Vec<M> {
+            let seconds = |cycles: u64| cycles as f64 / (f64::from(read.scale.clock_khz) * 1e3);
+            read.meters.iter().map(|meters| of(meters, &seconds)).collect()
+        };
+        self.values("stream", name, help, timed)
+    }
+
     /// A value for each copy of a register.
     fn rows<T, M: EncodeMetric>(
         &mut self,
@@ -93,10 +108,21 @@ impl Families<'_, '_> {
         rows: impl Fn(&Read) -> &Vec<T>,
         of: impl Fn(&T) -> M,
     ) -> fmt::Result {
+        self.values(label, name, help, |read| rows(read).iter().map(&of).collect())
+    }
+
+    /// A value for each row of a board.
+    fn values<M: EncodeMetric>(
+        &mut self,
+        label: &'static str,
+        name: &str,
+        help: &str,
+        values: impl Fn(&Read) -> Vec<M>,
+    ) -> fmt::Result {
         let mut all = Vec::new();
         for (board, read) in self.look {
-            let rows = read.iter().flat_map(|read| rows(read).iter().enumerate());
-            all.extend(rows.map(|(row, one)| (board, row.to_string(), of(one))));
+            let rows = read.iter().flat_map(|read| values(read).into_iter().enumerate());
+            all.extend(rows.map(|(row, one)| (board, row.to_string(), one)));
         }
         let Some((_, _, first)) = all.first() else { return Ok(()) };
         let mut family = self.encoder.encode_descriptor(name, help, None, first.metric_type())?;
@@ -151,5 +177,19 @@ fn of_streams(families: &mut Families<'_, '_>) -> fmt::Result {
     let bytes = "Bytes acknowledged by the receiver of a TCP stream";
     families.streams("stream_acknowledged_bytes", bytes, |stream| ConstCounter::new(stream.bytes_acked))?;
     let fill = "Bytes in the ring of a TCP stream without an acknowledgement";
-    families.streams("stream_ring_bytes", fill, |stream| ConstGauge::new(stream.ring_fill))
+    families.streams("stream_ring_bytes", fill, |stream| ConstGauge::new(stream.ring_fill))?;
+    let series = "Bytes of a TCP stream's last series of messages that are acknowledged";
+    families.meters("stream_series_bytes", series, |meters, _| ConstGauge::new(meters.bytes as f64))?;
+    let time = "From the first byte of that series sent to the last acknowledgement so far";
+    families.meters("stream_series_seconds", time, |meters, seconds| ConstGauge::new(seconds(meters.transfer_time)))?;
+    let last = "From a segment of a TCP stream to its acknowledgement: the last one measured";
+    families.meters("stream_latency_last_seconds", last, |meters, seconds| {
+        ConstGauge::new(seconds(meters.latency_last.into()))
+    })?;
+    families.meters("stream_latency_shortest_seconds", "The shortest", |meters, seconds| {
+        ConstGauge::new(seconds(meters.latency_shortest.into()))
+    })?;
+    families.meters("stream_latency_longest_seconds", "The longest", |meters, seconds| {
+        ConstGauge::new(seconds(meters.latency_longest.into()))
+    })
 }

@@ -5,6 +5,7 @@
 
 use super::super::session::Session;
 use super::super::streams::{self, halves, Stream};
+use super::meters::{self, StreamMeters};
 use crate::outcome::Failure;
 use penstock_ipbus::map::{Place, Scale};
 use penstock_ipbus::regs::counters::ALL;
@@ -37,6 +38,9 @@ pub struct Read {
     pub counters: Vec<u32>,
     pub queue_pairs: Vec<QueuePair>,
     pub streams: Vec<Stream>,
+    /// By stream.
+    pub meters: Vec<StreamMeters>,
+    pub scale: Scale,
     /// Words of the board's controls; empty: they were written meanwhile.
     pub controls: Vec<u32>,
 }
@@ -177,9 +181,10 @@ fn of_queue_pair(row: u32) -> [Access; OF_QUEUE_PAIR] {
 fn request(queue_pairs: u32, streams: u32, controls: &[Place]) -> Request {
     let whole: [Access; OF_BOARD] =
         [Access::read(port::LINK), Access::read(source::STATUS), Access::Read { address: ALL[0].1, count: ALL.len() }];
+    let meters = meters::accesses(queue_pairs, streams);
     let queue_pairs = (0..queue_pairs).flat_map(of_queue_pair);
     let controls = controls.iter().flat_map(Place::addresses).map(Access::read);
-    whole.into_iter().chain(queue_pairs).chain(streams::accesses(streams)).chain(controls).collect()
+    whole.into_iter().chain(queue_pairs).chain(streams::accesses(streams)).chain(meters).chain(controls).collect()
 }
 
 fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Read {
@@ -198,7 +203,8 @@ fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Re
     };
     let (whole, rows) = words.split_at(OF_BOARD);
     let (queue_pairs, rest) = rows.split_at(OF_QUEUE_PAIR * identity.build.queue_pairs as usize);
-    let (streams, controls) = rest.split_at(streams::ACCESSES * streams);
+    let (of_streams, rest) = rest.split_at(streams::ACCESSES * streams);
+    let (meters, controls) = rest.split_at(meters::ACCESSES * streams);
     Read {
         time: SystemTime::now(),
         at,
@@ -206,7 +212,9 @@ fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Re
         source_runs: whole[1][0] & source::STATUS_RUNNING_MASK != 0,
         counters: whole[2].clone(),
         queue_pairs: queue_pairs.chunks_exact(OF_QUEUE_PAIR).map(queue_pair).collect(),
-        streams: streams::of_words(streams),
+        streams: streams::of_words(of_streams),
+        meters: meters::of_words(meters),
+        scale,
         controls: controls.iter().flatten().copied().collect(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod families;
 mod look;
+mod meters;
 mod page;
 
 use super::arguments::{patience, BoardArguments, WriteArguments};
