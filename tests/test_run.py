@@ -190,6 +190,53 @@ def test_gateware_and_software_make_the_same_fragments_of_the_same_samples(penst
     assert_parts(gateware)
 
 
+# ---- boards with TCP -------------------------------------------------------------------------------------------------
+
+TCP = ("replay.protocol=simple-tcp", "tcp.min_rto=300us", "tcp.delayed_ack=20us", *FAST)
+
+
+def test_boards_of_tcp_send_the_same_events_and_one_seed_gives_one_result(penstock: Penstock, tmp_path: Path) -> None:
+    """The front ends open their streams in simulated time; two runs are equal, and their events those of RoCE."""
+    runs = [penstock.run(tmp_path / name, "replay.events=5", *TCP) for name in ("one", "other")]
+    roce = penstock.run(tmp_path / "roce", "replay.events=5", *FAST)
+    for run in runs:
+        assert run.status == 0, run.stdout + run.stderr
+        for end in run.summary()["readout"]["queue_pairs"]:
+            assert end["connections_opened"] == 1 and end["resynchronised"] == end["connections_reset"] == 0
+    assert runs[0].events() == runs[1].events()
+    first, second = (
+        {key: value for key, value in run.summary().items() if key not in ("timing", "path")} for run in runs
+    )
+    assert first == second
+    same = ["event_number", "sources", "fragments", "crc32c"]
+    assert runs[0].events().select(same) == roce.events().select(same)
+    assert_parts(runs[0])
+    [meters] = runs[0].summary()["boards"][0]["meters"]
+    assert meters["bytes"] > 5 * BOARDS and 0 < meters["throughput_gbps"] < 10
+
+
+def test_events_over_tcp_are_exact_over_losses_and_a_slow_consumer(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    slow = ("readout.slots=2", "readout.consumer_rate=300MB/s", "replay.rate=100kHz", "tcp.receive_buffer=16KiB")
+    run = penstock.run(tmp_path, "replay.events=8", "link.loss=0.01", *slow, *TCP)
+    assert_verified(run, recorded, 8)
+    assert sum(run.of_boards("retransmissions")) > 0
+    assert sum(meters["resent"] for board in run.summary()["boards"] for meters in board["meters"]) > 0
+    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 8 / 7
+
+
+def test_what_tcp_boards_cannot_do_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+    for settings, said in (
+        (("replay.protocol=simple-tcp", "cc.law=qcn"), "no law limits the streams of TCP"),
+        ((*TCP, "replay.sender=software"), 'it takes TCP of verilated boards; set replay.sender = "gateware"'),
+        ((*TCP, "tcp.mss=9000"), "a board sends segments of 64 to 8960 bytes"),
+        ((*TCP, "link.rate=40Gbps"), "no board of this program has a line of 40Gbps"),
+    ):
+        run = penstock.run(tmp_path, "replay.events=1", *settings)
+        assert run.status == 2 and said in run.stderr, run.stderr
+
+
 # ---- whatever happens on the way, every event arrives ----------------------------------------------------------------
 
 

@@ -227,6 +227,22 @@ pub struct StreamConfig {
     pub secret: u32,
 }
 
+/// How all streams send.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamRules {
+    pub nagle: bool,
+    pub back_off: bool,
+    /// The timeout follows the round trip.
+    pub adaptive: bool,
+    /// Timeouts in a row that end a stream; 0: none do.
+    pub give_up: u8,
+    /// Payload bytes of a full segment, 64 to 8960.
+    pub mss: u16,
+    pub tos: u8,
+    /// Local port of stream 0.
+    pub port_base: u16,
+}
+
 impl Board {
     /// Sets the destination of TCP stream `index`; its register `command` opens it.
     ///
@@ -250,6 +266,26 @@ impl Board {
             (stream_register(index, s::PEER_IP), u32::from(config.ip)),
             (stream_register(index, s::PEER_PORT), config.port.into()),
         ] {
+            self.write(address, value)?;
+        }
+        Ok(())
+    }
+
+    /// Sets how all streams send; before the first is opened.
+    ///
+    /// # Errors
+    /// The board refuses.
+    pub fn set_stream_rules(&mut self, rules: &StreamRules) -> Result<(), RegisterError> {
+        use regs::tcp as t;
+        let control = field(rules.nagle, t::CONTROL_NAGLE_SHIFT, t::CONTROL_NAGLE_MASK)
+            | field(rules.back_off, t::CONTROL_BACK_OFF_SHIFT, t::CONTROL_BACK_OFF_MASK)
+            | field(rules.adaptive, t::CONTROL_ADAPTIVE_SHIFT, t::CONTROL_ADAPTIVE_MASK)
+            | t::CONTROL_FRAMED_MASK
+            | field(rules.tos, t::CONTROL_TOS_SHIFT, t::CONTROL_TOS_MASK)
+            | field(rules.give_up, t::CONTROL_GIVE_UP_SHIFT, t::CONTROL_GIVE_UP_MASK);
+        let others = t::PORTS_RESET & !t::PORTS_PORT_BASE_MASK;
+        let ports = others | field(rules.port_base, t::PORTS_PORT_BASE_SHIFT, t::PORTS_PORT_BASE_MASK);
+        for (address, value) in [(t::CONTROL, control), (t::PORTS, ports), (t::SEGMENT, rules.mss.into())] {
             self.write(address, value)?;
         }
         Ok(())

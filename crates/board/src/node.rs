@@ -3,12 +3,12 @@
 //! `penstock_netsim::Node`), message source inside.
 
 use crate::board::{Board, RegisterError};
-use crate::config::{qp_register, regs};
+use crate::config::{qp_register, regs, stream_register};
 use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
 use penstock_wire::gateware::LineClock;
-use penstock_wire::{wire_len, Opcode, Packet};
+use penstock_wire::{wire_len, Opcode, Packet, TcpPacket};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why a board cannot join a network.
@@ -26,6 +26,9 @@ pub const PORT: PortId = PortId(0);
 /// The registers of a queue pair that a trace follows, in the order of [`Sample::values`].
 const TRACED: [u32; 5] =
     [regs::qp::RATE_CURRENT, regs::qp::RATE_TARGET, regs::qp::ALPHA, regs::qp::RP_CNP_HANDLED, regs::qp::STAGE];
+
+/// The same of a TCP stream.
+const TRACED_OF_STREAM: [u32; 3] = [regs::stream::RING_FILL, regs::stream::WINDOW, regs::stream::ROUND_TRIP];
 
 /// How a board's messages have ended so far.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +74,8 @@ impl MessageTally {
 ///
 /// The board's cycle 0 is the engine's time 0. The queue pairs in use are traced, each on the channel of its number:
 /// `rate_current_bps` and `rate_target_bps` on the wire, `alpha` (1 = 1.0), `cnp_handled`, `stage_timer`,
-/// `stage_bytes`, `feedback` (|F_b|);
+/// `stage_bytes`, `feedback` (|F_b|); of a board whose source awaits a TCP stream instead `ring_fill_bytes`, `window_bytes`,
+/// `smoothed_rtt_us` of each stream;
 /// and on channel 0 the board's `wire_throughput_bps` and `paused_fraction` (of the time).
 pub struct BoardNode {
     worker: Option<Worker>,
@@ -89,6 +93,8 @@ pub struct BoardNode {
     tally: MessageTally,
     source_done: bool,
     queue_pairs: Vec<QueuePair>,
+    /// They are streams of TCP.
+    of_streams: bool,
 }
 
 /// A queue pair of the board that sends, as the node knows it.
@@ -133,7 +139,13 @@ impl BoardNode {
         let window_cycles = clock.cycles(link_delay);
         assert!(window_cycles > 0, "a board's link needs a delay of a clock cycle at least, got {link_delay}");
         board.restart_time()?;
-        let traced = |index| TRACED.iter().map(move |offset| qp_register(index, *offset));
+        let of_streams = source.awaits().is_some();
+        let traced = |index| -> Vec<u32> {
+            match of_streams {
+                true => TRACED_OF_STREAM.iter().map(|offset| stream_register(index, *offset)).collect(),
+                false => TRACED.iter().map(|offset| qp_register(index, *offset)).collect(),
+            }
+        };
         let sampling = Sampling {
             addresses: (0..queue_pairs).flat_map(traced).collect(),
             interval_cycles: clock.cycles(trace_interval),
@@ -150,6 +162,7 @@ impl BoardNode {
             tally: MessageTally::default(),
             source_done: false,
             queue_pairs: (0..queue_pairs).map(|_| QueuePair::default()).collect(),
+            of_streams,
         })
     }
 
@@ -218,7 +231,7 @@ impl BoardNode {
             let start = self.clock.octet * received.start_octet;
             // A frame that does not parse still travels: the far end will count what is wrong with it.
             let packet = match received.fcs_ok {
-                true => Packet::parse(received.frame.clone()).unwrap_or(Packet::Raw(received.frame)),
+                true => packet_of(received.frame),
                 false => Packet::Raw(received.frame),
             };
             out.transmit_at(start, PORT, Frame::new(packet).with_fcs(received.fcs_ok));
@@ -271,7 +284,16 @@ impl BoardNode {
     fn record(&self, before: Option<&Sample>, sample: &Sample, trace: &mut TraceSink) {
         use regs::qp as q;
         let time = self.clock.time(sample.cycle);
-        for (channel, values) in (0u16..).zip(sample.values.chunks_exact(TRACED.len())) {
+        if self.of_streams {
+            for (channel, values) in (0u16..).zip(sample.values.chunks_exact(TRACED_OF_STREAM.len())) {
+                let names = ["ring_fill_bytes", "window_bytes", "smoothed_rtt_us"];
+                for (name, value) in names.into_iter().zip(values) {
+                    trace.record_at(time, channel, name, f64::from(*value));
+                }
+            }
+        }
+        let of_queue_pairs = if self.of_streams { &[][..] } else { &sample.values };
+        for (channel, values) in (0u16..).zip(of_queue_pairs.chunks_exact(TRACED.len())) {
             let [current, target, alpha, cnps, stage] = values[..] else { return };
             let stage = |mask, shift| f64::from((stage & mask) >> shift);
             trace.record_at(time, channel, "rate_current_bps", rate_bps(self.clock, current));
@@ -332,6 +354,14 @@ impl Node for BoardNode {
             self.record(self.previous.as_ref(), &sample, trace);
             self.previous = Some(sample);
         }
+    }
+}
+
+/// A frame as stations take it.
+fn packet_of(frame: bytes::Bytes) -> Packet {
+    match Packet::parse(frame.clone()) {
+        Ok(Packet::Raw(frame)) => TcpPacket::parse(&frame).map_or(Packet::Raw(frame), Packet::Tcp),
+        parsed => parsed.unwrap_or(Packet::Raw(frame)),
     }
 }
 

@@ -66,6 +66,18 @@ impl Top {
         tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine(rate))
     }
 
+    /// The front end for TCP with a line of this rate.
+    ///
+    /// # Errors
+    /// There is none, or it is not part of this build.
+    pub fn of_line_tcp(rate: Rate) -> Result<Self, NoSuchLine> {
+        #[cfg(feature = "all-tops")]
+        let tops = [Self::Gbps10Tcp, Self::Gbps25TcpX16, Self::Gbps100TcpX16];
+        #[cfg(not(feature = "all-tops"))]
+        let tops = [Self::Gbps10Tcp];
+        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine(rate))
+    }
+
     /// Its clock and its line.
     pub fn clock(self) -> LineClock {
         match self {

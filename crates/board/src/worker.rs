@@ -7,6 +7,7 @@
 
 use crate::axil::Answer;
 use crate::board::Board;
+use crate::config::{regs, stream_register};
 use crate::detector::DetectorEvent;
 use crate::message::{Completion, Message};
 use crate::port::Received;
@@ -25,6 +26,10 @@ pub trait MessageSource: Send {
     /// How long before its time a message may be taken: an event of a detector waits for its trigger at the board.
     fn lead(&self) -> Time {
         Time::ZERO
+    }
+    /// The TCP stream that must be open before a message is taken.
+    fn awaits(&self) -> Option<u8> {
+        None
     }
     /// A message that was taken has ended.
     fn completed(&mut self, _completion: &Completion) {}
@@ -192,12 +197,30 @@ struct Runner {
     next_sample: u64,
     partial: Vec<u32>,
     wire_octets: u64,
+    opening: Opening,
+}
+
+/// Tag of the reading that tells whether the stream is open; samples have those from 0 on.
+const OPENING_TAG: u32 = u32::MAX;
+/// How often a stream that is not open is looked at.
+const OPENING_CYCLES: u64 = 64;
+
+/// The stream that the source waits for.
+enum Opening {
+    /// None, or it has been open.
+    Over,
+    /// The address of its state; whether it is being read.
+    Waits { address: u32, is_asked: bool },
 }
 
 impl Runner {
     fn new(board: Board, source: Box<dyn MessageSource>, sampling: Sampling) -> Self {
         let next_sample = if sampling.interval_cycles == 0 { u64::MAX } else { board.cycle() };
-        Self { board, source, sampling, next_sample, partial: Vec::new(), wire_octets: 0 }
+        let opening = source.awaits().map_or(Opening::Over, |stream| Opening::Waits {
+            address: stream_register(stream, regs::stream::STATE),
+            is_asked: false,
+        });
+        Self { board, source, sampling, next_sample, partial: Vec::new(), wire_octets: 0, opening }
     }
 
     fn run(&mut self, window: Window) -> Outcome {
@@ -210,7 +233,14 @@ impl Runner {
         }
         while self.board.cycle() < window.until {
             let now = self.board.cycle();
-            outcome.posted += self.post_due(now);
+            match &mut self.opening {
+                Opening::Over => outcome.posted += self.post_due(now),
+                Opening::Waits { address, is_asked } => {
+                    if !std::mem::replace(is_asked, true) {
+                        self.board.queue_read(*address, OPENING_TAG);
+                    }
+                }
+            }
             if now >= self.next_sample {
                 self.queue_sample();
             }
@@ -242,6 +272,7 @@ impl Runner {
         const TRIGGER_CYCLES: u64 = 4;
         let now = self.board.cycle();
         let message = match self.source.next_time() {
+            _ if matches!(self.opening, Opening::Waits { .. }) => now + OPENING_CYCLES,
             // It has the board's triggers of the next cycles.
             Some(_) if self.source.lead() > Time::ZERO => now + TRIGGERS_AHEAD as u64 * TRIGGER_CYCLES,
             Some(at) => self.board.clock().cycle_from(at).max(now + REFILL_CYCLES),
@@ -257,6 +288,16 @@ impl Runner {
         self.next_sample += self.sampling.interval_cycles;
     }
 
+    /// The stream's state has been read.
+    fn opened(&mut self, state: u32) {
+        const ESTABLISHED: u32 = 2;
+        match &mut self.opening {
+            _ if state & regs::stream::STATE_MASK == ESTABLISHED => self.opening = Opening::Over,
+            Opening::Waits { is_asked, .. } => *is_asked = false,
+            Opening::Over => {}
+        }
+    }
+
     fn collect(&mut self, outcome: &mut Outcome) {
         while let Some(frame) = self.board.poll_transmit() {
             self.wire_octets += wire_len(frame.frame.len()) as u64;
@@ -267,7 +308,11 @@ impl Runner {
             outcome.completions.push(completion);
         }
         while let Some(answer) = self.board.poll_register() {
-            let Answer::Read { cycle, value, .. } = answer else { continue };
+            let Answer::Read { cycle, value, tag, .. } = answer else { continue };
+            if tag == OPENING_TAG {
+                self.opened(value);
+                continue;
+            }
             self.partial.push(value);
             if self.partial.len() == self.sampling.addresses.len() {
                 outcome.samples.push(Sample {

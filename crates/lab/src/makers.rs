@@ -10,6 +10,7 @@ use penstock_netsim::{
     Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, SharedLedger, SimError, StationError,
     SwitchParams,
 };
+use penstock_transport::TcpConfig;
 use penstock_wire::{MacAddr, Qpn};
 
 use crate::flow::QueuePair;
@@ -40,6 +41,8 @@ pub struct BoardFlow<'a> {
     pub id: FlowId,
     pub spec: &'a FlowSpec,
     pub queue_pair: QueuePair,
+    /// The connection as its sender sees it, of a flow over TCP.
+    pub tcp: Option<TcpConfig>,
     pub source: Box<dyn MessageSource>,
     /// The contents and destinations of its messages; `None`: arbitrary bytes to address 0 with key 0.
     pub fragments: Option<Fragments>,
@@ -77,6 +80,8 @@ pub struct ReadoutBoard {
     pub flow: FlowId,
     /// The board's end; the number of the peer's queue pair is not known yet.
     pub sender: QueuePair,
+    /// The connection as the board sees it, if its flow goes over TCP.
+    pub tcp: Option<TcpConfig>,
 }
 
 /// The host with the real receiver: [`Makers::readout`] makes its endpoint.
@@ -95,7 +100,7 @@ pub struct ReadoutRequest<'a> {
 /// A receiver that is ready for its boards.
 pub struct ReadoutEnd {
     pub endpoint: Box<dyn Endpoint>,
-    /// Its queue pair and ring for each board, and what the board sends.
+    /// Its queue pair and ring for each board, and what the board sends; over TCP both numbers have no meaning.
     pub boards: Vec<(Qpn, Fragments)>,
 }
 

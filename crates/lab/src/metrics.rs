@@ -8,7 +8,7 @@ use crate::language::renamed::RENAMED_METRICS;
 
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
-pub const METRICS: [&str; 27] = [
+pub const METRICS: [&str; 31] = [
     "throughput_bps",
     "jain",
     "rate_current_bps",
@@ -24,6 +24,10 @@ pub const METRICS: [&str; 27] = [
     "congestion_window_bytes",
     "smoothed_rtt_us",
     "limiter_queue_bytes",
+    "ring_fill_bytes",
+    "window_bytes",
+    "segments",
+    "segments_out_of_order",
     "rx_payload_bytes",
     "np_cnp_sent",
     "np_ecn_marked_roce_packets",

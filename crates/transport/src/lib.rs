@@ -49,4 +49,7 @@ pub use requester::{
 };
 pub use responder::{QpState, Responder};
 pub use simple_tcp::{BackOff, SimpleTcpSender};
-pub use tcp::{TcpConfig, TcpCounters, TcpEndpoint, TcpReceiver, TcpReceiverCounters, TcpSender, TcpStall, TcpVariant};
+pub use tcp::{
+    PassiveChange, TcpConfig, TcpCounters, TcpEndpoint, TcpPassive, TcpReceiver, TcpReceiverCounters, TcpSender,
+    TcpStall, TcpVariant,
+};

@@ -4,6 +4,7 @@
 //! Promise: it sends the messages of the scenario's flows, those of a flow in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
+use super::stream;
 use crate::gateware::{Meters, Triggers, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
@@ -13,9 +14,11 @@ use penstock_board::{
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::FlowSummary;
 use penstock_lab::{
-    BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabVerb, MakerError, Pace, SteadyParams, Workload,
+    BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabScenario, LabVerb, MakerError, Pace, SteadyParams,
+    Workload,
 };
-use penstock_netsim::{Fragments, Node, SharedLedger, Time};
+use penstock_netsim::{FlowId, Fragments, LinkParams, Node, SharedLedger, Time};
+use penstock_transport::TcpConfig;
 use penstock_wire::fragment::message_2_len;
 use penstock_wire::gateware::BOARD_EVENT_BYTES;
 use penstock_wire::Qpn;
@@ -38,6 +41,8 @@ pub enum BoardError {
     Classes(String, String),
     #[error(transparent)]
     Rate(#[from] NoSuchLine),
+    #[error("tcp.mss = {0}: a board sends segments of 64 to 8960 bytes")]
+    Segment(u32),
     #[error("a link of {0} delay; it needs {1} at least, one clock cycle")]
     Delay(Time, Time),
     #[error("flow {0} has no end of its own: give it a size, or a rate and a stop time")]
@@ -58,12 +63,14 @@ pub enum BoardError {
 /// The node of a board; for `Lab::build`.
 pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     let BoardRequest { scenario, name, link, flows, ledger } = request;
+    if let [flow] = &flows[..] {
+        if let Some(tcp) = flow.tcp {
+            return stream_board(name, link, flows, tcp, &ledger, scenario);
+        }
+    }
     let top = Top::of_line(link.rate).map_err(BoardError::Rate)?;
     let clock = top.clock();
-    let least = BoardNode::min_link_delay(clock);
-    if link.delay < least {
-        return Err(BoardError::Delay(link.delay, least).into());
-    }
+    delay_suffices(clock, &link)?;
     let mut board = Board::of(top);
     let queue_pairs = queue_pairs(&mut board)?;
     if flows.len() > queue_pairs as usize {
@@ -88,13 +95,56 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     let mut node =
         BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, numbers.len() as u8)?;
     for ((index, number), count) in (0u8..).zip(numbers).zip(counts) {
-        let ledger = Rc::clone(&ledger);
-        node.at_end(index, count, move |tally| match tally.first_error {
-            Some((at, completion)) => ledger.borrow_mut().failed(number, at, &completion.status.to_string()),
-            None => ledger.borrow_mut().ended(number),
-        });
+        tell_at_end(&mut node, index, count, number, &ledger);
     }
     Ok(Box::new(node))
+}
+
+/// The node of a board whose only flow is a stream of TCP. It opens the stream when the run begins, and takes triggers
+/// once it is open.
+fn stream_board(
+    name: &str,
+    link: LinkParams,
+    flows: Vec<BoardFlow>,
+    tcp: TcpConfig,
+    ledger: &SharedLedger,
+    scenario: &LabScenario,
+) -> Result<Box<dyn Node>, MakerError> {
+    let top = Top::of_line_tcp(link.rate).map_err(BoardError::Rate)?;
+    let clock = top.clock();
+    delay_suffices(clock, &link)?;
+    let mut board = Board::of(top);
+    set_up(&mut board, &flows)?;
+    let [flow] = &flows[..] else { return Err(BoardError::Events(flows.len()).into()) };
+    stream::set_up(&mut board, flow.spec, &tcp)?;
+    events_of(&mut board, stream::STREAM, flow, false)?;
+    let number = flow.id;
+    let messages = Messages::of(clock, flows, &scenario.qp, slots(&mut board)?, ledger)?;
+    let messages = Messages { stream: Some(stream::STREAM), ..messages };
+    let count = messages.flows.iter().map(|flow| flow.waiting.len() as u64).sum();
+    let mut node = BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, 1)?;
+    let (address, word) = stream::opening();
+    node.queue_write(address, word);
+    tell_at_end(&mut node, 0, count, number, ledger);
+    Ok(Box::new(node))
+}
+
+/// A board runs alone for as long as a frame takes to it.
+fn delay_suffices(clock: LineClock, link: &LinkParams) -> Result<(), BoardError> {
+    let least = BoardNode::min_link_delay(clock);
+    if link.delay < least {
+        return Err(BoardError::Delay(link.delay, least));
+    }
+    Ok(())
+}
+
+/// Tells the ledger when all `count` messages of flow `number` have ended.
+fn tell_at_end(node: &mut BoardNode, index: u8, count: u64, number: FlowId, ledger: &SharedLedger) {
+    let ledger = Rc::clone(ledger);
+    node.at_end(index, count, move |tally| match tally.first_error {
+        Some((at, completion)) => ledger.borrow_mut().failed(number, at, &completion.status.to_string()),
+        None => ledger.borrow_mut().ended(number),
+    });
 }
 
 /// Of this build.
@@ -146,15 +196,21 @@ pub fn dcqcn_of(spec: &FlowSpec, clock: LineClock) -> Result<DcqcnParams, ParamE
 }
 
 fn set_events(board: &mut Board, index: u8, flow: &BoardFlow, verb: LabVerb) -> Result<(), MakerError> {
-    let Some(Fragments { ring, contents }) = &flow.fragments else { return Ok(()) };
+    let Some(Fragments { ring, .. }) = &flow.fragments else { return Ok(()) };
     if verb == LabVerb::Write {
         return Err(BoardError::NoImmediate(flow.spec.name.clone()).into());
     }
     board.set_ring(index, RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes })?;
+    events_of(board, index, flow, verb == LabVerb::Send)
+}
+
+/// Events go to queue pair or stream `index`.
+fn events_of(board: &mut Board, index: u8, flow: &BoardFlow, send: bool) -> Result<(), MakerError> {
+    let Some(Fragments { contents, .. }) = &flow.fragments else { return Ok(()) };
     Ok(board.set_events(&EventsConfig {
         by_event: false,
         qp: index,
-        send: verb == LabVerb::Send,
+        send,
         source_id: contents.source_id(),
         inputs: contents.streams(0).len(),
         while_busy: WhileBusy::Wait,
@@ -193,6 +249,8 @@ struct Messages {
     slots: u64,
     zeros: bytes::Bytes,
     verb: LabVerb,
+    /// The stream of TCP that takes them.
+    stream: Option<u8>,
 }
 
 /// The messages of one flow.
@@ -225,7 +283,16 @@ impl Messages {
             read.push(waiting);
         }
         let (mtu, zeros) = (u64::from(qp.mtu), vec![0; longest as usize].into());
-        Ok(Messages { clock, last: read.len().saturating_sub(1), flows: read, mtu, slots, zeros, verb: qp.verb })
+        Ok(Messages {
+            clock,
+            last: read.len().saturating_sub(1),
+            flows: read,
+            mtu,
+            slots,
+            zeros,
+            verb: qp.verb,
+            stream: None,
+        })
     }
 
     fn packets(&self, bytes: u64) -> u64 {
@@ -295,6 +362,10 @@ impl MessageSource for Messages {
         self.next_flow(now).is_some()
     }
 
+    fn awaits(&self) -> Option<u8> {
+        self.stream
+    }
+
     fn completed(&mut self, completion: &Completion) {
         if let Some(flow) = self.flows.get_mut(usize::from(completion.qp)) {
             flow.posted.pop_front();
@@ -338,6 +409,9 @@ pub struct BoardSummary {
     pub errors: BTreeMap<String, u64>,
     /// The failure that the others followed from.
     pub first_error: Option<String>,
+    /// "queue pair" or "stream": what carries its messages.
+    #[serde(skip)]
+    pub over: &'static str,
     pub cnps: u32,
     pub retransmissions: u32,
     /// How long the other side had it paused.
@@ -371,12 +445,18 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
             let count = |offset| counted.of_queue_pair(qp, offset).into();
             flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
             (flow.cnps, flow.feedbacks) = (heard.cnps, heard.feedbacks);
+            delivered += flow.delivered_bytes;
+            if let Some(stream) = counted.stream {
+                flow.packets = stream.segments.into();
+                flow.retransmissions = stream.retransmitted.into();
+                flow.timeouts = stream.timeouts.into();
+                continue;
+            }
             flow.packets = count(regs::qp::PACKETS_SENT);
             flow.retransmissions = count(regs::qp::PACKETS_RETRANSMITTED);
             flow.timeouts = count(regs::qp::LOCAL_ACK_TIMEOUT_ERR);
             flow.naks = count(regs::qp::PACKET_SEQ_ERR);
             flow.rnr_naks = count(regs::qp::RNR_NAK);
-            delivered += flow.delivered_bytes;
         }
         boards.push(summary(&info.from, delivered, &tally, &counted));
     }
@@ -394,7 +474,11 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
         errors: tally.errors.iter().map(|(status, n)| (status.to_string(), *n)).collect(),
         first_error: first.map(|(at, completion)| format!("message {} at {at}: {}", completion.tag, completion.status)),
         cnps: counted.at(counters::RX_CNP_PACKETS),
-        retransmissions: counted.at(counters::PACKETS_RETRANSMITTED),
+        retransmissions: match counted.stream {
+            Some(stream) => stream.retransmitted,
+            None => counted.at(counters::PACKETS_RETRANSMITTED),
+        },
+        over: if counted.stream.is_some() { "stream" } else { "queue pair" },
         paused_s: counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12,
         counters: counted.by_name(),
         meters: counted.meters.clone(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The counters and meters of a board, read from its registers after the run.
 
+use super::stream::{StreamCounts, STREAM};
 use crate::gateware::{Meters, Triggers};
 use penstock_board::{qp_register, regs, Board, LineClock, RegisterError, WorkerGone};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct GatewareCounters {
     pub meters: Vec<Meters>,
     /// By queue pair, those of [`OF_QUEUE_PAIRS`].
     queue_pairs: Vec<[u32; OF_QUEUE_PAIRS.len()]>,
+    /// Of a board without queue pairs.
+    pub stream: Option<StreamCounts>,
     /// Of a board that has had any.
     pub triggers: Option<Triggers>,
 }
@@ -54,8 +57,12 @@ impl GatewareCounters {
             }
             own.push(counts);
         }
+        let stream = if queue_pairs == 0 { Some(StreamCounts::read(&mut read)?) } else { None };
+        if stream.is_some() {
+            meters.extend(Meters::of_stream(clock, 0, STREAM, &mut read)?);
+        }
         let triggers = Triggers::read(clock, &mut read)?;
-        Ok(Self { clock, counters, meters, queue_pairs: own, triggers })
+        Ok(Self { clock, counters, meters, queue_pairs: own, stream, triggers })
     }
 
     /// The counter at an address of `regs::counters`.

@@ -12,6 +12,7 @@ mod parts;
 mod plots;
 mod readout;
 mod readout_tables;
+mod stream;
 mod summary;
 mod switch;
 mod tables;

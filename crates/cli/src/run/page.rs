@@ -3,7 +3,7 @@
 
 use crate::live::{Plan, PARAMETERS};
 use penstock_dashboard::{ControlError, Manifest, Queue, Sender, Series, Settings, Total};
-use penstock_lab::{FlowInfo, Lab, LabScenario, NodeKind, Protocol, SenderKind, Workload};
+use penstock_lab::{FlowInfo, FlowSpec, Lab, LabScenario, NodeKind, Protocol, SenderKind, Workload};
 use penstock_netsim::CLASS_METRICS;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ pub fn none() -> (Manifest, Plan) {
 /// Whether a run has controls: a board obeys its registers, and no flow has settings of its own.
 pub fn is_steerable(scenario: &LabScenario) -> bool {
     let own = |key: &str| key.starts_with("flow.") && key.contains(".cc.");
-    let boards = scenario.flows.iter().all(|flow| flow.sender == SenderKind::Gateware);
+    let obeys = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
+    let boards = scenario.flows.iter().all(obeys);
     boards && !scenario.settings.iter().any(|(key, _)| own(key))
 }
 

@@ -7,13 +7,15 @@
 use crate::output::results;
 use penstock_lab::{MakerError, ReadoutEnd, ReadoutRequest};
 use penstock_netsim::{Contents, Endpoint, FlowId, Fragments, RemoteRing, SharedLedger, Stream, Time, TraceSink};
-use penstock_readout::backend::{Backend, Completion, InProcess, LocalQp, PeerQp, PollMode, QpSpec, ResponderSettings};
+use penstock_readout::backend::{
+    Backend, Completion, Counters, InProcess, PeerQp, PollMode, QpSpec, ResponderSettings, TcpInProcess,
+};
 use penstock_readout::{
     BuilderConfig, EventSource, EventWriter, Pages, Receiver, ReceiverConfig, ReceiverReport, RingConfig, RingMemory,
     StoreError, WriterOptions,
 };
-use penstock_transport::{CreditPolicy, Memory, RecvStatus, ReplyMarking, Window};
-use penstock_wire::{Packet, Payload, Qpn, RnrTimer, RocePacket};
+use penstock_transport::{CreditPolicy, Memory, RecvStatus, ReplyMarking, TcpConfig, Window};
+use penstock_wire::{Ipv4Addr, Packet, Payload, Qpn, RnrTimer, RocePacket, TcpPacket};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU16;
@@ -27,12 +29,21 @@ const CLASSES: usize = 8;
 /// One board, as the receiver knows it.
 struct Board {
     qpn: Qpn,
+    /// Address and port of its end, over TCP.
+    peer: Option<(Ipv4Addr, u16)>,
     flow: FlowId,
+}
+
+/// What the boards send to.
+enum Ends {
+    QueuePairs(Box<InProcess>),
+    /// Connections of TCP.
+    Streams(TcpInProcess),
 }
 
 /// The receiver and its queue pairs; the simulation has one handle of it, the command the other.
 pub struct Readout {
-    backend: InProcess,
+    ends: Ends,
     receiver: Receiver<EventWriter>,
     boards: Vec<Board>,
     ledger: SharedLedger,
@@ -40,9 +51,9 @@ pub struct Readout {
     vanish_at: Option<Time>,
     completions: Vec<Completion>,
     /// Delayed replies, in order.
-    delayed: VecDeque<(Time, RocePacket)>,
+    delayed: VecDeque<(Time, Packet)>,
     /// Replies that may leave, by class.
-    queues: [VecDeque<RocePacket>; CLASSES],
+    queues: [VecDeque<Packet>; CLASSES],
     /// Packets that came after the host had vanished.
     ignored: u64,
     received: Option<Received>,
@@ -112,6 +123,8 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let count = u16::try_from(request.boards.len())?;
     let events = Arc::new(EventSource::new(&recorded.dataset, count)?);
     let (spec, qp) = (request.spec, &request.scenario.qp);
+    let streams: Vec<TcpConfig> =
+        request.boards.iter().filter_map(|board| board.tcp).map(TcpConfig::reversed).collect();
     let marking = ReplyMarking { ack_dscp: qp.dscp, cnp_dscp: qp.cnp_dscp, ..ReplyMarking::default() };
     let settings = ResponderSettings {
         credits: CreditPolicy::Unlimited,
@@ -128,18 +141,30 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let (mut rings, mut memories, mut locals) = (Vec::new(), Vec::new(), Vec::new());
     for board in 0..count {
         let memory = RingMemory::allocate(shape.len(), Pages::Normal)?;
-        let qp = QpSpec { board, memory: memory.mapping().clone(), len: shape.len(), max_receives: spec.slots };
-        let local = backend.create_qp(&qp)?;
-        rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+        let (qpn, va, rkey) = match streams.is_empty() {
+            true => {
+                let memory = memory.mapping().clone();
+                let local = backend.create_qp(&QpSpec { board, memory, len: shape.len(), max_receives: spec.slots })?;
+                (local.qpn, local.base, local.rkey)
+            }
+            false => (Qpn::new(0), memory.mapping().addr(), 0),
+        };
+        rings.push(RingConfig { va, rkey, ..shape });
         memories.push(memory);
-        locals.push(local);
+        locals.push((qpn, RemoteRing { va, rkey, slots: shape.slots, slot_bytes: shape.slot_bytes }));
     }
     let rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
     for (board, of_board) in (0..).zip(&request.boards) {
         let sender = &of_board.sender;
         let (qpn, psn, ip, mtu) = (sender.local.qpn, sender.first_psn, sender.local.ip, sender.mtu);
-        backend.connect(board, &PeerQp { qpn, psn, ip, mtu, rnr_timer })?;
+        if of_board.tcp.is_none() {
+            backend.connect(board, &PeerQp { qpn, psn, ip, mtu, rnr_timer })?;
+        }
     }
+    let ends = match streams.is_empty() {
+        true => Ends::QueuePairs(Box::new(backend)),
+        false => Ends::Streams(TcpInProcess::new(&streams, shape.slot_bytes)),
+    };
     results::prepare(out)?;
     let writer = EventWriter::create(out.join(results::EVENTS), &WriterOptions::default())?;
     let builder = BuilderConfig {
@@ -151,14 +176,17 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let config = ReceiverConfig { rings, builder, consumer_rate: spec.consumer_rate };
     let receiver = Receiver::with_memories(config, memories, writer)?.with_reference((*events).clone());
 
-    let of_board = |(board, local): (u16, &LocalQp)| {
-        let ring = RemoteRing { va: local.base, rkey: local.rkey, slots: shape.slots, slot_bytes: shape.slot_bytes };
-        (local.qpn, Fragments { ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
+    let of_board = |(board, (qpn, ring)): (u16, &(Qpn, RemoteRing))| {
+        (*qpn, Fragments { ring: *ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
     };
-    let ends = (0..).zip(&locals).map(of_board).collect();
-    let boards = locals.iter().zip(&request.boards).map(|(local, board)| Board { qpn: local.qpn, flow: board.flow });
+    let remote = (0..).zip(&locals).map(of_board).collect();
+    let boards = locals.iter().zip(&request.boards).map(|((qpn, _), board)| Board {
+        qpn: *qpn,
+        peer: board.tcp.map(|tcp| (tcp.local.ip, tcp.local.port)),
+        flow: board.flow,
+    });
     let mut readout = Readout {
-        backend,
+        ends,
         receiver,
         boards: boards.collect(),
         ledger: request.ledger,
@@ -174,7 +202,7 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     readout.post_receives();
     let shared = Rc::new(RefCell::new(readout));
     let endpoint = Box::new(ReadoutEndpoint(shared.clone()));
-    Ok((shared, ReadoutEnd { endpoint, boards: ends }))
+    Ok((shared, ReadoutEnd { endpoint, boards: remote }))
 }
 
 /// Counts what a packet puts into memory.
@@ -187,6 +215,12 @@ impl Memory for Counted<'_> {
     fn write(&mut self, va: u64, data: &Payload) {
         self.bytes += data.len() as u64;
         self.memory.write(va, data);
+    }
+
+    fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {
+        let place = self.memory.place(va, len)?;
+        self.bytes += place.len() as u64;
+        Some(place)
     }
 
     fn refuses(&self, va: u64, len: u32) -> Option<Window> {
@@ -221,7 +255,7 @@ impl Readout {
 
     pub fn counts(&self) -> ReadoutCounts {
         let of_board = |board| {
-            let counters = self.backend.board_counters(board);
+            let counters = self.board_counters(board);
             counters.into_iter().map(|(name, value)| (name.into_owned(), value)).collect()
         };
         ReadoutCounts {
@@ -229,6 +263,13 @@ impl Readout {
             queue_pairs: (0..self.boards.len() as u16).map(of_board).collect(),
             ignored: self.ignored,
             received: self.received,
+        }
+    }
+
+    fn board_counters(&self, board: u16) -> Counters {
+        match &self.ends {
+            Ends::QueuePairs(backend) => backend.board_counters(board),
+            Ends::Streams(streams) => streams.board_counters(board),
         }
     }
 
@@ -246,25 +287,90 @@ impl Readout {
         let mut receives = Vec::new();
         for board in 0..self.boards.len() as u16 {
             self.receiver.take_receives(board, |receive| receives.push(receive));
-            if !receives.is_empty() {
-                self.backend.post_receives(board, &receives).expect("the queue pair was made with the readout");
-                receives.clear();
+            match &mut self.ends {
+                _ if receives.is_empty() => {}
+                Ends::QueuePairs(backend) => {
+                    backend.post_receives(board, &receives).expect("the queue pair was made with the readout");
+                }
+                Ends::Streams(streams) => streams.post_receives(board, &receives),
             }
+            receives.clear();
         }
     }
 
     fn take(&mut self, now: Time, packet: &RocePacket) {
+        let Ends::QueuePairs(backend) = &mut self.ends else { return };
         let mut completions = std::mem::take(&mut self.completions);
         let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
-        self.backend.arrive(now, packet.clone());
-        let polled = self.backend.poll(&mut memory, PollMode::Busy, now, &mut completions);
+        backend.arrive(now, packet.clone());
+        let polled = backend.poll(&mut memory, PollMode::Busy, now, &mut completions);
         polled.expect("a back end in process has no device that could be gone");
         let bytes = memory.bytes;
         let of_packet = self.boards.iter().find(|board| board.qpn == packet.bth.dest_qpn).map(|board| board.flow);
-        if let (Some(flow), true) = (of_packet, bytes > 0) {
+        if let Some(flow) = of_packet {
+            self.arrived(now, flow, bytes);
+        }
+        self.completions = completions;
+        if self.complete(now) {
+            // A message may free receives of other queue pairs too: the last fragment of an event frees all its slots.
+            self.post_receives();
+        }
+        let Ends::QueuePairs(backend) = &mut self.ends else { return };
+        while let Some(reply) = backend.take_reply() {
+            self.delayed.push_back((now + self.ack_delay, Packet::Roce(reply)));
+        }
+        self.release(now);
+    }
+
+    fn take_segment(&mut self, now: Time, segment: &TcpPacket) {
+        let from = Some((segment.ip_src, segment.src_port));
+        let (Some(board), Ends::Streams(streams)) =
+            (self.boards.iter().position(|board| board.peer == from), &mut self.ends)
+        else {
+            return;
+        };
+        let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
+        streams.arrive(now, board as u16, segment, &mut memory, &mut self.completions);
+        let bytes = memory.bytes;
+        self.arrived(now, self.boards[board].flow, bytes);
+        self.complete(now);
+        self.settle_streams(now);
+    }
+
+    /// Gives free slots to the streams that wait for them, and sends what is to be acknowledged.
+    fn settle_streams(&mut self, now: Time) {
+        loop {
+            self.post_receives();
+            let Ends::Streams(streams) = &mut self.ends else { return };
+            let mut bytes = Vec::new();
+            for (number, board) in (0u16..).zip(&self.boards) {
+                let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
+                streams.turn(now, number, &mut memory, &mut self.completions);
+                bytes.push((board.flow, memory.bytes));
+            }
+            bytes.into_iter().for_each(|(flow, bytes)| self.arrived(now, flow, bytes));
+            if !self.complete(now) {
+                break;
+            }
+        }
+        let Ends::Streams(streams) = &mut self.ends else { return };
+        while let Some(reply) = streams.take_reply() {
+            self.delayed.push_back((now, Packet::Tcp(reply)));
+        }
+        self.release(now);
+    }
+
+    /// Payload of a flow has come.
+    fn arrived(&mut self, now: Time, flow: FlowId, bytes: u64) {
+        if bytes > 0 {
             self.ledger.borrow_mut().arrived(flow, now, bytes);
             self.received.get_or_insert(Received { first: now, first_bytes: bytes, last: now }).last = now;
         }
+    }
+
+    /// Passes on the messages that are whole. Whether there were any.
+    fn complete(&mut self, now: Time) -> bool {
+        let mut completions = std::mem::take(&mut self.completions);
         let completed = !completions.is_empty();
         for done in completions.drain(..) {
             // Flushed receives of a queue pair in error are passed over; its counters say why.
@@ -275,21 +381,19 @@ impl Readout {
             }
         }
         self.completions = completions;
-        if completed {
-            // A message may free receives of other queue pairs too: the last fragment of an event frees all its slots.
-            self.post_receives();
-        }
-        while let Some(reply) = self.backend.take_reply() {
-            self.delayed.push_back((now + self.ack_delay, reply));
-        }
-        self.release(now);
+        completed
     }
 
     /// Releases replies whose delay has passed.
     fn release(&mut self, now: Time) {
         while self.delayed.front().is_some_and(|(ready, _)| *ready <= now) {
             if let Some((_, reply)) = self.delayed.pop_front() {
-                self.queues[usize::from(reply.dscp >> 3) % CLASSES].push_back(reply);
+                let dscp = match &reply {
+                    Packet::Roce(reply) => reply.dscp,
+                    Packet::Tcp(reply) => reply.dscp,
+                    _ => 0,
+                };
+                self.queues[usize::from(dscp >> 3) % CLASSES].push_back(reply);
             }
         }
     }
@@ -300,6 +404,10 @@ impl Readout {
             let done = self.receiver.handle_timeout(now);
             self.note(done);
             self.post_receives();
+        }
+        if let Ends::Streams(streams) = &mut self.ends {
+            streams.handle_timeout(now);
+            self.settle_streams(now);
         }
     }
 
@@ -318,6 +426,7 @@ impl Endpoint for ReadoutEndpoint {
         match packet {
             _ if readout.has_vanished(now) => readout.ignored += 1,
             Packet::Roce(packet) => readout.take(now, packet),
+            Packet::Tcp(segment) => readout.take_segment(now, segment),
             _ => {}
         }
     }
@@ -326,7 +435,11 @@ impl Endpoint for ReadoutEndpoint {
         let readout = self.0.borrow();
         let reply = readout.delayed.front().map(|(ready, _)| *ready);
         let receiver = readout.receiver.poll_timeout();
-        reply.into_iter().chain(receiver).min()
+        let acknowledgement = match &readout.ends {
+            Ends::Streams(streams) => streams.next_timeout(),
+            Ends::QueuePairs(_) => None,
+        };
+        reply.into_iter().chain(receiver).chain(acknowledgement).min()
     }
 
     fn on_timeout(&mut self, now: Time) {
@@ -339,7 +452,7 @@ impl Endpoint for ReadoutEndpoint {
             readout.queues.iter_mut().for_each(VecDeque::clear);
         }
         let class = readout.highest()?;
-        readout.queues[class].pop_front().map(Packet::Roce)
+        readout.queues[class].pop_front()
     }
 
     fn is_ready(&self) -> bool {
@@ -354,9 +467,13 @@ impl Endpoint for ReadoutEndpoint {
     fn sample(&mut self, _now: Time, _channel: u16, trace: &mut TraceSink) {
         let readout = self.0.borrow();
         for board in 0..readout.boards.len() as u16 {
-            let counters = readout.backend.board_counters(board);
-            for metric in ["rx_payload_bytes", "np_cnp_sent", "np_ecn_marked_roce_packets"] {
-                let value = counters.iter().find(|(name, _)| name == metric).map_or(0, |(_, value)| *value);
+            let counters = readout.board_counters(board);
+            let metrics: &[&str] = match &readout.ends {
+                Ends::QueuePairs(_) => &["rx_payload_bytes", "np_cnp_sent", "np_ecn_marked_roce_packets"],
+                Ends::Streams(_) => &["segments", "segments_out_of_order"],
+            };
+            for metric in metrics {
+                let value = counters.iter().find(|(name, _)| name == *metric).map_or(0, |(_, value)| *value);
                 trace.record(board, metric, value as f64);
             }
         }

@@ -77,7 +77,8 @@ pub fn faults(summary: &Summary) -> String {
         let (failed, all) = (board.messages_error, board.messages_ok + board.messages_error);
         let name = &board.name;
         lines.push(format!(
-            "{name}: queue pair 0 ended in error; {failed} of {all} messages failed, the first: {error}"
+            "{name}: {} 0 ended in error; {failed} of {all} messages failed, the first: {error}",
+            board.over
         ));
     }
     if summary.boards.is_empty() {

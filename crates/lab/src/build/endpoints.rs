@@ -71,6 +71,11 @@ impl Builder<'_> {
         }
     }
 
+    /// The same, if it is one.
+    pub(super) fn tcp_of(&self, number: usize) -> Option<TcpConfig> {
+        (self.scenario.flows[number].protocol != Protocol::Rc).then(|| self.tcp_settings(number))
+    }
+
     pub(super) fn tcp_config(&self, number: usize, pacing: PacingConfig) -> TcpFlowConfig {
         let flow = &self.scenario.flows[number];
         let stack = match flow.protocol {

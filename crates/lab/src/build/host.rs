@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use penstock_netsim::{FlowId, Node, RcReceiver, RcSender, Station, StationConfig, TcpFlowReceiver, TcpFlowSender};
+use penstock_transport::TcpConfig;
 use penstock_wire::Qpn;
 
 use super::builder::Builder;
@@ -17,8 +18,11 @@ impl Builder<'_> {
         let Some(spec) = &scenario.readout else { return Ok(()) };
         let flows = self.received_by[spec.host].clone();
         let (name, ip) = (scenario.topology.name(spec.host), self.addresses[spec.host]);
-        let board =
-            |number: &usize| ReadoutBoard { flow: FlowId(*number as u32), sender: self.ends[*number].sender.clone() };
+        let board = |number: &usize| ReadoutBoard {
+            flow: FlowId(*number as u32),
+            sender: self.ends[*number].sender.clone(),
+            tcp: self.tcp_of(*number),
+        };
         let boards = flows.iter().map(board).collect();
         let (mac, ledger) = (mac_of(ip), Rc::clone(&self.ledger));
         let request = ReadoutRequest { scenario, spec, name, ip, mac, boards, ledger };
@@ -37,8 +41,13 @@ impl Builder<'_> {
         let flows = std::mem::take(&mut self.received_by[node]);
         if self.scenario.readout.is_some_and(|readout| readout.host == node) {
             if let Some(endpoint) = self.readout.take() {
+                let streams: Vec<TcpConfig> =
+                    flows.iter().filter_map(|flow| self.tcp_of(*flow)).map(TcpConfig::reversed).collect();
                 let queue_pairs: Vec<Qpn> = flows.iter().map(|flow| self.ends[*flow].receiver.local.qpn).collect();
-                let index = station.add_application(endpoint, &queue_pairs)?;
+                let index = match streams.is_empty() {
+                    true => station.add_application(endpoint, &queue_pairs)?,
+                    false => station.add_tcp_application(endpoint, &streams)?,
+                };
                 flows.iter().for_each(|flow| self.receiver_index[*flow] = index);
             }
             return Ok(());
@@ -92,6 +101,7 @@ impl Builder<'_> {
             id: FlowId(*number as u32),
             spec: &scenario.flows[*number],
             queue_pair: self.ends[*number].sender.clone(),
+            tcp: self.tcp_of(*number),
             source: self.source(*number),
             fragments: self.fragments[*number].clone(),
         };

@@ -139,9 +139,11 @@ impl Idle<'_> {
         let mut groups: Vec<Group> = (0..tables).map(group).collect();
         let imported = self.has("topology.flows");
         let of_events = |flow: &FlowSpec| matches!(flow.workload, Workload::Events { .. });
-        if imported || self.scenario.flows.iter().any(of_events) {
+        let events = self.scenario.flows.iter().find(|flow| of_events(flow));
+        if imported || events.is_some() {
             let law = self.setting("cc.law").to_owned();
-            groups.push(Group { path: String::new(), protocol: Protocol::Rc, law, paced: true });
+            let protocol = events.filter(|_| !imported).map_or(Protocol::Rc, |flow| flow.protocol);
+            groups.push(Group { path: String::new(), protocol, law, paced: true });
         }
         groups
     }

@@ -104,7 +104,14 @@ fn gateware(scenario: &LabScenario, document: &Document, problems: &mut Vec<Prob
         scenario.flows.iter().filter(|flow| flow.sender == SenderKind::Gateware).map(|flow| flow.from).collect();
     for flow in &scenario.flows {
         let name = |node: usize| scenario.topology.name(node);
-        let wrong = if boards.contains(&flow.to) {
+        let accepts = scenario.readout.is_some_and(|readout| readout.host == flow.to);
+        let wrong = if flow.sender == SenderKind::Gateware && flow.protocol != Protocol::Rc && !accepts {
+            Some(format!(
+                "flow {}: a board of gateware opens its TCP connection, which only a [readout] accepts; add one, or \
+                 let software send",
+                flow.name
+            ))
+        } else if boards.contains(&flow.to) {
             Some(format!("{} is a board of gateware and cannot receive flow {}", name(flow.to), flow.name))
         } else if boards.contains(&flow.from) && flow.sender != SenderKind::Gateware {
             Some(format!("{} is a board of gateware; flow {} must be sent by it too", name(flow.from), flow.name))

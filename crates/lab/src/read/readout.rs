@@ -2,8 +2,10 @@
 //! `[readout]`: the host whose endpoint is the real receiver: rings of slots, event builder, storage.
 //! Promise: the scenario has recorded events, and all of them go to this host.
 
+use penstock_cc::Law;
+
 use crate::language::reader::Section;
-use crate::scenario::{FlowSpec, Readout, Workload};
+use crate::scenario::{FlowSpec, Protocol, Readout, SenderKind, Workload};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{ByteSize, Rate, Time};
 
@@ -58,6 +60,14 @@ fn events_alone(section: &Section, host: usize, topology: &Topology, flows: &[Fl
     if let Some(flow) = fragments.find(|flow| flow.to != host) {
         let (other, own) = (topology.name(flow.to), topology.name(host));
         section.refuse("host", format!("events go to {other} too; set replay.to = \"{own}\""));
+    }
+    if let Some(flow) = flows.iter().find(|flow| is_fragment(flow) && flow.protocol != Protocol::Rc) {
+        if flow.law != Law::Off {
+            section.refuse_whole("no law limits the streams of TCP that it takes; set cc.law = \"off\"");
+        }
+        if flow.sender == SenderKind::Software {
+            section.refuse_whole("it takes TCP of verilated boards; set replay.sender = \"gateware\"");
+        }
     }
     let stranger = flows.iter().find(|flow| !is_fragment(flow) && (flow.to == host || flow.from == host));
     if let Some(flow) = stranger {

@@ -12,7 +12,7 @@ use penstock_recorded::{Dataset, Triggers};
 use super::files::read_text;
 use super::traffic::{Traffic, MOST_EVENTS, SENDERS};
 use crate::language::reader::Section;
-use crate::scenario::{CameraEvents, SenderKind};
+use crate::scenario::{CameraEvents, Protocol, SenderKind};
 use crate::units::{Frequency, Time};
 use crate::workload::{EventList, FragmentSizes, RecordedEvents};
 
@@ -44,6 +44,8 @@ impl Traffic<'_> {
             false => (None, Some(self.table(&mut section, &path))),
         };
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
+        let protocols = [("rc", Protocol::Rc), ("simple-tcp", Protocol::SimpleTcp)];
+        let protocol = section.choice("protocol", Protocol::Rc, &protocols);
         let events = match from {
             Some(from) if from.is_empty() => Ok(None),
             Some(from) => self.camera_events(&path, &from, sender),
@@ -52,7 +54,7 @@ impl Traffic<'_> {
         match events {
             Ok(Some(events)) if !self.topology.nodes.is_empty() => {
                 if let Some(events) = self.timed(&mut section, events, camera) {
-                    self.replayed(&section, &path, events, &to, sender);
+                    self.replayed(&section, &path, events, &to, (sender, protocol));
                 }
             }
             Ok(other) => {
@@ -133,7 +135,14 @@ impl Traffic<'_> {
     }
 
     /// The flows of the boards that recorded the events.
-    fn replayed(&mut self, section: &Section, path: &Path, events: RecordedEvents, to: &[usize], sender: SenderKind) {
+    fn replayed(
+        &mut self,
+        section: &Section,
+        path: &Path,
+        events: RecordedEvents,
+        to: &[usize],
+        by: (SenderKind, Protocol),
+    ) {
         let boards = events.boards();
         let nodes: Result<Vec<usize>, _> = boards.iter().map(|board| self.topology.expect_node(board)).collect();
         let twice = boards.iter().enumerate().find(|(index, board)| boards[..*index].contains(board));
@@ -144,7 +153,7 @@ impl Traffic<'_> {
             Ok(from) => {
                 let times = events.times().to_vec();
                 let list = EventList { times, sizes: FragmentSizes::Recorded(events) };
-                self.event_flows(section, list, &from, to, sender);
+                self.event_flows(section, list, &from, to, by);
             }
             Err(error) => section.refuse("file", format!("{}: {error}", path.display())),
         }

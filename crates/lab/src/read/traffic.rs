@@ -174,11 +174,14 @@ impl Traffic<'_> {
         laws.at_line_rate(port.map_or(Rate::default(), |link| self.topology.links[*link].params.rate))
     }
 
-    /// An RC flow under `[cc]`.
-    fn plain(&mut self, from: usize, to: usize, sender: SenderKind, workload: Workload) {
+    /// A flow under `[cc]`, or with the settings of `[tcp]`.
+    fn plain(&mut self, from: usize, to: usize, (sender, protocol): (SenderKind, Protocol), workload: Workload) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let Laws { law, dcqcn, qcn, .. } = self.governed(from, self.laws);
-        let (protocol, dscp, tcp) = (Protocol::Rc, self.qp.dscp, self.tcp);
+        let (law, dscp, tcp) = match protocol {
+            Protocol::Rc => (law, self.qp.dscp, self.tcp),
+            _ => (if law == Law::Dcqcn { Law::Off } else { law }, self.tcp.dscp, self.tcp),
+        };
         self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
     }
 
@@ -193,7 +196,7 @@ impl Traffic<'_> {
                 start: flow.start,
                 stop: None,
             };
-            self.plain(flow.from, flow.to, SenderKind::Software, Workload::Steady(steady));
+            self.plain(flow.from, flow.to, (SenderKind::Software, Protocol::Rc), Workload::Steady(steady));
         }
     }
 
@@ -252,7 +255,7 @@ impl Traffic<'_> {
             } else {
                 EventList { times, sizes: FragmentSizes::Fixed(fragment) }
             };
-            self.event_flows(&section, list, &from, &to, sender);
+            self.event_flows(&section, list, &from, &to, (sender, Protocol::Rc));
         }
         section.finish();
     }
@@ -264,7 +267,7 @@ impl Traffic<'_> {
         list: EventList,
         from: &[usize],
         to: &[usize],
-        sender: SenderKind,
+        by: (SenderKind, Protocol),
     ) {
         if let Some(host) = from.iter().find(|host| to.contains(host)) {
             let host = self.topology.name(*host);
@@ -284,7 +287,7 @@ impl Traffic<'_> {
         for (board, from) in from.iter().enumerate() {
             for (server, node) in to.iter().enumerate() {
                 let workload = Workload::Events { board, server, servers: to.len() };
-                self.plain(*from, *node, sender, workload);
+                self.plain(*from, *node, by, workload);
             }
         }
         self.events = Some(Rc::new(list));

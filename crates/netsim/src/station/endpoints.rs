@@ -80,6 +80,22 @@ impl Station {
         Ok(self.push(key, Kind::Application(application)))
     }
 
+    /// Adds an endpoint of the caller's own, which gets the segments of all of these connections, and returns its
+    /// index. To be called before the run.
+    pub fn add_tcp_application(
+        &mut self,
+        application: Box<dyn Endpoint>,
+        connections: &[TcpConfig],
+    ) -> Result<usize, StationError> {
+        let mut first = None;
+        for config in connections {
+            let key = self.claim_tcp("receiver", config)?;
+            first.get_or_insert(key);
+        }
+        let key = first.unwrap_or(Key::Receiver(Qpn::new(0)));
+        Ok(self.push(key, Kind::Application(application)))
+    }
+
     fn claim_tcp(&mut self, what: &'static str, config: &TcpConfig) -> Result<Key, StationError> {
         let (ip, local, peer) = (self.config.ip, config.local, config.peer);
         if local.ip != ip {

@@ -35,7 +35,7 @@ pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
 pub use responders::{Entropy, ResponderSettings};
-pub use tcp::{TcpBackend, TcpConfig};
+pub use tcp::{TcpBackend, TcpConfig, TcpInProcess};
 #[cfg(feature = "verbs")]
 pub use verbs::{devices_that_write, Found, GidChoice, Verbs, VerbsConfig};
 pub use writes_device::WritesDevice;

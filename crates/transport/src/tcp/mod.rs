@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP as ordinary hosts use it: one direction of data; New Reno, BIC or CUBIC; with or without SACK; sans-IO.
 //! Sequence numbers are 64-bit offsets internally and wrap only on the wire. The connection is established from the
-//! start: studies of congestion do not need the handshake.
+//! start: studies of congestion do not need the handshake. [`TcpPassive`] has it, and gives out payload.
 //! Sources: RFC 9293 (TCP), RFC 5681 and 6582 (New Reno), RFC 2018 and 6675 (SACK), RFC 6298 (timer), RFC 3042
 //! (limited transmit), RFC 9438 (CUBIC); Xu, Harfoush and Rhee, INFOCOM 2004 (BIC).
 
@@ -10,12 +10,14 @@ mod bic;
 mod config;
 mod congestion;
 mod cubic;
+mod passive;
 mod receiver;
 mod rtt;
 mod scoreboard;
 mod sender;
 
 pub use config::{TcpConfig, TcpEndpoint, TcpStall, TcpVariant};
+pub use passive::{PassiveChange, TcpPassive};
 pub use receiver::{TcpReceiver, TcpReceiverCounters};
 pub use sender::{TcpCounters, TcpSender};
 

@@ -32,6 +32,8 @@ pub struct TcpReceiver {
     read: u64,
     /// When it reads that.
     read_at: Option<Time>,
+    /// The program reads nothing until it is said to.
+    holds: bool,
     /// Ranges above `next`, the one that grew last in front.
     ahead: Vec<(u64, u64)>,
     /// Full segments that no ACK has answered.
@@ -49,12 +51,47 @@ impl TcpReceiver {
             next: 0,
             read: 0,
             read_at: None,
+            holds: false,
             ahead: Vec::new(),
             unanswered: 0,
             ack_now: false,
             ack_deadline: None,
             counters: TcpReceiverCounters::default(),
         }
+    }
+
+    /// Whether the program reads; if it does again, the sender is told that the window is open.
+    pub(super) fn set_reading(&mut self, now: Time, reads: bool) {
+        self.holds = !reads;
+        if reads && self.read < self.next {
+            self.ack_now = true;
+            self.read(now);
+        }
+    }
+
+    /// Lets an acknowledgement go out.
+    pub(super) fn acknowledge(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// The same, if one is due at all.
+    pub(super) fn acknowledge_any(&mut self) {
+        self.ack_now |= self.unanswered > 0;
+    }
+
+    /// The offset after the bytes in order.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The offset of a sequence number.
+    pub(super) fn offset(&self, seq: u32) -> u64 {
+        unwrap(self.next, seq.wrapping_sub(self.config.iss))
+    }
+
+    /// Whether the window takes bytes up to this offset.
+    pub(super) fn takes(&self, end: u64) -> bool {
+        end <= self.read + self.config.receive_buffer
     }
 
     /// Takes a segment at `now`; returns how many bytes the program reads.
@@ -64,9 +101,9 @@ impl TcpReceiver {
             return 0;
         }
         self.counters.segments += 1;
-        let start = unwrap(self.next, packet.seq.wrapping_sub(self.config.iss));
+        let start = self.offset(packet.seq);
         let end = start + len;
-        if end > self.read + self.config.receive_buffer {
+        if !self.takes(end) {
             self.counters.beyond_window += 1;
             self.ack_now = true;
         } else if end <= self.next {
@@ -86,7 +123,7 @@ impl TcpReceiver {
     fn read(&mut self, now: Time) -> u64 {
         let bytes = self.next - self.read;
         self.read_at = self.config.stall.and_then(|stall| stall.end_at(now)).filter(|_| bytes > 0);
-        if self.read_at.is_some() {
+        if self.read_at.is_some() || self.holds {
             return 0;
         }
         self.read = self.next;

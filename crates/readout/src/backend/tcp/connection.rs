@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board's connection: bytes from the kernel to the slots.
+//! One board's connection: bytes from the kernel, or another source, to the slots.
 //! Promise: most of a long message goes from the kernel directly to its slot; without a slot nothing is read, so
 //! that the window closes and the board waits; no message waits for a delayed acknowledgement.
 //! Source: RFC 9293 sections 3.8.6 (flow control by the receiver's window), 3.7.4 (Nagle's algorithm) and 3.8.6.3
@@ -48,8 +48,20 @@ pub(super) enum Turn {
     Over(String),
 }
 
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+/// Where the bytes come from. Reading never waits (`WouldBlock`).
+pub(super) trait ByteSource: Read {
+    /// What has come of a message is to be acknowledged at once.
+    fn acknowledge(&mut self);
+}
+
+impl ByteSource for TcpStream {
+    fn acknowledge(&mut self) {
+        let _ = SockRef::from(&*self).set_tcp_quickack(true);
+    }
+}
+
+pub(super) struct Connection<S = TcpStream> {
+    pub(super) stream: S,
     pub(super) ip: Ipv4Addr,
     pub(super) since: Time,
     pub(super) board: Option<u16>,
@@ -67,8 +79,8 @@ pub(super) struct Connection {
     slot: Option<(RecvWr, u32)>,
 }
 
-impl Connection {
-    pub(super) fn new(stream: TcpStream, ip: Ipv4Addr, since: Time, longest: u32) -> Self {
+impl<S: ByteSource> Connection<S> {
+    pub(super) fn new(stream: S, ip: Ipv4Addr, since: Time, longest: u32) -> Self {
         Connection {
             stream,
             ip,
@@ -96,6 +108,11 @@ impl Connection {
     pub(super) fn has_work(&self, slots: &VecDeque<RecvWr>) -> bool {
         let has_slot = self.slot.is_some() || !slots.is_empty();
         self.announced && has_slot && (self.readable || self.starved)
+    }
+
+    /// Whether bytes that come have a place.
+    pub(super) fn has_place(&self, slots: &VecDeque<RecvWr>) -> bool {
+        !self.starved && (self.slot.is_some() || !slots.is_empty())
     }
 
     /// Who sends, by the first bytes of the stream.
@@ -168,9 +185,9 @@ impl Connection {
 
     /// Lets the kernel acknowledge at once what has come of a message: by Nagle's algorithm its board may hold back the
     /// rest until then, and the kernel delays an acknowledgement by up to 40 ms. Only latency is lost if this fails.
-    fn acknowledge(&self) {
+    fn acknowledge(&mut self) {
         if self.is_cut() || !self.held.is_empty() {
-            let _ = SockRef::from(&self.stream).set_tcp_quickack(true);
+            self.stream.acknowledge();
         }
     }
 

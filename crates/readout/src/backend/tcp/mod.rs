@@ -6,6 +6,7 @@
 
 mod connection;
 mod deframer;
+mod in_process;
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,6 +25,7 @@ use super::{
 };
 use connection::{Connection, Introduced, Turn};
 use deframer::DeframerCounts;
+pub use in_process::TcpInProcess;
 
 /// Of the listening socket.
 const LISTENER: Token = Token(usize::MAX);
