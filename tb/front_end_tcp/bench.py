@@ -12,7 +12,7 @@ from lib import ipbus, structs
 from lib.board import FLUSH_ERR, SUCCESS, Board, start
 from lib.detector import Detector, Raw
 from lib.fragment import Fragment, Part, padded
-from lib.register_map import address, unpack
+from lib.register_map import address, pack, unpack
 from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from lib.services_peer import checked, datagram
@@ -236,6 +236,38 @@ async def events_and_the_source_share_the_streams_with_the_user(dut):
     prbs = prbs31_bytes(0x7FFFFFFF, invert=True)
     assert content(board, 2) == b"".join(framed(bytes(next(prbs) for _ in range(777))) for _ in range(6))
     assert await board.count("event_messages") == len(events)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def the_destination_table_deals_events_out_to_streams(dut):
+    """Event n goes to the live row n modulo their number; while that stream is closed it waits, and all after it."""
+    rng = seed()
+    board = await prepare(dut, 0, 1)
+    registers, rows = board.registers, [2, 0, 1, 0]
+    for row, stream in enumerate(rows):
+        await registers.write("server.entry", pack("server.entry", qp=stream, live=1), row)
+    await registers.write_fields("destination.options", wait_for_server=1)
+    await registers.write_fields("destination.control", commit=1)
+    while await board.field("destination.status", "busy", 0):
+        pass
+    base = rng.getrandbits(40) * len(rows)
+    sent = {stream: [] for stream in range(N)}
+    for event in range(base, base + 12):
+        payload = rng.randbytes(rng.randrange(1, 3000))
+        sent[rows[event % len(rows)]].append(payload)
+        word = structs.pack("desc_t", verb=1, by_event=1, length=len(payload), raddr=event, tag=event & 0xFFFF)
+        await board.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))
+        await board.data.send(AxiStreamFrame(payload))
+    while not await board.field("destination.status", "waits", 0):
+        pass
+    assert await board.count("messages_done") == 0, "the first event is of a stream that is not open"
+    await receiver(board, 2)
+    await registers.write_fields("stream.command", 2, open=1)
+    done = [await board.completion() for _ in range(12)]
+    assert all(status == SUCCESS for *_, status in done)
+    for stream, messages in sent.items():
+        if messages:
+            assert content(board, stream) == b"".join(map(framed, messages)), f"stream {stream}"
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
