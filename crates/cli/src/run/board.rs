@@ -41,8 +41,6 @@ pub enum BoardError {
     Classes(String, String),
     #[error(transparent)]
     Rate(#[from] NoSuchLine),
-    #[error("tcp.mss = {0}: a board sends segments of 64 to 8960 bytes")]
-    Segment(u32),
     #[error("a link of {0} delay; it needs {1} at least, one clock cycle")]
     Delay(Time, Time),
     #[error("flow {0} has no end of its own: give it a size, or a rate and a stop time")]

@@ -217,12 +217,6 @@ impl Memory for Counted<'_> {
         self.memory.write(va, data);
     }
 
-    fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {
-        let place = self.memory.place(va, len)?;
-        self.bytes += place.len() as u64;
-        Some(place)
-    }
-
     fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         self.memory.refuses(va, len)
     }
@@ -329,9 +323,7 @@ impl Readout {
         else {
             return;
         };
-        let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
-        streams.arrive(now, board as u16, segment, &mut memory, &mut self.completions);
-        let bytes = memory.bytes;
+        let bytes = streams.arrive(now, board as u16, segment, &mut self.receiver, &mut self.completions);
         self.arrived(now, self.boards[board].flow, bytes);
         self.complete(now);
         self.settle_streams(now);
@@ -344,9 +336,7 @@ impl Readout {
             let Ends::Streams(streams) = &mut self.ends else { return };
             let mut bytes = Vec::new();
             for (number, board) in (0u16..).zip(&self.boards) {
-                let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
-                streams.turn(now, number, &mut memory, &mut self.completions);
-                bytes.push((board.flow, memory.bytes));
+                bytes.push((board.flow, streams.turn(now, number, &mut self.receiver, &mut self.completions)));
             }
             bytes.into_iter().for_each(|(flow, bytes)| self.arrived(now, flow, bytes));
             if !self.complete(now) {

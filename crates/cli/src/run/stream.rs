@@ -3,7 +3,6 @@
 //! Promise: it has the settings of `[tcp]` that the laboratory's simplified sender has.
 //! Source: docs/tcp.md.
 
-use super::board::BoardError;
 use penstock_board::regs::{self, stream as s};
 use penstock_board::{stream_register, Board, RegisterError, SetupError, StreamConfig, StreamRules};
 use penstock_lab::FlowSpec;
@@ -26,7 +25,7 @@ pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(),
     const MOST_PAYLOAD: u32 = 8960;
     let mss = match u16::try_from(tcp.mss) {
         Ok(mss) if (64..=MOST_PAYLOAD).contains(&tcp.mss) => mss,
-        _ => return Err(BoardError::Segment(tcp.mss).into()),
+        _ => return Err(StreamError::Segment(tcp.mss)),
     };
     let most = u64::from(regs::tcp::RTO_MAX_US_MASK);
     let us = |time: Time| (time.as_ps() / 1_000_000).clamp(1, most) as u32;
@@ -55,8 +54,8 @@ pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(),
 /// Why a stream cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    #[error(transparent)]
-    Board(#[from] BoardError),
+    #[error("tcp.mss = {0}: a board sends segments of 64 to 8960 bytes")]
+    Segment(u32),
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]

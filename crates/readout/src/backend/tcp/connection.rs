@@ -77,6 +77,8 @@ pub(super) struct Connection<S = TcpStream> {
     starved: bool,
     /// The slot of the message under way, and how much of it is there.
     slot: Option<(RecvWr, u32)>,
+    /// Bytes of messages that have gone into slots.
+    placed: u64,
 }
 
 impl<S: ByteSource> Connection<S> {
@@ -93,6 +95,7 @@ impl<S: ByteSource> Connection<S> {
             at: 0,
             starved: false,
             slot: None,
+            placed: 0,
         }
     }
 
@@ -108,6 +111,11 @@ impl<S: ByteSource> Connection<S> {
     pub(super) fn has_work(&self, slots: &VecDeque<RecvWr>) -> bool {
         let has_slot = self.slot.is_some() || !slots.is_empty();
         self.announced && has_slot && (self.readable || self.starved)
+    }
+
+    /// Bytes of messages that have gone into slots so far.
+    pub(super) fn placed(&self) -> u64 {
+        self.placed
     }
 
     /// Whether bytes that come have a place.
@@ -224,6 +232,7 @@ impl<S: ByteSource> Connection<S> {
         if let Some((_, filled)) = &mut self.slot {
             *filled += into_slot as u32;
         }
+        self.placed += into_slot as u64;
         self.deframer.took(into_slot as u32);
         self.held.extend_from_slice(&stage[..len - into_slot]);
         Ok(len)
@@ -266,6 +275,7 @@ impl<S: ByteSource> Connection<S> {
                 place.copy_from_slice(&bytes[..taken]);
             }
             self.slot = Some((slot, filled + taken as u32));
+            self.placed += taken as u64;
             self.deframer.took(taken as u32);
             self.at += taken;
             if taken < left as usize {

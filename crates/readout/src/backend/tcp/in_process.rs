@@ -78,7 +78,8 @@ impl TcpInProcess {
         self.ends[usize::from(board)].slots.extend(receives.iter().filter(|slot| slot.len > 0));
     }
 
-    /// A segment of a board arrives at `now`; whole messages are appended to `out`.
+    /// A segment of a board arrives at `now`; whole messages are appended to `out`. How many bytes of messages have gone
+    /// into slots.
     pub fn arrive(
         &mut self,
         now: Time,
@@ -86,7 +87,7 @@ impl TcpInProcess {
         segment: &TcpPacket,
         memory: &mut dyn Memory,
         out: &mut Vec<Completion>,
-    ) {
+    ) -> u64 {
         let end = &mut self.ends[usize::from(board)];
         match end.tcp.handle_packet(now, segment) {
             Some(PassiveChange::Opened) => end.opened += 1,
@@ -96,12 +97,13 @@ impl TcpInProcess {
             }
             None => {}
         }
-        self.turn(now, board, memory, out);
+        self.turn(now, board, memory, out)
     }
 
-    /// Takes what a board has sent, as far as it has slots.
-    pub fn turn(&mut self, now: Time, board: u16, memory: &mut dyn Memory, out: &mut Vec<Completion>) {
+    /// Takes what a board has sent, as far as it has slots; as [`Self::arrive`].
+    pub fn turn(&mut self, now: Time, board: u16, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> u64 {
         let end = &mut self.ends[usize::from(board)];
+        let before = end.connection.placed();
         end.pull();
         loop {
             // A connection is never over here: its source has no end.
@@ -119,6 +121,7 @@ impl TcpInProcess {
                 break;
             }
         }
+        end.connection.placed() - before
     }
 
     /// The earliest time at which an acknowledgement is due.
