@@ -138,6 +138,7 @@ fn a_program_that_does_not_read_closes_the_window_and_nothing_is_lost() {
     let mut run = Run::new(4096);
     run.settle();
     run.reads = false;
+    run.read();
     let sent = pattern(30_000);
     run.sender.write(run.now, 1, &[&sent]).unwrap();
     for _ in 0..20 {
