@@ -36,7 +36,7 @@ fn camera_events_come_when_asked_for_and_repeat() {
 
 #[test]
 fn a_readout_that_cannot_be_is_refused_with_what_is_missing() {
-    let cases: [(&str, &[&str], &[&str]); 9] = [
+    let cases: [(&str, &[&str], &[&str]); 12] = [
         (STAR, &["readout.slots=8"], &["readout: it takes recorded events", "[replay]"]),
         (READOUT, &["replay.events=51"], &["replay.events = 51", "1 to 50", "repeat"]),
         (READOUT, &["readout.host=server7"], &["readout.host = server7", "server0"]),
@@ -46,6 +46,9 @@ fn a_readout_that_cannot_be_is_refused_with_what_is_missing() {
         (READOUT, &["readout.consumer_rate=0bps"], &["readout.consumer_rate", "1B/s"]),
         (READOUT, &["qp.verb=write"], &["qp.verb = write", "write-imm"]),
         (READOUT, &["replay.rate=0Hz"], &["replay.rate = 0Hz", "more than 0Hz"]),
+        (READOUT, &["replay.protocol=tcp"], &["replay.protocol = tcp", "simple-tcp"]),
+        (READOUT, &["replay.protocol=simple-tcp"], &["readout: it takes TCP of verilated boards"]),
+        (READOUT, &["replay.protocol=simple-tcp", "cc.law=qcn"], &["readout: no law limits the streams of TCP"]),
     ];
     for (text, overrides, words) in cases {
         let error = readout(text, overrides).expect_err(&format!("{overrides:?}"));
