@@ -5,7 +5,7 @@
 // is marked as cut, and its rest is dropped; one without bytes makes a message without payload. Both are counted.
 // Layout: event_pkg, crates/wire/src/fragment.
 //
-//   fragment -> pieces: header, payload, table, trailer -> word_packer -> message_crc -> message
+//   fragment -> axis_register -> pieces: header, payload, table, trailer -> word_packer -> message_crc -> message
 module fragment_builder
   import event_pkg::*;
 #(
@@ -65,21 +65,37 @@ module fragment_builder
   part_flags_t flags_q;
   logic drops_q;                 // the rest of a fragment that was cut, up to its end
 
-  // ---- this beat --------------------------------------------------------------------------------------
-  logic [LaneW:0] n_bytes, n_up;
-  logic at_limit, ends, take;
-  logic [DATA_W-1:0] kept;
+  // ---- this beat, without the bytes that it has not, and their number: counted in front of a register -------
+  typedef struct packed {
+    logic              last;
+    fragment_t         about;
+    logic [LaneW:0]    n_bytes;
+    logic [DATA_W-1:0] data;
+  } beat_t;
+
+  beat_t s_beat, beat;
+  logic [LaneW:0] n_up;
+  logic beat_valid, beat_ready, at_limit, ends, take;
 
   always_comb begin
-    n_bytes = '0;
+    s_beat = '{last: s_axis_tlast, about: s_axis_tuser, n_bytes: '0, data: '0};
     for (int i = 0; i < int'(Bytes); i++) begin
-      n_bytes += (LaneW + 1)'(s_axis_tkeep[i]);
-      kept[8*i+:8] = s_axis_tkeep[i] ? s_axis_tdata[8*i+:8] : '0;
+      s_beat.n_bytes += (LaneW + 1)'(s_axis_tkeep[i]);
+      if (s_axis_tkeep[i]) s_beat.data[8*i+:8] = s_axis_tdata[8*i+:8];
     end
   end
+  axis_register #(.W($bits(beat_t))) u_beat (
+    .clk, .rst,
+    .s_axis_tdata (s_beat),
+    .s_axis_tvalid,
+    .s_axis_tready,
+    .m_axis_tdata (beat),
+    .m_axis_tvalid(beat_valid),
+    .m_axis_tready(beat_ready)
+  );
   assign at_limit = filled_q + 32'(Bytes) >= limit;
-  assign ends     = s_axis_tlast || at_limit;
-  assign n_up     = n_bytes + (LaneW + 1)'(7);
+  assign ends     = beat.last || at_limit;
+  assign n_up     = beat.n_bytes + (LaneW + 1)'(7);
 
   // ---- pieces -----------------------------------------------------------------------------------------
   header_t header;
@@ -89,7 +105,7 @@ module fragment_builder
   logic piece_last, piece_valid, piece_ready, go, record_ends, header_ends;
 
   assign header = '{
-    magic: HeaderMagic, version: Version, source_id: source_id, fragment: s_axis_tuser, reserved: '0
+    magic: HeaderMagic, version: Version, source_id: source_id, fragment: beat.about, reserved: '0
   };
   assign trailer = '{
     payload_length: payload_q, parts: parts_q, flags: flags_q, magic: TrailerMagic,
@@ -105,12 +121,12 @@ module fragment_builder
       StHeader: begin
         piece       = DATA_W'(header >> (32'(beat_q) * HeaderW));
         count       = CountW'(HeaderW / 64);
-        piece_valid = s_axis_tvalid && !drops_q;
+        piece_valid = beat_valid && !drops_q;
       end
       StPayload: begin
-        piece       = kept;
+        piece       = beat.data;
         count       = CountW'(n_up >> 3);
-        piece_valid = s_axis_tvalid && n_bytes != '0;
+        piece_valid = beat_valid && beat.n_bytes != '0;
       end
       StTable: begin
         piece       = DATA_W'(s_axis_part_tdata >> (32'(beat_q) * RecordW));
@@ -126,8 +142,8 @@ module fragment_builder
     endcase
   end
 
-  assign take               = state_q == StPayload && s_axis_tvalid && s_axis_tready;
-  assign s_axis_tready      = drops_q || (state_q == StPayload && (piece_ready || n_bytes == '0));
+  assign take               = state_q == StPayload && beat_valid && beat_ready;
+  assign beat_ready         = drops_q || (state_q == StPayload && (piece_ready || beat.n_bytes == '0));
   assign s_axis_part_tready = state_q == StTable && piece_ready && record_ends;
 
   always_comb begin
@@ -149,24 +165,24 @@ module fragment_builder
       payload_q <= '0;
       parts_q   <= '0;
       flags_q   <= '0;
-      event_q   <= s_axis_tuser.event_number;
+      event_q   <= beat.about.event_number;
     end
     if (take) begin
       filled_q <= filled_q + 32'({n_up[LaneW:3], 3'd0});
-      if (n_bytes != '0) payload_q <= filled_q + 32'(n_bytes);
-      if (at_limit && !s_axis_tlast) begin
+      if (beat.n_bytes != '0) payload_q <= filled_q + 32'(beat.n_bytes);
+      if (at_limit && !beat.last) begin
         flags_q.cut <= 1'b1;
         drops_q     <= 1'b1;
       end
     end
-    if (drops_q && s_axis_tvalid && s_axis_tlast) drops_q <= 1'b0;
+    if (drops_q && beat_valid && beat.last) drops_q <= 1'b0;
     if (s_axis_part_tvalid && s_axis_part_tready) begin
       parts_q <= parts_q + 8'd1;
       flags_q <= flags_q | s_axis_part_tdata.flags;
     end
     stat_message <= go && piece_last;
-    stat_cut     <= take && at_limit && !s_axis_tlast;
-    stat_empty   <= take && s_axis_tlast && payload_q == '0 && n_bytes == '0;
+    stat_cut     <= take && at_limit && !beat.last;
+    stat_empty   <= take && beat.last && payload_q == '0 && beat.n_bytes == '0;
     if (rst) begin
       state_q <= StHeader;
       beat_q  <= '0;
@@ -221,7 +237,7 @@ module fragment_builder
 
 `ifndef SYNTHESIS
   a_full : assert property (@(posedge clk) disable iff (rst)
-    s_axis_tvalid && !s_axis_tlast && state_q == StPayload && !TABLE |-> &s_axis_tkeep)
+    s_axis_tvalid && !s_axis_tlast && !TABLE && s_axis_tready |-> &s_axis_tkeep)
     else $error("%m: tkeep = %h inside a fragment, must be all ones", s_axis_tkeep);
   a_limit : assert property (@(posedge clk) disable iff (rst) s_axis_tvalid |-> limit % Bytes == 0 && limit != '0);
 `endif

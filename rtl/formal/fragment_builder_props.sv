@@ -2,7 +2,8 @@
 // Promises of the fragment builder about its pieces: each fragment gives one message, in the order header,
 // payload, table, trailer, without pieces of other fragments in between; each accepted beat is a piece of its
 // fragment's message, or belongs to the rest of a fragment that was cut and counted; the trailer has the payload
-// length. The proof of word_packer covers the further handling of pieces, and message_crc keeps beats in a proved FIFO.
+// length. It begins behind the register of the fragment's beats, with the beat at hand; axis_register has a proof of its
+// own. The proof of word_packer covers the further handling of pieces, and message_crc keeps beats in a proved FIFO.
 module fragment_builder_props
   import event_pkg::*;
 #(
@@ -13,12 +14,11 @@ module fragment_builder_props
   input logic              clk,
   input logic              rst,
   input logic [31:0]       limit,
-  input logic [DATA_W-1:0] s_axis_tdata,
-  input logic [Bytes-1:0]  s_axis_tkeep,
-  input fragment_t         s_axis_tuser,
-  input logic              s_axis_tvalid,
-  input logic              s_axis_tready,
-  input logic              s_axis_tlast,
+  input logic [DATA_W-1:0] beat_data,
+  input logic [3:0]        n_bytes,
+  input logic              beat_valid,
+  input logic              beat_ready,
+  input logic              beat_last,
   input part_t             s_axis_part_tdata,
   input logic              s_axis_part_tvalid,
   input logic              s_axis_part_tready,
@@ -32,7 +32,7 @@ module fragment_builder_props
   input logic              stat_cut,
   input logic              stat_empty,
   input logic [1:0]        state,
-  input logic [2:0]        beat,
+  input logic [2:0]        at,         // the beat of a header or record
   input logic              drops_q,
   input logic [31:0]       payload_q,
   input logic [31:0]       filled_q,
@@ -47,23 +47,19 @@ module fragment_builder_props
 
   // AXI-Stream 2.2.1, and full beats but the last. The limit is a multiple of a beat and does not move within a
   // fragment.
-  logic taken, held_q, held_part_q;
-  logic [DATA_W+Bytes+$bits(fragment_t):0] held_beat_q;
+  logic taken, held_part_q;
   logic [$bits(part_t):0] held_entry_q;
   logic [31:0] limit_q;
-  assign taken = s_axis_tvalid && s_axis_tready;
+  assign taken = beat_valid && beat_ready;
   always_ff @(posedge clk) begin
-    held_q       <= s_axis_tvalid && !s_axis_tready && !rst;
     held_part_q  <= s_axis_part_tvalid && !s_axis_part_tready && !rst;
-    held_beat_q  <= {s_axis_tdata, s_axis_tkeep, s_axis_tuser, s_axis_tlast};
     held_entry_q <= {s_axis_part_tdata, s_axis_part_tlast};
     limit_q      <= limit;
   end
   always_comb begin
-    if (held_q) assume (s_axis_tvalid && held_beat_q == {s_axis_tdata, s_axis_tkeep, s_axis_tuser, s_axis_tlast});
     if (held_part_q) assume (s_axis_part_tvalid && held_entry_q == {s_axis_part_tdata, s_axis_part_tlast});
-    if (s_axis_tvalid && !s_axis_tlast && !TABLE) assume (&s_axis_tkeep);
-    assume ((s_axis_tkeep & (s_axis_tkeep + 1'b1)) == '0);
+    if (beat_valid && !beat_last && !TABLE) assume (n_bytes == 4'(Bytes));
+    assume (n_bytes <= 4'(Bytes));
     assume (limit != '0 && limit[2:0] == '0 && limit < 32'h8000_0000);
     if (started_q) assume (limit == limit_q);
   end
@@ -77,24 +73,19 @@ module fragment_builder_props
   logic [31:0] bytes_q;    // payload up to its last byte
   logic [31:0] filled_at_q;  // and up to the next multiple of 8
   logic [7:0]  entries_q;
-  logic [3:0] n_bytes;
-  always_comb begin
-    n_bytes = '0;
-    for (int i = 0; i < int'(Bytes); i++) n_bytes += 4'(s_axis_tkeep[i]);
-  end
   logic cuts;
-  assign cuts = taken && !rest_q && !s_axis_tlast && filled_at_q + 32'(Bytes) >= limit;
+  assign cuts = taken && !rest_q && !beat_last && filled_at_q + 32'(Bytes) >= limit;
 
   always_ff @(posedge clk) begin
-    if (taken) inside_q <= !s_axis_tlast;
+    if (taken) inside_q <= !beat_last;
     if (go) open_q <= !piece_last;
     if (taken && !rest_q) begin
       filled_at_q <= (filled_at_q + 32'(n_bytes) + 32'd7) & ~32'd7;
       if (n_bytes != '0) bytes_q <= filled_at_q + 32'(n_bytes);
-      ended_q <= s_axis_tlast || cuts;
+      ended_q <= beat_last || cuts;
     end
     if (cuts) rest_q <= 1'b1;
-    else if (taken && s_axis_tlast) rest_q <= 1'b0;
+    else if (taken && beat_last) rest_q <= 1'b0;
     if (s_axis_part_tvalid && s_axis_part_tready) begin
       entries_q <= entries_q + 8'd1;
       table_q   <= s_axis_part_tlast;
@@ -120,17 +111,17 @@ module fragment_builder_props
     past_q  <= !rst;
     cuts_q  <= cuts;
     ends_q  <= go && piece_last;
-    empty_q <= taken && !rest_q && s_axis_tlast && bytes_q == '0 && n_bytes == '0;
+    empty_q <= taken && !rest_q && beat_last && bytes_q == '0 && n_bytes == '0;
   end
 
   always_comb if (started_q && !rst) begin
-    a_0_state : assert (open_q == (state != Header || beat != '0));
-    a_0_beat : assert (state == Header ? beat < 3'd4 : state == Payload ? beat == '0 : beat < 3'd2);
+    a_0_state : assert (open_q == (state != Header || at != '0));
+    a_0_beat : assert (state == Header ? at < 3'd4 : state == Payload ? at == '0 : at < 3'd2);
     a_0_rest : assert (drops_q == rest_q && (!rest_q || inside_q));
     a_0_ended : assert (ended_q == (state == Table || state == Trailer));
     a_0_table : assert (table_q == (TABLE && state == Trailer));
     a_0_no_table : assert (TABLE || state != Table);
-    a_0_flags : assert (state != Header || beat == '0 || bytes_q == '0);
+    a_0_flags : assert (state != Header || at == '0 || bytes_q == '0);
     a_0_fresh : assert (state == Payload || ended_q || bytes_q == '0);
     a_0_entries : assert (ended_q || entries_q == '0);
     a_0_begun : assert (!inside_q || rest_q || state == Payload);
@@ -142,23 +133,26 @@ module fragment_builder_props
 
     // Beats are taken in their own message, or in the rest of a cut one.
     if (taken) a_own : assert (rest_q || (open_q && !ended_q));
-    if (taken && !rest_q && n_bytes != '0) a_kept : assert (go && piece[7:0] == s_axis_tdata[7:0]);
+    if (taken && !rest_q && n_bytes != '0) a_kept : assert (go && piece[7:0] == beat_data[7:0]);
     if (go && state == Payload) a_not_made_up : assert (taken && !rest_q && n_bytes != '0);
     // A message ends with its payload complete, then its table, and its length and entries in the trailer.
     if (go && piece_last) a_ends : assert (ended_q && (!TABLE || table_q) && state == Trailer);
     if (s_axis_part_tvalid && s_axis_part_tready) a_table : assert (ended_q && !table_q);
-    if (go && state == Trailer && beat == '0)
+    if (go && state == Trailer && at == '0)
       a_trailer : assert (piece[31:0] == bytes_q && piece[39:32] == entries_q);
-    if (go && !open_q) a_header : assert (piece[31:0] == HeaderMagic && s_axis_tvalid && !inside_q);
+    if (go && !open_q) a_header : assert (piece[31:0] == HeaderMagic && beat_valid && !inside_q);
     if (past_q) a_counted : assert (stat_cut == cuts_q && stat_message == ends_q && stat_empty == empty_q);
     c_cut : cover (rest_q && go && piece_last && taken);
-    c_next : cover (past_q && ends_q && s_axis_tvalid && bytes_q == '0);
+    c_next : cover (past_q && ends_q && beat_valid && bytes_q == '0);
     c_empty : cover (stat_empty && go);
   end
 endmodule
 
 bind fragment_builder fragment_builder_props #(.DATA_W(DATA_W), .TABLE(TABLE)) u_props (
   .state(state_q),
-  .beat (3'(beat_q)),
+  .at   (3'(beat_q)),
+  .n_bytes  (4'(beat.n_bytes)),
+  .beat_data(beat.data),
+  .beat_last(beat.last),
   .*
 );

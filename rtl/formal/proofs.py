@@ -110,12 +110,12 @@ TABLE = "destination_table"
 
 # fragment_builder: the same faults with and without a table of parts.
 BUILDER_FAULTS = (
-    Mutant("piece_valid = s_axis_tvalid && !drops_q;", "piece_valid = s_axis_tvalid;", "a_header"),
-    Mutant("ends     = s_axis_tlast || at_limit", "ends     = s_axis_tlast", "a_0_ended"),
-    Mutant("payload_q <= filled_q + 32'(n_bytes);", "payload_q <= filled_q + 32'(Bytes);", "a_length"),
+    Mutant("piece_valid = beat_valid && !drops_q;", "piece_valid = beat_valid;", "a_header"),
+    Mutant("ends     = beat.last || at_limit", "ends     = beat.last", "a_0_ended"),
+    Mutant("payload_q <= filled_q + 32'(beat.n_bytes);", "payload_q <= filled_q + 32'(Bytes);", "a_length"),
     Mutant("drops_q     <= 1'b1;", "", "a_0_rest"),
-    Mutant("s_axis_tvalid && n_bytes != '0;", "s_axis_tvalid && s_axis_tkeep[1];", "a_kept"),
-    Mutant("stat_cut     <= take && at_limit && !s_axis_tlast", "stat_cut     <= take && at_limit", "a_counted"),
+    Mutant("beat_valid && beat.n_bytes != '0;", "beat_valid && beat.n_bytes > (LaneW + 1)'(1);", "a_kept"),
+    Mutant("stat_cut     <= take && at_limit && !beat.last", "stat_cut     <= take && at_limit", "a_counted"),
 )
 
 PROOFS = [
