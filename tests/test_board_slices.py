@@ -113,6 +113,7 @@ def test_slices_by_period_follow_each_other_without_a_gap(network, recorded, tmp
         (("--stream", 3, "--verb", "write"), "write-imm, send-imm"),
         (("--stream", 3, "--events", 3), "cannot be used with"),
         (("--prbs", "64x1", "--by-event"), "--events or --stream"),
+        (("--prbs", "64x1", "--slice", "size=64"), "--slice: goes with --stream alone"),
     ],
 )
 def test_what_cannot_be_cut_is_refused_with_what_is_allowed(network, options, told):

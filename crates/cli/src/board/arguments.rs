@@ -153,9 +153,9 @@ pub struct MessageArguments {
     #[arg(long, value_name = "N", group = "source")]
     pub stream: Option<u64>,
     /// With --stream: where a slice ends: size=4096 (bytes of each input), period=20us, or mark=20us (pulses at that
-    /// distance)
-    #[arg(long, value_name = "WHERE", default_value = "size=4096", requires = "stream")]
-    pub slice: Slice,
+    /// distance) [default: size=4096]
+    #[arg(long, value_name = "WHERE")]
+    pub slice: Option<Slice>,
     /// The recorded events [default: those of the Large-Sized Telescope that come with the command]
     #[arg(long, value_name = "FILE.npz")]
     pub data: Option<PathBuf>,
@@ -349,6 +349,12 @@ pub enum Slice {
     Period(Time),
     /// At a pulse; these lie so far apart.
     Mark(Time),
+}
+
+impl Default for Slice {
+    fn default() -> Self {
+        Self::Size(4096)
+    }
 }
 
 impl FromStr for Slice {

@@ -182,7 +182,7 @@ impl Plan {
     /// The option or the key that cannot be done, with its value and what is allowed.
     pub fn read(arguments: &Arguments) -> Result<Plan, Failure> {
         let start = start(&arguments.messages)?;
-        check_verb(&arguments.messages)?;
+        check_source(&arguments.messages)?;
         let longest = start.longest();
         let while_busy = while_busy(&arguments.messages, longest)?;
         check_transport(&arguments.transport)?;
@@ -359,11 +359,14 @@ fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
     Ok(Arc::new(source))
 }
 
-/// The gateware sends events with the slot as immediate data.
-fn check_verb(messages: &MessageArguments) -> Result<(), Failure> {
+/// Options that go with some of the sources only. The gateware sends events with the slot as immediate data.
+fn check_source(messages: &MessageArguments) -> Result<(), Failure> {
     let makes_events = messages.events.or(messages.stream).is_some();
     if messages.by_event && !makes_events {
         return Err(refused("--by-event: goes with --events or --stream alone"));
+    }
+    if messages.slice.is_some() && messages.stream.is_none() {
+        return Err(refused("--slice: goes with --stream alone"));
     }
     match (makes_events, messages.verb.with_imm()) {
         (true, false) => {
@@ -389,7 +392,7 @@ fn while_busy(messages: &MessageArguments, longest: u32) -> Result<WhileBusy, Fa
 
 /// Streams whose slices fit into the gateware's events.
 fn slices(messages: &MessageArguments, count: u64) -> Result<Start, Failure> {
-    let (source, slice) = (events(messages)?, messages.slice);
+    let (source, slice) = (events(messages)?, messages.slice.unwrap_or_default());
     let inputs = source.inputs(messages.share.board);
     match slice {
         Slice::Size(bytes) if bytes as usize > BOARD_EVENT_BYTES / inputs => Err(refused(format!(
