@@ -34,14 +34,6 @@ module stream_registers
   import axi_pkg::RespOkay;
   import axi_pkg::RespSlvErr;
 
-  // Physical unit to clock cycles, rounded to the nearest.
-  function automatic logic [31:0] rate_of(longint unsigned bytes_per_s);
-    return 32'(((bytes_per_s << 24) + CLK_KHZ * 64'd500) / (CLK_KHZ * 64'd1000));
-  endfunction
-  function automatic logic [31:0] cycles_of(longint unsigned microseconds);
-    return 32'((microseconds * CLK_KHZ + 64'd500) / 64'd1000);
-  endfunction
-
   localparam int unsigned Words = 11;
   typedef enum logic [3:0] {
     Control,
@@ -57,13 +49,15 @@ module stream_registers
     Overhead
   } word_e;
 
-  // AdvCam Table II; R_min is 10 Mb/s. The overhead is preamble, FCS and gap.
+  // AdvCam Table II. The overhead is preamble, FCS and gap.
   localparam cc_control_t Table2 = '{
     law: 2'(LawDcqcn), clamp_target: 1'b1, g_shift: 4'd8, stage_threshold: 4'd5, hyper_threshold: 8'd10, default: '0
   };
   localparam logic [Words-1:0][31:0] Reset = {
-    32'd24, 32'hFFFF_FFFF, 32'd10_000_000, cycles_of(2000), cycles_of(40), cycles_of(3),
-    rate_of(64'(LINE_MBPS) * 64'd125_000), rate_of(1_250_000), rate_of(12_000_000), rate_of(6_000_000), 32'(Table2)
+    32'd24, 32'hFFFF_FFFF, 32'd10_000_000, cycles_of(Table2IncreaseInterval, CLK_KHZ),
+    cycles_of(Table2AlphaInterval, CLK_KHZ), cycles_of(Table2DecreaseInterval, CLK_KHZ),
+    rate_of(64'(LINE_MBPS) * 64'd125_000, CLK_KHZ), rate_of(Table2RateMin, CLK_KHZ),
+    rate_of(Table2RateHai, CLK_KHZ), rate_of(Table2RateAi, CLK_KHZ), 32'(Table2)
   };
 
   logic [Words-1:0][31:0] word_q;

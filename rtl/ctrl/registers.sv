@@ -67,26 +67,17 @@ module registers
   services_pkg::access_list_t access;
 
   // ---- reset values that follow from clock and line rate ---------------------------------------
-  // Physical unit to clock cycles, rounded to the nearest.
-  function automatic logic [31:0] rate_of(longint unsigned bytes_per_s);
-    return 32'(((bytes_per_s << 24) + CLK_KHZ * 64'd500) / (CLK_KHZ * 64'd1000));
-  endfunction
-  function automatic logic [31:0] cycles_of(longint unsigned microseconds);
-    return 32'((microseconds * CLK_KHZ + 64'd500) / 64'd1000);
-  endfunction
-
-  // AdvCam Table II; R_min is 10 Mb/s.
-  localparam logic [31:0] RateLine = rate_of(64'(LINE_MBPS) * 64'd125_000);
-  localparam logic [31:0] CcRateAi = rate_of(6_000_000);
-  localparam logic [31:0] CcRateHai = rate_of(12_000_000);
-  localparam logic [31:0] CcRateMin = rate_of(1_250_000);
-  localparam logic [31:0] CcDecreaseInterval = cycles_of(3);
-  localparam logic [31:0] CcAlphaInterval = cycles_of(40);
-  localparam logic [31:0] CcIncreaseInterval = cycles_of(2000);
+  localparam logic [31:0] RateLine = rate_of(64'(LINE_MBPS) * 64'd125_000, CLK_KHZ);
+  localparam logic [31:0] CcRateAi = rate_of(Table2RateAi, CLK_KHZ);
+  localparam logic [31:0] CcRateHai = rate_of(Table2RateHai, CLK_KHZ);
+  localparam logic [31:0] CcRateMin = rate_of(Table2RateMin, CLK_KHZ);
+  localparam logic [31:0] CcDecreaseInterval = cycles_of(Table2DecreaseInterval, CLK_KHZ);
+  localparam logic [31:0] CcAlphaInterval = cycles_of(Table2AlphaInterval, CLK_KHZ);
+  localparam logic [31:0] CcIncreaseInterval = cycles_of(Table2IncreaseInterval, CLK_KHZ);
   // The QCN hardware evaluation's parameter page: 0.5 Mb/s (also the minimum), 5 Mb/s, 25 ms.
-  localparam logic [31:0] QcnRateAi = rate_of(62_500);
-  localparam logic [31:0] QcnRateHai = rate_of(625_000);
-  localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000);
+  localparam logic [31:0] QcnRateAi = rate_of(62_500, CLK_KHZ);
+  localparam logic [31:0] QcnRateHai = rate_of(625_000, CLK_KHZ);
+  localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000, CLK_KHZ);
 
   // Busy while an event of the longest kind might not fit, or a ring is three quarters full of packets of 4096 bytes.
   localparam int unsigned RingPackets = RING_BYTES / 4096 < SLOTS || WITH_ROCE == 0 ? RING_BYTES / 4096 : SLOTS;

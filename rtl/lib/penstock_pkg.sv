@@ -198,6 +198,22 @@ package penstock_pkg;
     logic [31:0] seed;                // of the jitter
   } qcn_params_t;
 
+  // A clock's parameters from physical units, rounded to the nearest: Q8.24 bytes per cycle, and cycles.
+  function automatic logic [31:0] rate_of(longint unsigned bytes_per_s, int unsigned clk_khz);
+    return 32'(((bytes_per_s << 24) + clk_khz * 64'd500) / (clk_khz * 64'd1000));
+  endfunction
+  function automatic logic [31:0] cycles_of(longint unsigned microseconds, int unsigned clk_khz);
+    return 32'((microseconds * clk_khz + 64'd500) / 64'd1000);
+  endfunction
+
+  // AdvCam Table II, bytes per second and microseconds; R_min, which it does not give, is 10 Mb/s.
+  localparam longint unsigned Table2RateAi = 6_000_000;
+  localparam longint unsigned Table2RateHai = 12_000_000;
+  localparam longint unsigned Table2RateMin = 1_250_000;
+  localparam longint unsigned Table2DecreaseInterval = 3;
+  localparam longint unsigned Table2AlphaInterval = 40;
+  localparam longint unsigned Table2IncreaseInterval = 2000;
+
   // A word of one group's parameters, as software writes it; all are written after reset.
   typedef struct packed {
     logic                        valid;
