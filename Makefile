@@ -12,6 +12,8 @@ FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
 FORMAL  ?=
+# Of `make synth`: --docs puts the tables into the page.
+DOCS    ?=
 # Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
@@ -54,8 +56,10 @@ formal: setup    ## proofs by k-induction, each with covers and planted faults; 
 	$(PYTHON) rtl/formal/check.py $(FORMAL)
 	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
-synth: setup     ## cost and depth of logic on UltraScale+: front ends and congestion controller, also out/synth.json (an hour)
-	$(PYTHON) rtl/syn/synth.py --out $(OUT)
+synth: setup     ## cost and depth of logic on UltraScale+ and other families, also out/synth.json (hours); DOCS=--docs: into docs/synthesis.md
+	$(PYTHON) rtl/syn/synth.py --out $(OUT) $(DOCS)
+	$(PYTHON) rtl/syn/blocks.py $(DOCS)
+	$(PYTHON) rtl/syn/devices.py $(DOCS)
 
 bitstream: setup ## a board's .bit with open tools, timing met after routing, or an error; BOARD=ecpix5, versa_ecp5, either with -echo
 	$(PYTHON) rtl/syn/bitstream.py $(BOARD) --out $(OUT) --seed $(SEED)

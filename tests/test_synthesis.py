@@ -10,6 +10,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import blocks  # noqa: E402
+import devices  # noqa: E402
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
 import modules  # noqa: E402
@@ -183,17 +184,69 @@ def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):
     assert "| **sum** |" in modules.table(list(rows.values()))
 
 
+def block_row(name: str, what: str, **figures) -> dict:
+    """A row of blocks.py."""
+    cost = {"lut": 3, "sites": 2, "ff": 5, "bram": 0.5, "uram": 0, "dsp": 0, "max_levels": 4, "rtl": "01234567"}
+    return {"block": name, "what": what} | cost | figures
+
+
 def test_the_table_of_blocks_names_what_each_does_and_ends_with_the_sum():
-    row = {"lut": 3, "sites": 2, "ff": 5, "bram": 0.5, "uram": 0, "dsp": 0, "max_levels": 4, "rtl": "01234567"}
-    *_, first, second, total = blocks.table([{"block": "icrc_append", **row}, {"block": "roce_rx", **row}]).splitlines()
+    rows = [block_row("icrc_append", "ICRC"), block_row("roce_rx", "ICRC check")]
+    *_, first, _, total = blocks.table(rows).splitlines()
     assert first == "| `icrc_append` | ICRC | 3 | 2 | 5 | 0.5 | 0 | 0 | 4 | 01234567 |"
-    assert "ICRC check" in second
     assert total == "| **sum** | | 6 | 4 | 10 | 1 | 0 | 0 | 4 | |"
 
 
-def test_rows_of_the_page_are_read_as_they_were_written():
-    row = {"lut": 9, "sites": 8, "ff": 7, "bram": 0.5, "uram": 0, "dsp": 1, "max_levels": 3, "rtl": "308d7cda"}
-    rows = [{"block": name, **row} for name in ("icrc_append", "roce_rx")]
-    page = f"before\n\n{blocks.MARK}{blocks.table(rows)}\nafter | `it` |\n"
-    assert blocks.on_page(page) == {row["block"]: row for row in rows}
-    assert set(blocks.on_page(synth.DOCS.read_text())) == {name for name, *_ in blocks.BLOCKS}
+@pytest.mark.parametrize("mark", blocks.TABLES)
+def test_rows_of_the_page_are_read_as_they_were_written(mark):
+    rows = [block_row("event_merger", f"64 bits, {n} inputs", lut=n) for n in (1, 4)]
+    page = f"before\n\n{mark}{blocks.table(rows)}\nafter | `it` |\n"
+    assert blocks.on_page(page, mark) == {(row["block"], row["what"]): row for row in rows}
+    wanted = {(name, what) for name, _, what in blocks.TABLES[mark]}
+    assert set(blocks.on_page(synth.DOCS.read_text(), mark)) == wanted
+    assert len({blocks.label(block) for block in blocks.TABLES[mark]}) == len(wanted)
+
+
+# A memory of 1024 words, one of 16 that is read without a clock, and a multiplication.
+MEMORIES = """
+module memories (
+  input logic clk, input logic we, input logic [9:0] at, input logic [17:0] in, output logic [17:0] deep_q, few_q,
+  output logic [31:0] product_q
+);
+  (* ram_style = "block" *) logic [17:0] deep [1024];
+  (* ram_style = "distributed" *) logic [17:0] few [16];
+  always_ff @(posedge clk) begin
+    if (we) deep[at] <= in;
+    if (we) few[at[3:0]] <= in;
+    deep_q   <= deep[at];
+    few_q   <= few[at[9:6]];
+    product_q <= in[15:0] * deep_q[15:0];
+  end
+endmodule
+"""
+
+
+@pytest.mark.parametrize("name", devices.FAMILIES)
+def test_every_family_maps_memories_and_multipliers_to_cells_that_are_counted(tmp_path, name):
+    source = tmp_path / "memories.sv"
+    source.write_text(MEMORIES)
+    family = devices.FAMILIES[name]
+    module = devices.netlist("memories", {}, family, source)
+    found = devices.cost(module, family)
+    assert found["block_ram"] >= 0.5 and found["small_ram"] >= 1 and found["multiplier"] == 1
+    assert set(devices.memories(module, family)) == {"deep", "few"}
+    counted = {kind for column in family.cells.values() for kind in column}
+    free = {"INV", "PFUMX", "L6MUX21", "MUXF7", "MUXF8", "CARRY4", "GND", "VCC", "CLKBUF"}
+    assert set(synth.kinds(module)) <= counted | free
+
+
+def test_the_tables_of_devices_name_each_memory_and_what_it_becomes():
+    row = {"lut": 3, "ff": 5, "block_ram": 0.5, "small_ram": 0, "multiplier": 1, "rtl": "01234567"}
+    rows = [
+        {"device": "ecp5", "memories": {"u_a.mem": {"DP16KD": 3}}, **row},
+        {"device": "polarfire", "memories": {"u_a.mem": {"RAM1K20": 2}, "u_b.mem": {"RAM64x12": 1}}, **row},
+    ]
+    assert "| 3 (4-input) | 5 | 0.5 (EBR, 18 kbit) | 0 (LUT RAM, 16 x 4) | 1 (18 x 18) |" in devices.table(rows)
+    *_, first, second = devices.memory_table(rows).splitlines()
+    assert first == "| `u_a.mem` | 3 DP16KD | 2 RAM1K20 |"
+    assert second == "| `u_b.mem` | flip-flops | 1 RAM64x12 |"

@@ -4,9 +4,9 @@
     python rtl/syn/blocks.py [--only roce_tx] [--saved] [--docs]
 
 Each block is synthesised alone and flat at 64 bit and N_QP = 4, a minute or so each; the sum is near the row of the
-whole in synth.py. Rows are saved in build/synth/blocks as soon as they are made; `--saved` uses saved rows, of
-any version of the gateware, and makes none. `--docs` puts the table into docs/synthesis.md; rows of blocks that were
-not chosen stay as they are there.
+whole in synth.py. A second table has the modules of the path of events. Rows are saved in build/synth/blocks as soon as
+they are made; `--saved` uses saved rows, of any version of the gateware, and makes none. `--docs` puts the tables into
+docs/synthesis.md; rows of blocks that were not chosen stay as they are there.
 """
 
 import argparse
@@ -39,55 +39,78 @@ BLOCKS = [
     ("latency_histogram", QPS, "histogram of each queue pair"),
     ("transfer_meter", QPS, "meters of each queue pair"),
 ]
+# Modules of the path of events, and with what parameters.
+EVENT_BLOCKS = [
+    ("fragment_builder", {"DATA_W": 64, "TABLE": 1}, "64 bits, with a table of parts"),
+    ("fragment_builder", {"DATA_W": 512, "TABLE": 1}, "512 bits, with a table of parts"),
+    ("event_merger", {"DATA_W": 64, "N_IN": 1}, "64 bits, 1 input"),
+    ("event_merger", {"DATA_W": 64, "N_IN": 4}, "64 bits, 4 inputs"),
+    ("event_merger", {"DATA_W": 64, "N_IN": 16}, "64 bits, 16 inputs"),
+    ("event_merger", {"DATA_W": 512, "N_IN": 4}, "512 bits, 4 inputs"),
+    ("async_fifo", {"W": 73, "DEPTH": 16}, "16 words of 73 bits"),
+    ("event_timing", {}, "triggers, busy, time"),
+    ("tai_clock", {}, "the clock in it"),
+]
 KEPT = synth.KEPT / "blocks"
 MARK = "<!-- blocks: made by rtl/syn/blocks.py with --docs -->\n"
+EVENT_MARK = "<!-- event blocks: made by rtl/syn/blocks.py with --docs -->\n"
+TABLES = {MARK: BLOCKS, EVENT_MARK: EVENT_BLOCKS}
 COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
 
+Block = tuple[str, dict[str, int], str]  # module, its parameters, what the table says of it
 
-def measure(name: str, params: dict[str, int]) -> dict:
+
+def label(block: Block) -> str:
+    """What the files of a block's rows begin with."""
+    name, params, _ = block
+    return name + "".join(f"_{key}{value}" for key, value in params.items() if (key, value) not in QPS.items())
+
+
+def measure(block: Block) -> dict:
     """The row of one block; kept, and taken from there while its logic and what measures it are the same."""
+    name, params, what = block
     found = synth.logic(name, params)
-    kept = KEPT / f"{name}_{synth.version(found)}.json"
+    kept = KEPT / f"{label(block)}_{synth.version(found)}.json"
     if not kept.exists():
         module = synth.netlist(name, params)
         depth = levels.deepest(module)
         costs = {"sites": synth.sites_of(module), **synth.cost(synth.kinds(module))}
-        row = {"block": name, **{c: costs[c] for c in COLUMNS}, "max_levels": depth.levels, "rtl": found[:8]}
+        row = {**{c: costs[c] for c in COLUMNS}, "max_levels": depth.levels, "rtl": found[:8]}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(row))
-    return json.loads(kept.read_text())
+    return {"block": name, "what": what} | json.loads(kept.read_text())
 
 
-def saved(name: str) -> dict | None:
+def saved(block: Block) -> dict | None:
     """The newest kept row of a block, if there is one."""
-    files = sorted(KEPT.glob(f"{name}_{'?' * 16}.json"), key=os.path.getmtime)
-    return json.loads(files[-1].read_text()) if files else None
+    files = sorted(KEPT.glob(f"{label(block)}_{'?' * 16}.json"), key=os.path.getmtime)
+    return {"block": block[0], "what": block[2]} | json.loads(files[-1].read_text()) if files else None
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown, with the sum."""
-    what = {name: text for name, _, text in BLOCKS}
+def table(rows: list[dict], total: bool = True) -> str:
+    """Markdown; `total` adds the sum."""
     lines = [
         "| block | what it does | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels | RTL |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         figures = " | ".join(f"{row[column]:g}" for column in (*COLUMNS, "max_levels"))
-        lines.append(f"| `{row['block']}` | {what[row['block']]} | {figures} | {row['rtl']} |")
-    sums = " | ".join(f"{sum(row[column] for row in rows):g}" for column in COLUMNS)
-    lines.append(f"| **sum** | | {sums} | {max(row['max_levels'] for row in rows):g} | |")
+        lines.append(f"| `{row['block']}` | {row['what']} | {figures} | {row['rtl']} |")
+    if total:
+        sums = " | ".join(f"{sum(row[column] for row in rows):g}" for column in COLUMNS)
+        lines.append(f"| **sum** | | {sums} | {max(row['max_levels'] for row in rows):g} | |")
     return "\n".join(lines) + "\n"
 
 
-def on_page(page: str) -> dict[str, dict]:
-    """The rows that the page's table has, by block."""
+def on_page(page: str, mark: str = MARK) -> dict[tuple[str, str], dict]:
+    """The rows that one of the page's tables has, by block and what it does."""
     rows = {}
-    for line in page.partition(MARK)[2].splitlines()[2:]:
+    for line in page.partition(mark)[2].splitlines()[2:]:
         if not line.startswith("| `"):
             break
-        name, _, *figures, made_of = [cell.strip() for cell in line.strip("|").split("|")]
+        name, what, *figures, made_of = [cell.strip() for cell in line.strip("|").split("|")]
         numbers = dict(zip((*COLUMNS, "max_levels"), map(float, figures), strict=True))
-        rows[name.strip("`")] = {"block": name.strip("`"), **numbers, "rtl": made_of}
+        rows[name.strip("`"), what] = {"block": name.strip("`"), "what": what, **numbers, "rtl": made_of}
     return rows
 
 
@@ -95,24 +118,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="blocks with this word in their name")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/synthesis.md")
     options = parser.parse_args()
     rtl.generate()
-    chosen = [(name, params) for name, params, _ in BLOCKS if options.only in name]
+    chosen = {mark: [block for block in blocks if options.only in block[0]] for mark, blocks in TABLES.items()}
     try:
-        found = [saved(name) if options.saved else measure(name, params) for name, params in chosen]
+        found = {mark: [saved(b) if options.saved else measure(b) for b in blocks] for mark, blocks in chosen.items()}
     except yosys.YosysError as error:
         sys.exit(f"blocks: {error}")
-    rows = [row for row in found if row]
-    if not rows:
-        print(f"blocks: nothing to show for {options.only!r}; there are {', '.join(name for name, *_ in BLOCKS)}")
+    rows = {mark: [row for row in table_rows if row] for mark, table_rows in found.items()}
+    if not any(rows.values()):
+        there = ", ".join(dict.fromkeys(name for blocks in TABLES.values() for name, *_ in blocks))
+        print(f"blocks: nothing to show for {options.only!r}; there are {there}")
         return 2
-    print(table(rows))
-    if options.docs:
-        page = synth.DOCS.read_text()
-        known = on_page(page) | {row["block"]: row for row in rows}
-        shown = [known[name] for name, *_ in BLOCKS if name in known]
-        synth.DOCS.write_text(synth.with_table(page, table(shown), MARK))
+    for mark, table_rows in rows.items():
+        if not table_rows:
+            continue
+        print(table(table_rows, mark == MARK))
+        if options.docs:
+            page = synth.DOCS.read_text()
+            known = on_page(page, mark) | {(row["block"], row["what"]): row for row in table_rows}
+            shown = [known[name, what] for name, _, what in TABLES[mark] if (name, what) in known]
+            synth.DOCS.write_text(synth.with_table(page, table(shown, mark == MARK), mark))
     return 0
 
 

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost of the 10G front end on devices of other families than synth.py's, and what each of its memories becomes.
+
+    python rtl/syn/devices.py [--only polarfire] [--saved] [--docs]
+
+The front end has one queue pair and both laws, its ring on chip; Yosys maps it with the family's own flow, out of
+context, a quarter of an hour or so each. Cells of different families are different things: a LUT has four inputs or
+six, a block of RAM 16, 20 or 36 kbit. A memory that Yosys makes out of flip-flops is not in the second table. Rows are
+saved in build/synth/devices as soon as they are made, and made again if the logic or a program has changed; `--saved`
+uses saved rows, of any version, and makes none. `--docs` puts the tables into docs/synthesis.md.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import synth
+import yosys
+
+import rtl
+
+TOP, PARAMS = "penstock_xgmii", {"N_QP": 1, "CLK_KHZ": 156_250, "STORE": 0}
+KEPT = synth.KEPT / "devices"
+MARK = "<!-- devices: made by rtl/syn/devices.py with --docs -->\n"
+MEMORY_MARK = "<!-- memories: made by rtl/syn/devices.py with --docs -->\n"
+NAMED = 15  # memories of the second table, the largest; the others are one line
+COLUMNS = ("lut", "ff", "block_ram", "small_ram", "multiplier")
+
+
+@dataclass(frozen=True)
+class Family:
+    """How Yosys maps to a family, and what its cells count for in each column."""
+
+    title: str
+    flow: str  # Yosys' command; `{top}` is the module
+    notes: dict[str, str]  # what one in a column is
+    cells: dict[str, dict[str, float]]  # column: what each kind of cell counts for in it
+    before: tuple[str, ...] = ()  # commands after the design has been read
+
+
+FAMILIES = {
+    "polarfire": Family(
+        "PolarFire",
+        "synth_microchip -family polarfire -noiopad -noclkbuf -discard-ffinit -top {top}",
+        {"lut": "4-input", "block_ram": "LSRAM, 20 kbit", "small_ram": "uSRAM, 64 x 12", "multiplier": "MACC"},
+        {
+            # A bit of a carry chain (ARI1) has a LUT in it; a multiplexer of four (MX4) takes two.
+            "lut": {"CFG1": 1, "CFG2": 1, "CFG3": 1, "CFG4": 1, "ARI1": 1, "MX4": 2},
+            "ff": {"SLE": 1},
+            "block_ram": {"RAM1K20": 1},
+            "small_ram": {"RAM64x12": 1},
+            "multiplier": {"MACC_PA": 1},
+        },
+        # uSRAM counts as block RAM with Yosys, which finds nothing for what must be LUT RAM.
+        before=("setattr -unset ram_style m:* a:ram_style=distributed %i",),
+    ),
+    "ecp5": Family(
+        "ECP5",
+        "synth_ecp5 -abc9 -top {top}",
+        {"lut": "4-input", "block_ram": "EBR, 18 kbit", "small_ram": "LUT RAM, 16 x 4", "multiplier": "18 x 18"},
+        {
+            # Two bits of a carry chain (CCU2C) have a LUT each; a RAM of 16 x 4 takes four.
+            "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4},
+            "ff": {"TRELLIS_FF": 1},
+            "block_ram": {"DP16KD": 1},
+            "small_ram": {"TRELLIS_DPR16X4": 1},
+            "multiplier": {"MULT18X18D": 1},
+        },
+    ),
+    "7-series": Family(
+        "7-series",
+        "synth_xilinx -family xc7 -noiopad -noclkbuf -flatten -top {top}",
+        {"lut": "6-input", "block_ram": "36 kbit", "small_ram": "LUTs as RAM", "multiplier": "DSP48E1"},
+        {
+            "lut": {**{f"LUT{n}": 1 for n in range(1, 7)}, "SRL16E": 1, "SRLC32E": 1, **synth.LUT_RAM},
+            "ff": {"FDRE": 1, "FDSE": 1, "FDCE": 1, "FDPE": 1},
+            "block_ram": {"RAMB36E1": 1, "RAMB18E1": 0.5},
+            "small_ram": synth.LUT_RAM,
+            "multiplier": {"DSP48E1": 1},
+        },
+    ),
+}
+# FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM.
+PUBLISHED = "| FEROCE, published | PolarFire | 13k | 14k | 24 | 108 | | |"
+
+
+def netlist(top: str, params: dict[str, int], family: Family, source: Path | None = None) -> dict:
+    """One module, flat and mapped to a family's cells, as in Yosys' `write_json`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "netlist.json")
+        read = yosys.read(top, params, source or rtl.module(top)[0])
+        yosys.run([read, *family.before, family.flow.format(top=top), f"write_json {file}"])
+        return json.loads(file.read_text())["modules"][top]
+
+
+def cost(module: dict, family: Family) -> dict[str, float]:
+    """The columns of the first table."""
+    found = synth.kinds(module)
+    return {
+        column: sum(weight * found.get(kind, 0) for kind, weight in family.cells[column].items()) for column in COLUMNS
+    }
+
+
+def memories(module: dict, family: Family) -> dict[str, dict[str, int]]:
+    """The cells of each memory by the instances it is in; of an array of instances, all together."""
+    kinds = family.cells["block_ram"] | family.cells["small_ram"]
+    found: dict[str, Counter] = {}
+    for name, cell in module["cells"].items():
+        if cell["type"] in kinds:
+            memory = re.sub(r"(\.\d+)+$", "", name)  # Yosys counts the cells behind a memory's name
+            instances = [part.removeprefix("u_") for part in memory.split(".") if part.startswith("u_")]
+            found.setdefault(".".join(instances) or memory, Counter())[cell["type"]] += 1
+    return {name: dict(cells) for name, cells in sorted(found.items())}
+
+
+def measure(name: str) -> dict:
+    """The row of one family: {device, columns, memories, rtl}; kept while its logic and these programs are the same."""
+    family = FAMILIES[name]
+    found = synth.logic(TOP, PARAMS)
+    programs = synth.digest(Path(__file__), Path(yosys.__file__))
+    kept = KEPT / f"{name}_{found[:16]}_{programs}.json"
+    if not kept.exists():
+        module = netlist(TOP, PARAMS, family)
+        row = {"device": name, **cost(module, family), "memories": memories(module, family), "rtl": found[:8]}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(row))
+    return json.loads(kept.read_text())
+
+
+def saved(name: str) -> dict | None:
+    """The newest kept row of a family, if there is one."""
+    files = sorted(KEPT.glob(f"{name}_*.json"), key=os.path.getmtime)
+    return json.loads(files[-1].read_text()) if files else None
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown: what the front end takes of each family."""
+    lines = [
+        "| front end | family | LUT | FF | blocks of RAM | small RAM | multipliers | RTL |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        family = FAMILIES[row["device"]]
+        shown = [f"{row[c]:g}" + (f" ({family.notes[c]})" if c in family.notes else "") for c in COLUMNS]
+        lines.append(f"| 10G, one queue pair | {family.title} | {' | '.join(shown)} | {row['rtl']} |")
+    return "\n".join([*lines, PUBLISHED]) + "\n"
+
+
+def memory_table(rows: list[dict]) -> str:
+    """Markdown: the memories that take most cells, one a line, and what each family makes of them."""
+    weight: Counter = Counter()
+    for row in rows:
+        for name, cells in row["memories"].items():
+            weight[name] += sum(cells.values())
+    named = [name for name, _ in sorted(weight.items(), key=lambda item: (-item[1], item[0]))]
+
+    def cells(row: dict, names: list[str]) -> str:
+        total: Counter = Counter()
+        for name in names:
+            total.update(row["memories"].get(name, {}))
+        return ", ".join(f"{count} {kind}" for kind, count in sorted(total.items())) or "flip-flops"
+
+    lines = [
+        "| memory | " + " | ".join(FAMILIES[row["device"]].title for row in rows) + " |",
+        "|---" * (len(rows) + 1) + "|",
+    ]
+    lines += [f"| `{name}` | " + " | ".join(cells(row, [name]) for row in rows) + " |" for name in named[:NAMED]]
+    if named[NAMED:]:
+        lines.append(f"| {len(named[NAMED:])} more | " + " | ".join(cells(row, named[NAMED:]) for row in rows) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=FAMILIES, help="one family; the page's tables want all")
+    parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/synthesis.md")
+    options = parser.parse_args()
+    if options.docs and options.only:
+        parser.error("--docs writes whole tables: leave out --only (rows that are there already are kept)")
+    chosen = [options.only] if options.only else list(FAMILIES)
+    try:
+        found = [saved(name) if options.saved else measure(name) for name in chosen]
+    except yosys.YosysError as error:
+        sys.exit(f"devices: {error}")
+    rows = [row for row in found if row]
+    if not rows:
+        print(f"devices: no row of {', '.join(chosen)} is kept; leave out --saved to make it")
+        return 2
+    print(table(rows))
+    print(memory_table(rows))
+    if options.docs:
+        page = synth.with_table(synth.DOCS.read_text(), table(rows), MARK)
+        synth.DOCS.write_text(synth.with_table(page, memory_table(rows), MEMORY_MARK))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
