@@ -30,8 +30,8 @@ const FURTHER: [Top; 7] = [
     Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, tcp: true },
 ];
 
-/// The QCN switch with its MACs at 10 Gb/s: module, class, no parameters but its defaults.
-const SWITCH: (&str, &str, Vec<String>) = ("qcn_switch_xgmii", "Vqcn_switch", Vec::new());
+/// The QCN switch at 10 Gb/s: module, class, no parameters but its defaults.
+const SWITCH: (&str, &str, Vec<String>) = ("penstock_switch", "Vqcn_switch", Vec::new());
 
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
@@ -68,9 +68,11 @@ fn main() {
     }
     compile(&repo, &root, &verilated, tops.len() > DEFAULT.len());
 
-    let constants = repo.join("build/gen/penstock_regs.rs");
-    fs::copy(&constants, out.join("penstock_regs.rs"))
-        .unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", constants.display()));
+    for name in ["penstock_regs.rs", "qcn_switch_regs.rs"] {
+        let constants = repo.join("build/gen").join(name);
+        fs::copy(&constants, out.join(name))
+            .unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", constants.display()));
+    }
 }
 
 /// The interpreter that has the pinned tools: `PENSTOCK_PYTHON`, else the repository's `.venv`.

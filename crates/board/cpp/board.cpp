@@ -15,6 +15,7 @@
 #include "Vboard_25g_tcp_x16.h"
 #include "Vboard_25g_x16.h"
 #endif
+#include "axil.h"
 #include "verilated.h"
 
 namespace {
@@ -123,15 +124,7 @@ public:
         top.s_axis_desc_tvalid = pins.desc_tvalid;
         top.m_axis_cpl_tready = pins.cpl_tready;
         top.m_axis_sample_tready = pins.sample_tready;
-        top.s_axil_awaddr = pins.awaddr;
-        top.s_axil_awvalid = pins.awvalid;
-        top.s_axil_wdata = pins.wdata;
-        top.s_axil_wstrb = 0xf;
-        top.s_axil_wvalid = pins.wvalid;
-        top.s_axil_bready = pins.bready;
-        top.s_axil_araddr = pins.araddr;
-        top.s_axil_arvalid = pins.arvalid;
-        top.s_axil_rready = pins.rready;
+        penstock::put_axil(top, pins.axil);
 
         top.clk = 0;
         top.s_event_clk = 0;
@@ -150,14 +143,7 @@ public:
         pins.cpl_tdata = top.m_axis_cpl_tdata;
         pins.sample_tvalid = top.m_axis_sample_tvalid;
         for (int i = 0; i < 4; ++i) pins.sample_tdata[i] = top.m_axis_sample_tdata[i];
-        pins.awready = top.s_axil_awready;
-        pins.wready = top.s_axil_wready;
-        pins.bvalid = top.s_axil_bvalid;
-        pins.bresp = top.s_axil_bresp;
-        pins.arready = top.s_axil_arready;
-        pins.rvalid = top.s_axil_rvalid;
-        pins.rdata = top.s_axil_rdata;
-        pins.rresp = top.s_axil_rresp;
+        penstock::get_axil(top, pins.axil);
         pins.tx_paused = top.tx_paused;
 
         top.clk = 1;

@@ -21,8 +21,20 @@ struct PenstockLine {
     uint8_t tx_error;           // GMII: tx_er of each octet. AXI-Stream: tuser
 };
 
+// AXI4-Lite: the registers.
+struct PenstockAxil {
+    // inputs
+    uint32_t awaddr, wdata, araddr;
+    uint8_t awvalid, wvalid, bready, arvalid, rready;
+    // outputs
+    uint8_t awready, wready, bvalid, arready, rvalid;
+    uint8_t bresp, rresp;
+    uint32_t rdata;
+};
+
 struct PenstockPins {
     PenstockLine line;
+    PenstockAxil axil;
     // inputs, held during the cycle
     uint64_t data_tdata[8];
     uint64_t data_tkeep;
@@ -30,26 +42,22 @@ struct PenstockPins {
     uint8_t event_tkeep[32];
     uint8_t event_tuser[4][18];  // fragment_t
     uint32_t desc_tdata[6];  // 176 bits, least significant word first
-    uint32_t awaddr, wdata, araddr;
     uint8_t data_tvalid, data_tlast;
     uint8_t event_tvalid, event_tlast;  // a bit for each input
     uint8_t trigger_valid;
     uint16_t trigger_type;
     uint64_t trigger_number;
     uint8_t desc_tvalid, cpl_tready, sample_tready;
-    uint8_t awvalid, wvalid, bready, arvalid, rready;
     uint8_t rst;
     // outputs, as they stand right before the rising edge that ends the cycle
     uint64_t cpl_tdata;
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first
-    uint32_t rdata;
     uint64_t tai_ns;
     uint64_t accepted_number;  // of m_axis_trigger, which is always taken
     uint8_t accepted_valid, trigger_busy, trigger_gate;
     uint8_t event_tready;
     uint8_t data_tready, desc_tready, cpl_tvalid, sample_tvalid;
-    uint8_t awready, wready, bvalid, arready, rvalid;
-    uint8_t bresp, rresp, tx_paused;
+    uint8_t tx_paused;
 };
 
 // A top by its number in `enum Top` of `src/top.rs`; a null pointer for any other. Each has four detector inputs, on the
@@ -59,13 +67,12 @@ void penstock_board_free(void *board);
 // One clock cycle: applies the inputs, samples the outputs, gives the rising edge.
 void penstock_board_cycle(void *board, PenstockPins *pins);
 
-// Pins of the QCN switch (rtl/switch/qcn_switch_xgmii.sv with its defaults: 4 ports, 2 queues each).
+// Pins of the QCN switch (rtl/top/penstock_switch.sv with its defaults: 4 ports, 2 queues each).
 struct PenstockSwitchPins {
     PenstockLine line[4];
-    // inputs, held during the cycle
-    uint64_t table_entry;  // mac_entry_t
-    uint32_t cfg[14];      // switch_cfg_t, least significant word first
-    uint8_t table_valid, table_index, rst;
+    PenstockAxil axil;
+    // input, held during the cycle
+    uint8_t rst;
     // outputs, as they stand right before the rising edge that ends the cycle
     uint64_t stat;         // switch_stat_t of each port, port 0 lowest
     uint8_t level[24];     // of each queue, three octets

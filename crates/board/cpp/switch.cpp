@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "Vqcn_switch.h"
-#include "board.h"
+#include "axil.h"
 #include "verilated.h"
 
 namespace {
@@ -17,12 +17,9 @@ struct Switch {
     ~Switch() { top.final(); }
 
     void cycle(PenstockSwitchPins &pins) {
-        static_assert(sizeof top.cfg == sizeof pins.cfg && sizeof top.level == sizeof pins.level);
+        static_assert(sizeof top.level == sizeof pins.level);
         top.rst = pins.rst;
-        std::memcpy(&top.cfg, pins.cfg, sizeof top.cfg);
-        top.table_valid = pins.table_valid;
-        top.table_index = pins.table_index;
-        top.table_entry = pins.table_entry;
+        penstock::put_axil(top, pins.axil);
         top.xgmii_rxc = 0;
         for (int p = 0; p < ports; ++p) {
             std::memcpy(&top.xgmii_rxd[2 * p], &pins.line[p].rx_data[0], 8);
@@ -36,6 +33,7 @@ struct Switch {
             std::memcpy(&pins.line[p].tx_data[0], &top.xgmii_txd[2 * p], 8);
             pins.line[p].tx_mask = top.xgmii_txc >> 8 * p & 0xff;
         }
+        penstock::get_axil(top, pins.axil);
         pins.stat = top.stat;
         std::memcpy(pins.level, &top.level, sizeof top.level);
 

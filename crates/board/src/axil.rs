@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! AXI4-Lite master (AMBA IHI 0022, B1.1): one access at a time, in order.
 
-use crate::ffi::Pins;
+use crate::ffi::Axil;
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,37 +58,37 @@ impl Master {
     }
 
     /// Before the cycle: raises the valid signals of the next access.
-    pub fn drive(&mut self, pins: &mut Pins) {
+    pub fn drive(&mut self, axil: &mut Axil) {
         if self.current.is_some() || self.waiting.is_empty() {
             return;
         }
         self.current = self.waiting.pop_front();
         match self.current {
             Some(Access::Read { address, .. }) => {
-                pins.araddr = address;
-                pins.arvalid = 1;
-                pins.rready = 1;
+                axil.araddr = address;
+                axil.arvalid = 1;
+                axil.rready = 1;
             }
             Some(Access::Write { address, value }) => {
-                pins.awaddr = address;
-                pins.wdata = value;
-                (pins.awvalid, pins.wvalid, pins.bready) = (1, 1, 1);
+                axil.awaddr = address;
+                axil.wdata = value;
+                (axil.awvalid, axil.wvalid, axil.bready) = (1, 1, 1);
             }
             None => {}
         }
     }
 
     /// After the cycle: drops the valid signals that were taken, collects the response.
-    pub fn observe(&mut self, cycle: u64, pins: &mut Pins) {
+    pub fn observe(&mut self, cycle: u64, axil: &mut Axil) {
         let Some(access) = self.current else { return };
         for (valid, ready) in
-            [(&mut pins.arvalid, pins.arready), (&mut pins.awvalid, pins.awready), (&mut pins.wvalid, pins.wready)]
+            [(&mut axil.arvalid, axil.arready), (&mut axil.awvalid, axil.awready), (&mut axil.wvalid, axil.wready)]
         {
             *valid &= 1 - ready;
         }
         let (valid, response) = match access {
-            Access::Read { .. } => (pins.rvalid, pins.rresp),
-            Access::Write { .. } => (pins.bvalid, pins.bresp),
+            Access::Read { .. } => (axil.rvalid, axil.rresp),
+            Access::Write { .. } => (axil.bvalid, axil.bresp),
         };
         if valid == 0 {
             return;
@@ -97,10 +97,10 @@ impl Master {
             Access::Read { address, .. } | Access::Write { address, .. } if response != 0 => {
                 Answer::Refused { address }
             }
-            Access::Read { tag, .. } => Answer::Read { cycle, tag, value: pins.rdata },
+            Access::Read { tag, .. } => Answer::Read { cycle, tag, value: axil.rdata },
             Access::Write { .. } => Answer::Write { cycle },
         });
         self.current = None;
-        (pins.rready, pins.bready) = (0, 0);
+        (axil.rready, axil.bready) = (0, 0);
     }
 }

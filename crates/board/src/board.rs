@@ -266,7 +266,7 @@ impl Board {
             Some(stream) => stream.drive(self.cycle, &mut self.pins),
             None => self.detector.drive(self.cycle, &mut self.pins),
         }
-        self.registers.drive(&mut self.pins);
+        self.registers.drive(&mut self.pins.axil);
 
         self.model.cycle(&mut self.pins);
 
@@ -276,7 +276,7 @@ impl Board {
             Some(stream) => stream.observe(&self.pins),
             None => self.detector.observe(&self.pins),
         }
-        self.registers.observe(self.cycle, &mut self.pins);
+        self.registers.observe(self.cycle, &mut self.pins.axil);
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));
         }

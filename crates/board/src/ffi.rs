@@ -22,20 +22,40 @@ pub struct Line {
     pub tx_error: u8,
 }
 
+/// AXI4-Lite; the same layout as `struct PenstockAxil` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct Axil {
+    pub awaddr: u32,
+    pub wdata: u32,
+    pub araddr: u32,
+    pub awvalid: u8,
+    pub wvalid: u8,
+    pub bready: u8,
+    pub arvalid: u8,
+    pub rready: u8,
+    pub awready: u8,
+    pub wready: u8,
+    pub bvalid: u8,
+    pub arready: u8,
+    pub rvalid: u8,
+    pub bresp: u8,
+    pub rresp: u8,
+    pub rdata: u32,
+}
+
 /// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
 #[repr(C)]
 #[derive(Default, Clone)]
 pub struct Pins {
     pub line: Line,
+    pub axil: Axil,
     pub data_tdata: [u64; 8],
     pub data_tkeep: u64,
     pub event_tdata: [u64; 32],
     pub event_tkeep: [u8; 32],
     pub event_tuser: [[u8; 18]; 4],
     pub desc_tdata: [u32; 6],
-    pub awaddr: u32,
-    pub wdata: u32,
-    pub araddr: u32,
     pub data_tvalid: u8,
     pub data_tlast: u8,
     pub event_tvalid: u8,
@@ -46,15 +66,9 @@ pub struct Pins {
     pub desc_tvalid: u8,
     pub cpl_tready: u8,
     pub sample_tready: u8,
-    pub awvalid: u8,
-    pub wvalid: u8,
-    pub bready: u8,
-    pub arvalid: u8,
-    pub rready: u8,
     pub rst: u8,
     pub cpl_tdata: u64,
     pub sample_tdata: [u32; 4],
-    pub rdata: u32,
     pub tai_ns: u64,
     pub accepted_number: u64,
     pub accepted_valid: u8,
@@ -65,13 +79,6 @@ pub struct Pins {
     pub desc_tready: u8,
     pub cpl_tvalid: u8,
     pub sample_tvalid: u8,
-    pub awready: u8,
-    pub wready: u8,
-    pub bvalid: u8,
-    pub arready: u8,
-    pub rvalid: u8,
-    pub bresp: u8,
-    pub rresp: u8,
     pub tx_paused: u8,
 }
 
@@ -80,10 +87,7 @@ pub struct Pins {
 #[derive(Default, Clone)]
 pub struct SwitchPins {
     pub line: [Line; SWITCH_PORTS],
-    pub table_entry: u64,
-    pub cfg: [u32; 14],
-    pub table_valid: u8,
-    pub table_index: u8,
+    pub axil: Axil,
     pub rst: u8,
     pub stat: u64,
     pub level: [u8; 24],

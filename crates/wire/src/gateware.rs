@@ -82,7 +82,7 @@ pub const FIRST_UDP_SPORT: u16 = 0xC000;
 pub const BOARD_INPUTS: usize = 4;
 /// Most payload bytes of an event that they make (`EVENT_BYTES`).
 pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
-/// Ports of the QCN switch (`rtl/switch/qcn_switch_xgmii.sv`), which the verilated one has all.
+/// Ports of the QCN switch (`rtl/top/penstock_switch.sv`), which the verilated one has all.
 pub const SWITCH_PORTS: usize = 4;
 /// Its output queues at each port; the higher one goes first.
 pub const SWITCH_QUEUES: usize = 2;

@@ -2,6 +2,7 @@
 //! The verilated QCN switch with a line at each port.
 //! Promise: time in which nothing can happen is not simulated, and the result is the same.
 
+use crate::axil::{Answer, Master};
 use crate::ffi::{SwitchModel, SwitchPins};
 use crate::port::{Port, Received};
 use crate::switch::settings::{SwitchError, SwitchSettings};
@@ -126,7 +127,7 @@ impl QcnSwitch {
         };
         let mut switch = Self {
             model: SwitchModel::new(),
-            pins: SwitchPins { rst: 1, cfg: settings.words(), ..SwitchPins::default() },
+            pins: SwitchPins { rst: 1, ..SwitchPins::default() },
             cycle: 0,
             sides: std::array::from_fn(|_| side()),
             outbox: VecDeque::new(),
@@ -146,12 +147,22 @@ impl QcnSwitch {
             switch.model.cycle(&mut switch.pins);
         }
         switch.pins.rst = 0;
-        for (index, entry) in (0u8..).zip(settings.entries()) {
-            (switch.pins.table_valid, switch.pins.table_index, switch.pins.table_entry) = (1, index, entry);
-            switch.model.cycle(&mut switch.pins);
-        }
-        switch.pins.table_valid = 0;
+        switch.set_up(settings.registers());
         Ok(switch)
+    }
+
+    /// Writes registers, address and value, before time begins.
+    fn set_up(&mut self, registers: Vec<(u32, u32)>) {
+        let mut master = Master::default();
+        registers.into_iter().for_each(|(address, value)| master.write(address, value));
+        while !master.is_idle() {
+            master.drive(&mut self.pins.axil);
+            self.model.cycle(&mut self.pins);
+            master.observe(0, &mut self.pins.axil);
+        }
+        let refused =
+            std::iter::from_fn(|| master.poll_answer()).find(|answer| matches!(answer, Answer::Refused { .. }));
+        assert_eq!(refused, None, "the map of this build has these registers");
     }
 
     /// Its clock and its lines.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The QCN switch in gateware (`rtl/switch/qcn_switch_xgmii.sv`), verilated: 4 ports of 10 Gb/s.
+//! The QCN switch in gateware (`rtl/top/penstock_switch.sv`), verilated: 4 ports of 10 Gb/s.
 //!
 //! ```text
 //!  SwitchNode, a node of penstock-netsim: frames as bytes, pauses and notifications as they pass

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The settings of the QCN switch as words for its pins; the layouts are those of `rtl/switch/switch_pkg.sv`.
+//! The settings of the QCN switch as words for its registers (`regs/qcn_switch.rdl`).
 
+use self::regs::{global as g, sample};
 use penstock_cc::QcnMarking;
 use penstock_netsim::PauseFrame;
 use penstock_wire::gateware::{SWITCH_ADDRESSES, SWITCH_MAX_SETTING, SWITCH_PORTS};
 use penstock_wire::MacAddr;
 
+/// Offsets and fields made from `regs/qcn_switch.rdl`.
+#[allow(dead_code, reason = "the map has more registers than software writes")]
+pub mod regs {
+    include!(concat!(env!("OUT_DIR"), "/qcn_switch_regs.rs"));
+}
+
 /// Priority of notifications, that of the simulated switch.
-const CNM_PRIORITY: u64 = 6;
+const CNM_PRIORITY: u32 = 6;
 /// The lowest priority of the upper queue.
 const UPPER_PRIORITY: usize = 6;
 /// Pause frames ask for the longest time.
-const PAUSE_QUANTA: u64 = 0xFFFF;
+const PAUSE_QUANTA: u32 = 0xFFFF;
 
 /// The settings of a QCN switch: queue 0 of each port has priorities 0 to 5 and, if there is one, a congestion point;
 /// queue 1 has priorities 6 and 7. Received pause and PFC are obeyed.
@@ -77,62 +84,52 @@ impl SwitchSettings {
         }
     }
 
-    /// `switch_cfg_t`.
-    pub(super) fn words(&self) -> [u32; 14] {
-        let mut fields = Fields { words: [0; 14], at: 14 * 32 };
-        fields.put(48, mac_bits(self.mac));
-        fields.put(1, 0); // learn
-        for priority in (0..8).rev() {
-            fields.put(3, u64::from(priority >= UPPER_PRIORITY));
-        }
-        fields.put(24, self.limit_bytes);
-        fields.put(8, u64::from(self.point.is_some())); // of queue 0
-        fields.put(3, CNM_PRIORITY);
+    /// The registers in the order in which they are to be written, and their values. The congestion points come on last:
+    /// they begin with the seed.
+    pub(super) fn registers(&self) -> Vec<(u32, u32)> {
         let (marking, seed) = self.point.unwrap_or_default();
-        fields.put(24, marking.q_eq.into());
-        fields.put(8, marking.w.into());
-        fields.put(8, marking.jitter.into());
-        fields.put(32, seed.into());
-        for bytes in marking.sample_bytes.into_iter().rev() {
-            fields.put(24, bytes.into());
+        let upper = (UPPER_PRIORITY..8).fold(0, |word, priority| word | 1 << (4 * priority));
+        let by = |frame| u32::from(self.pause.is_some_and(|pause| pause.frame == frame));
+        let pause = self.pause.unwrap_or(SwitchPause { frame: PauseFrame::Pfc, classes: 0, xoff: 0, xon: 0 });
+        let control = CNM_PRIORITY << g::CONTROL_CNM_PRIORITY_SHIFT; // nothing is learned
+        let mut registers = vec![
+            (g::CONTROL, control),
+            (g::MAC_HI, (mac_bits(self.mac) >> 32) as u32),
+            (g::MAC_LO, mac_bits(self.mac) as u32),
+            (g::QUEUE_OF, upper),
+            (g::LIMIT, self.limit_bytes as u32),
+            (g::Q_EQ, marking.q_eq),
+            (g::POINT, marking.w << g::POINT_WEIGHT_SHIFT | u32::from(marking.jitter) << g::POINT_JITTER_SHIFT),
+            (g::SEED, seed),
+            (
+                g::PAUSE,
+                by(PauseFrame::Port) << g::PAUSE_PAUSE_EN_SHIFT
+                    | by(PauseFrame::Pfc) << g::PAUSE_PFC_EN_SHIFT
+                    | g::PAUSE_OBEY_PAUSE_MASK
+                    | g::PAUSE_OBEY_PFC_MASK
+                    | u32::from(pause.classes) << g::PAUSE_CLASSES_SHIFT
+                    | PAUSE_QUANTA << g::PAUSE_QUANTA_SHIFT,
+            ),
+            (g::XOFF, pause.xoff as u32),
+            (g::XON, pause.xon as u32),
+        ];
+        registers.extend((0u32..).zip(marking.sample_bytes).map(|(at, bytes)| (sample::OCTETS_0 + 4 * at, bytes)));
+        for (index, (mac, port)) in (0u32..).zip(&self.table) {
+            let is_static = g::ENTRY_HI_VALID_MASK | g::ENTRY_HI_IS_STATIC_MASK;
+            let bits = mac_bits(*mac);
+            registers.extend([
+                (g::ENTRY_HI, is_static | u32::from(*port) << g::ENTRY_HI_PORT_SHIFT | (bits >> 32) as u32),
+                (g::ENTRY_LO, bits as u32),
+                (g::ENTRY_WRITE, index),
+            ]);
         }
-        let by = |frame| self.pause.is_some_and(|pause| pause.frame == frame);
-        fields.put(1, u64::from(by(PauseFrame::Port)));
-        fields.put(1, u64::from(by(PauseFrame::Pfc)));
-        fields.put(8, self.pause.map_or(0, |pause| pause.classes.into()));
-        fields.put(16, PAUSE_QUANTA);
-        fields.put(24, self.pause.map_or(0, |pause| pause.xoff));
-        fields.put(24, self.pause.map_or(0, |pause| pause.xon));
-        fields.put(2, 0b11); // obey pause, obey PFC
-        debug_assert_eq!(fields.at, 0, "switch_cfg_t has 448 bits");
-        fields.words
-    }
-
-    /// `mac_entry_t` of each station.
-    pub(super) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
-        const VALID_AND_STATIC: u64 = 0b11 << 51;
-        self.table.iter().map(|(mac, port)| VALID_AND_STATIC | mac_bits(*mac) << 3 | u64::from(*port))
+        // of queue 0
+        registers.push((g::CONTROL, control | u32::from(self.point.is_some()) << g::CONTROL_QCN_QUEUES_SHIFT));
+        registers
     }
 }
 
 /// The first octet on top.
 fn mac_bits(mac: MacAddr) -> u64 {
     mac.0.iter().fold(0, |bits, octet| bits << 8 | u64::from(*octet))
-}
-
-/// A packed struct, filled from its first field on, which is on top.
-struct Fields {
-    words: [u32; 14],
-    /// Bits that are not filled yet.
-    at: usize,
-}
-
-impl Fields {
-    fn put(&mut self, width: usize, value: u64) {
-        self.at -= width;
-        for bit in (0..width).filter(|bit| value >> bit & 1 != 0) {
-            let at = self.at + bit;
-            self.words[at / 32] |= 1 << (at % 32);
-        }
-    }
 }
