@@ -410,8 +410,17 @@ fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
     let missing: Vec<&str> = known.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
     assert_eq!(
         missing,
-        ["cnm_sent", "events_built", "paused_fraction", "wire_throughput_bps"],
-        "of congestion points, a readout, and verilated boards"
+        [
+            "cnm_sent",
+            "events_built",
+            "paused_fraction",
+            "ring_fill_bytes",
+            "segments",
+            "segments_out_of_order",
+            "window_bytes",
+            "wire_throughput_bps",
+        ],
+        "of congestion points, a readout, also over TCP, and verilated boards, also with TCP"
     );
     assert!(by_port.is_subset(&known), "{by_port:?}");
     let by_class = metrics_recorded(&["trace.classes=true"]);
