@@ -113,7 +113,8 @@ fn verilate<'a>(
     let mut command = Command::new(root.join("bin/verilator_bin"));
     command.env("VERILATOR_ROOT", root);
     command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
-    command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000"]);
+    // The longest loop of a cycle is that over the counters; what is not unrolled is a loop at run time.
+    command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000", "--unroll-count", "128"]);
     command.args(["--prefix", class, "--top-module", module]).args(generics);
     command.arg("-Mdir").arg(mdir).args(sources_and_options);
     run(&mut command);

@@ -83,19 +83,20 @@ module pause_frames
   // ---- the frame -------------------------------------------------------------------------------
   logic [7:0][15:0]                  class_quanta;  // class 0 comes first on the wire
   logic [8*(MinFrameBytes-16)-1:0]   body;
-  logic [8*MinFrameBytes-1:0]        frame, lanes;
-  logic [8*Bytes*Beats-1:0]          beats;
+  logic [8*Bytes*Beats-1:0]          frame;
+  logic [DATA_W-1:0]                 beat;  // its first octet is the most significant one
 
   always_comb begin
     for (int i = 0; i < 8; i++) class_quanta[7-i] = stop_q[i] ? quanta_q : '0;
     body = {quanta_q, {8*(MinFrameBytes-18){1'b0}}};
     if (pfc_q) body = {8'h00, named_q, class_quanta, {8*(MinFrameBytes-34){1'b0}}};
-    frame = {ControlMac, local_mac, ControlEtherType, pfc_q ? OpcodePfc : OpcodePause, body};
-    lanes = {<<8{frame}};
-    beats = $bits(beats)'(lanes);
+    frame = '0;
+    frame[$bits(frame)-1-:8*MinFrameBytes] =
+      {ControlMac, local_mac, ControlEtherType, pfc_q ? OpcodePfc : OpcodePause, body};
+    beat = DATA_W'(frame >> (10'(Beats - 1 - 32'(index_q)) * 10'(DATA_W)));
+    for (int i = 0; i < int'(Bytes); i++) m_axis_tdata[8*i+:8] = beat[8*(int'(Bytes)-1-i)+:8];
   end
 
-  assign m_axis_tdata  = DATA_W'(beats >> (10'(index_q) * 10'(DATA_W)));
   assign m_axis_tvalid = busy_q;
   assign m_axis_tlast  = index_q == 3'(Beats - 1);
   assign m_axis_tkeep  = m_axis_tlast ? {Bytes{1'b1}} >> (Beats * Bytes - MinFrameBytes) : '1;

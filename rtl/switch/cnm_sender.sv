@@ -49,8 +49,9 @@ module cnm_sender
   );
 
   logic [8*(PlainBytes-12)-1:0] body;
-  logic [8*Octets-1:0]          frame, lanes;
+  logic [8*Octets-1:0]          frame;
   logic [3:0]                   beat_q;
+  logic [63:0]                  beat;  // its first octet is the most significant one
 
   always_comb begin
     body = {
@@ -63,10 +64,10 @@ module cnm_sender
         request.dst, mac, EtherTypeVlan, cnm_priority, 1'b0, request.vid, body, {8*(Octets-PlainBytes-4){1'b0}}
       };
     end
-    lanes = {<<8{frame}};
   end
 
-  assign m_axis_tdata  = lanes[64*beat_q+:64];
+  assign beat          = frame[10'(64 * (Octets / 8 - 1 - 32'(beat_q)))+:64];
+  assign m_axis_tdata  = {<<8{beat}};
   assign m_axis_tvalid = valid;
   assign m_axis_tlast  = beat_q == 4'(request.has_vlan ? VlanBeats - 1 : PlainBeats - 1);
   assign pop           = m_axis_tvalid && m_axis_tready && m_axis_tlast;
