@@ -10,7 +10,7 @@
 // that were sent before are not part of it. The time of a byte starts when it is first sent, also if it is sent again.
 // The sum of latencies is the integral of the bytes outstanding (Little, Operations Research 9, 1961).
 //
-//   0: event, read track  1: step, write track  2: write times; multiply; read account; histogram  3: write account
+//   0: event, read track  1: step, write track; series_rows has the rest  2: histogram
 module tcp_meter
   import penstock_pkg::*;
   import roce_tx_pkg::*;
@@ -37,7 +37,6 @@ module tcp_meter
   output reg_rsp_t    latency_rsp
 );
   localparam int unsigned StreamW  = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
-  localparam int unsigned RowAddrW = 6;  // bytes of a row of registers
   localparam int unsigned BytesW   = $clog2(RING_BYTES) + 1;
   localparam int unsigned WaitW    = 16;  // cycles between two events of a stream: its clock comes far more often
 
@@ -57,32 +56,13 @@ module tcp_meter
     logic [WaitW-1:0] op_at;       // the last event
   } track_t;
 
-  typedef struct packed {
-    cycles_t latencies;
-    cycles_t segments;
-    cycles_t bytes;
-  } account_t;
-
-  typedef struct packed {
-    logic resent;
-    logic outstanding;
-    logic running;
-  } flags_t;
-
   // latency_histogram compares numbers of 24 bits.
   if (RING_BYTES > 2 ** 22) begin : gen_bad_ring
     $fatal(1, "%m: RING_BYTES is %0d; it must be 4194304 or less", RING_BYTES);
   end
 
-  // An access of software.
-  typedef enum logic [1:0] {StIdle, StWait, StAnswer} access_e;
-  access_e access_q;
-  logic is_wr_q, rearm, known, look;
-  qp_t access_qp_q;
-  logic [RowAddrW-3:0] word_q;
-
   // ---- 1: the step ------------------------------------------------------------------------------------
-  logic [N_STREAMS-1:0] armed_q;
+  logic [N_STREAMS-1:0] armed;
   cycles_t now_q;
   logic valid_q, live, is_new, again, begins, counts, acks, of_first, of_last;
   index_t at_q;
@@ -111,7 +91,7 @@ module tcp_meter
   assign segment_end = segment.seq + tcp_seq_t'(segment.len);
   assign is_new      = live && segment.valid && segment.len != '0 && tcp_before(sent_end, segment_end);
   assign again       = live && segment.valid && segment.len != '0 && tcp_before(segment.seq, sent_end);
-  assign counts      = track.running && live && !armed_q[at_q] && !done_q.actions.opened;
+  assign counts      = track.running && live && !armed[at_q] && !done_q.actions.opened;
   assign begins      = is_new && !counts;
   assign acks        = counts && tcp_before(track.una, done_q.una);
   assign of_first    = acks && track.first_open && !tcp_before(done_q.una, track.first_end);
@@ -142,95 +122,48 @@ module tcp_meter
     valid_q <= done_valid;
     at_q    <= index_t'(done.stream);
     done_q  <= done;
-    if (valid_q && begins) armed_q[at_q] <= 1'b0;
-    if (rearm || (arm_valid && 32'(arm_qp) < N_STREAMS))
-      armed_q[index_t'(arm_valid ? arm_qp : access_qp_q)] <= 1'b1;
-    if (clear || rst) armed_q <= '1;
     if (rst) begin
       now_q   <= '0;
       valid_q <= 1'b0;
     end
   end
 
-  // ---- 2: times, which only software reads ----------------------------------------------------------------
-  logic valid2_q, begins2_q, new2_q, writes_flags_q, writes_total_q, writes_first_q, writes_last_q;
-  index_t at2_q;
-  flags_t flags_q;
-  cycles_t total_q, last_q;
-  bytes_t outstanding_q, acked_q;
-  logic [WaitW-1:0] wait_q;
-
-  function automatic logic [31:0] saturated(cycles_t cycles);
-    return cycles[63:32] != '0 ? '1 : cycles[31:0];
-  endfunction
-
-  always_ff @(posedge clk) begin
-    valid2_q       <= valid_q && (begins || counts) && !rst;
-    begins2_q      <= begins;
-    new2_q         <= is_new;
-    writes_flags_q <= valid_q && !rst;
-    writes_total_q <= valid_q && (begins || acks) && !rst;
-    writes_first_q <= valid_q && (begins || of_first) && !rst;
-    writes_last_q  <= valid_q && (begins || of_last) && !rst;
-    at2_q          <= at_q;
-    flags_q        <= '{
-      resent: next.resent, outstanding: next.running && next.sent_end != next.una, running: next.running
-    };
-    total_q        <= begins ? '0 : now_q - track.first_at;
-    last_q         <= begins ? '0 : now_q - track.last_at;
-    outstanding_q  <= counts ? bytes_t'(track.sent_end - track.una) : '0;
-    wait_q         <= WaitW'(now_q) - track.op_at;
-    acked_q        <= acks ? bytes_t'(done_q.una - track.una) : '0;
-  end
-
-  logic [31:0] first_time, last_time;
-  cycles_t total_time;
-  flags_t flags;
-
-  ram_sdp #(.W(32), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_first (
-    .clk,
-    .wr_en  (writes_first_q),
-    .wr_addr(at2_q),
-    .wr_data(saturated(total_q)),
-    .rd_en  (look),
-    .rd_addr(index_t'(access_qp_q)),
-    .rd_data(first_time)
-  );
-  ram_sdp #(.W(32), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_last (
-    .clk,
-    .wr_en  (writes_last_q),
-    .wr_addr(at2_q),
-    .wr_data(saturated(last_q)),
-    .rd_en  (look),
-    .rd_addr(index_t'(access_qp_q)),
-    .rd_data(last_time)
-  );
-  ram_sdp #(.W(64), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_total (
-    .clk,
-    .wr_en  (writes_total_q),
-    .wr_addr(at2_q),
-    .wr_data(total_q),
-    .rd_en  (look),
-    .rd_addr(index_t'(access_qp_q)),
-    .rd_data(total_time)
-  );
-  ram_sdp #(.W($bits(flags_t)), .DEPTH(N_STREAMS)) u_flags (
-    .clk,
-    .wr_en  (writes_flags_q),
-    .wr_addr(at2_q),
-    .wr_data(flags_q),
-    .rd_en  (look),
-    .rd_addr(index_t'(access_qp_q)),
-    .rd_data(flags)
+  // ---- 2, 3: times and amounts --------------------------------------------------------------------------------
+  series_rows #(
+    .ROWS    (N_STREAMS),
+    .WAIT_W  (WaitW),
+    .AMOUNT_W(BytesW)
+  ) u_rows (
+    .clk, .rst, .clear, .arm_valid,
+    .arm_row    (arm_qp),
+    .armed,
+    .step_valid (valid_q),
+    .step_row   (at_q),
+    .begins,
+    .counts,
+    .of_first,
+    .of_last,
+    .acks,
+    .since_first(now_q - track.first_at),
+    .since_last (now_q - track.last_at),
+    .flags      ({next.resent, next.running && next.sent_end != next.una, next.running}),
+    .outstanding(counts ? bytes_t'(track.sent_end - track.una) : '0),
+    .waited     (WaitW'(now_q) - track.op_at),
+    .packets    (32'(is_new)),
+    .bytes      (acks ? 32'(bytes_t'(done_q.una - track.una)) : '0),
+    .req,
+    .rsp
   );
 
   // ---- 2: the segments for the histogram; one whose bytes have been sent before is none of them --------------------
   logic [N_STREAMS-1:0] seen_q;  // since reset
+  index_t at2_q;
   logic stat_valid_q, stat_init_q;
   psn_t stat_psn_q;
   outcome_t stat_q;
   ring_status_t status_q;
   always_ff @(posedge clk) begin
+    at2_q           <= at_q;
     stat_valid_q    <= valid_q && !rst;
     stat_init_q     <= !seen_q[at_q];
     stat_psn_q      <= psn_t'(segment_end - 32'd1);
@@ -255,92 +188,6 @@ module tcp_meter
     .req        (latency_req),
     .rsp        (latency_rsp)
   );
-
-  // ---- 3: the account -----------------------------------------------------------------------------------
-  logic valid3_q, begins3_q, new3_q;
-  index_t at3_q;
-  logic [WaitW+BytesW-1:0] waited_q;
-  bytes_t acked3_q;
-  account_t account, updated;
-
-  always_ff @(posedge clk) begin
-    valid3_q  <= valid2_q && !rst;
-    begins3_q <= begins2_q;
-    new3_q    <= new2_q;
-    at3_q     <= at2_q;
-    waited_q  <= outstanding_q * wait_q;
-    acked3_q  <= acked_q;
-  end
-  assign updated = begins3_q ? '{latencies: '0, segments: 64'd1, bytes: '0} : '{
-    latencies: account.latencies + 64'(waited_q),
-    segments:  account.segments + 64'(new3_q),
-    bytes:     account.bytes + 64'(acked3_q)
-  };
-
-  ram_sdp #(.W($bits(account_t)), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_accounts (
-    .clk,
-    .wr_en  (valid3_q),
-    .wr_addr(at3_q),
-    .wr_data(updated),
-    .rd_en  (valid2_q || look),
-    .rd_addr(valid2_q ? at2_q : index_t'(access_qp_q)),
-    .rd_data(account)
-  );
-
-  // ---- software: a read takes a cycle without an event, or one with an event of its stream ------------------
-  // The rows of a series that begins are written two cycles later; until then those of the one before are in them.
-  logic [N_STREAMS-1:0] armed1_q, armed2_q;
-  logic hidden_q;
-  logic [31:0] word;
-  assign known = 32'(access_qp_q) < N_STREAMS;
-  assign look  = access_q == StWait && known && (!valid2_q || at2_q == index_t'(access_qp_q));
-  assign rearm = access_q == StWait && known && is_wr_q && !arm_valid;
-
-  always_comb begin
-    unique case (word_q)
-      4'd0: word = first_time;
-      4'd1: word = last_time;
-      4'd2: word = total_time[31:0];
-      4'd3: word = total_time[63:32];
-      4'd4: word = account.bytes[31:0];
-      4'd5: word = account.bytes[63:32];
-      4'd6: word = account.segments[31:0];
-      4'd7: word = account.segments[63:32];
-      4'd8: word = account.latencies[31:0];
-      4'd9: word = account.latencies[63:32];
-      4'd10: word = 32'(flags);
-      default: word = '0;
-    endcase
-  end
-
-  always_ff @(posedge clk) begin
-    armed1_q <= armed_q;
-    armed2_q <= armed1_q;
-    if (look) hidden_q <= armed2_q[index_t'(access_qp_q)];
-    rsp      <= '0;
-    unique case (access_q)
-      StIdle:
-        if (req.valid) begin
-          access_q    <= StWait;
-          is_wr_q     <= req.is_wr;
-          access_qp_q <= req.addr[RowAddrW+:8];
-          word_q      <= req.addr[RowAddrW-1:2];
-        end
-      StWait: if (rearm || (look && !is_wr_q) || !known) access_q <= StAnswer;
-      default: begin
-        access_q   <= StIdle;
-        rsp.rd_ack <= !is_wr_q;
-        rsp.wr_ack <= is_wr_q;
-        if (known && !hidden_q && !armed_q[index_t'(access_qp_q)]) rsp.rd_data <= word;
-      end
-    endcase
-    if (rst) begin
-      access_q <= StIdle;
-      rsp      <= '0;
-    end
-  end
-
-  wire unused = &{1'b0, req};
 
 `ifndef SYNTHESIS
   a_spacing : assert property (@(posedge clk) disable iff (rst)

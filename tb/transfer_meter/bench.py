@@ -307,6 +307,27 @@ async def a_series_begins_with_the_first_packet_after_it_was_asked_for(dut):
 
 
 @cocotb.test()
+async def no_word_of_the_series_before_is_read_while_the_next_begins(dut):
+    h = await Harness(dut, seed()).start()
+    await h.send(0)
+    await h.tick()
+    await h.drain(0)
+    await h.tick(4)
+    for delay in range(8):
+        assert await h.access(0, "bytes_lo") == 1024
+        dut.arm_valid.value, dut.arm_qp.value = 1, 0
+        await h.tick()
+        dut.arm_valid.value, h.qps[0].armed = 0, True
+        await h.tick(3)
+        await h.send(0)
+        await h.tick(delay)
+        assert await h.access(0, "bytes_lo") == 0, f"{delay} cycles after its first packet"
+        await h.tick()
+        await h.drain(0)
+        await h.tick(4)
+
+
+@cocotb.test()
 async def a_keep_alive_does_not_stretch_the_transfer(dut):
     h = await Harness(dut, seed()).start()
     await h.send(0, 0)
