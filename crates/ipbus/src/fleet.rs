@@ -164,7 +164,8 @@ impl Fleet {
         self.clients[board].is_idle()
     }
 
-    /// When the board's last datagram came.
+    /// When the board's last datagram came. Of datagrams in the first milliseconds after no socket of the machine asked
+    /// for these times, Linux may not know it: then this is the time of the [`Fleet::turn`] that took them.
     pub fn heard(&self, board: usize) -> Time {
         self.heard[board]
     }

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A board that answers until the test ends. `answers` sees it after each packet, with the packet's sender; false: the
 /// reply is lost. `sent` is called after each reply.
@@ -36,6 +37,25 @@ fn fleet(boards: &[BoardAddress], seed: u64) -> Fleet {
     Fleet::open(boards, Patience(Time::from_s(300)), seed).unwrap()
 }
 
+/// Linux begins to stamp datagrams a while after the first socket has asked it to; until then they have the time at
+/// which they are taken.
+fn wait_for_stamps() {
+    let mut fleet = fleet(&[board(|_, _| true, || {})], 3);
+    loop {
+        fleet.submit(0, &Access::read(global::ID).into());
+        fleet.turn(Time::ZERO).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        let end = fleet.now();
+        assert!(end < Time::from_s(60), "no datagram has the time of its arrival");
+        while fleet.poll_outcome().is_none() {
+            fleet.turn(Time::from_s(60)).unwrap();
+        }
+        if fleet.heard(0) < end {
+            return;
+        }
+    }
+}
+
 #[test]
 fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
     let (answered, answers) = channel();
@@ -44,6 +64,7 @@ fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
         board(|_, _| true, move || answered.send(()).unwrap())
     };
     let mut fleet = fleet(&[one(), one()], 1);
+    wait_for_stamps();
     fleet.gather(Time::from_ms(1));
     for _ in 0..3 {
         let begin = fleet.now();
