@@ -30,7 +30,7 @@ module event_merger
   input  logic                         untriggered,  // switches TRIGGERED off; changes while nothing is inside
 
   input  logic [N_IN-1:0][DATA_W-1:0]  s_axis_tdata,
-  input  logic [N_IN-1:0][Bytes-1:0]   s_axis_tkeep,   // all ones but in the last beat
+  input  logic [N_IN-1:0][Bytes-1:0]   s_axis_tkeep,   // all ones but in the last beat, which has no gap
   input  fragment_t [N_IN-1:0]         s_axis_tuser,   // in the first beat
   input  logic [N_IN-1:0]              s_axis_tvalid,
   output logic [N_IN-1:0]              s_axis_tready,
@@ -64,20 +64,21 @@ module event_merger
 
   typedef logic [InW-1:0] index_t;
   typedef enum logic [1:0] {
-    StScan,  // look at one input a cycle
+    StScan,  // look at one input a cycle, and judge it in the next
     StPart,  // whether this one has a part
     StCopy,  // its beats
     StEnd    // the empty beat
   } state_e;
 
   state_e state_q, state_d;
-  index_t at_q;                    // the input at hand
+  index_t at_q;                    // the input at hand; in a scan the one that is looked at
   logic [N_IN-1:0] drops_q;        // its beats are dropped up to a last one
   logic [N_IN-1:0] dropped_q;      // since its last part
   logic seen_q;                    // last_q is an event's number
   logic resync_q;                  // to be forgotten when the event at hand is over
   logic [63:0] last_q, event_q;    // the last event; the one at hand, or the smallest of this scan
   logic found_q, absent_q;         // in this scan: an input with a number; one without
+  logic [N_IN-1:0] shown_q;        // inputs with the number of the event
   logic waits_q;                   // the scan before found one, and not all
   logic [31:0] wait_q;             // cycles since then; or, of a part, without a beat
   logic any_q;                     // the event has a part; of the first one:
@@ -89,26 +90,51 @@ module event_merger
   // ---- the input at hand ------------------------------------------------------------------------------
   fragment_t head;
   logic enabled, valid, last, at_end, at_top, expired;
-  index_t top;  // the last input that is enabled
+  index_t top, top_q;  // the last input that is enabled
   logic [Bytes-1:0] keep;
-  logic signed [63:0] ahead;
-  logic forgets, is_late, here, scans, begins, scan_ends, drop_head, may_begin;
+  logic forgets, here, scans, looks, begins;
 
   assign head    = s_axis_tuser[at_q];
   assign enabled = cfg.enable[4'(at_q)];
   assign valid   = s_axis_tvalid[at_q] && !drops_q[at_q] && enabled;
   assign last    = s_axis_tlast[at_q];
   assign keep    = s_axis_tkeep[at_q];
-  assign ahead   = head.event_number - last_q;
   assign forgets = state_q == StScan && (resync || resync_q);
-  assign here    = valid && head.event_number == event_q;
+  assign here    = shown_q[at_q] && enabled;
   assign at_end  = at_q == index_t'(N_IN - 1);
-  assign at_top  = at_q >= top;
+  assign at_top  = at_q >= top_q;
   always_comb begin
     top = '0;
     for (int i = 0; i < int'(N_IN); i++) if (cfg.enable[i]) top = index_t'(i);
   end
+  always_ff @(posedge clk) top_q <= top;
   assign expired = wait_q >= cfg.timeout;
+
+  // ---- the input that was looked at in the cycle before -------------------------------------------------
+  typedef struct packed {
+    index_t      at;
+    logic        enabled;
+    logic        valid;
+    logic [63:0] number;
+  } look_t;
+  look_t look_q;
+  logic looked_q;
+  logic signed [63:0] ahead;
+  logic judges, scan_ends, is_late, shows, drop_head, may_begin;
+
+  // The first look of a scan is at the end of the event before.
+  assign looks  = scans || (state_q == StEnd && m_axis_tready);
+  assign judges = scans && looked_q;
+  assign ahead  = look_q.number - last_q;
+  assign shows  = look_q.valid && !is_late;
+
+  always_ff @(posedge clk) begin
+    looked_q <= looks && !begins && !rst;
+    // A head that is dropped from now on still stands there.
+    look_q   <= '{
+      at: at_q, enabled: enabled, valid: valid && !(drop_head && look_q.at == at_q), number: head.event_number
+    };
+  end
 
   // ---- the events: of the inputs, or of the triggers ----------------------------------------------------
   fragment_t about;    // the event at hand
@@ -117,13 +143,13 @@ module event_merger
   logic by_trigger, resyncs_q;
   logic signed [63:0] beyond;  // the trigger
   assign by_trigger = TRIGGERED && !untriggered;
-  assign beyond     = head.event_number - s_axis_trigger_tdata.event_number;
+  assign beyond     = look_q.number - s_axis_trigger_tdata.event_number;
   assign again      = by_trigger ? seen_q && ahead == 0 : ahead == 0;
   assign other      = !again;
   always_comb begin
     is_late      = seen_q && !forgets && ahead <= 0;
     scans        = state_q == StScan;
-    may_begin    = found_q || (valid && !is_late);
+    may_begin    = found_q || shows;
     type_differs = any_q && head.trigger_type != trigger_type_q;
     about        = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
     if (by_trigger) begin
@@ -139,14 +165,17 @@ module event_merger
 
   // ---- copying ----------------------------------------------------------------------------------------
   logic [LaneW:0] n_bytes;
+  logic [Bytes-1:0] last_byte;
   logic full, take, stops, part_ends, entry_room, entry_valid;
   logic passes;  // over an input that is not enabled
+  logic entered_q;  // the entry before: of stat_input
   part_t entry;
   part_flags_t flags;
 
   always_comb begin
-    n_bytes = '0;
-    for (int i = 0; i < int'(Bytes); i++) n_bytes += (LaneW + 1)'(keep[i]);
+    last_byte = keep & ~(keep >> 1);
+    n_bytes   = '0;
+    for (int i = 0; i < int'(Bytes); i++) if (last_byte[i]) n_bytes |= (LaneW + 1)'(i + 1);
   end
   assign full      = length_q + 32'(Bytes) >= cfg.limit || offset_q + length_q + 32'(Bytes) >= 32'(EVENT_BYTES);
   assign take      = state_q == StCopy && entry_room && valid && m_axis_tready;
@@ -173,9 +202,9 @@ module event_merger
   assign part_end = (offset_q + entry.length + 32'd7) & ~32'd7;
 
   // ---- what comes next --------------------------------------------------------------------------------
-  assign drop_head = scans && valid && is_late;
-  assign scan_ends = scans && at_end;
-  assign begins    = scan_ends && may_begin && ((waits_q && expired) || !(absent_q || (enabled && (!valid || is_late))));
+  assign drop_head = judges && look_q.valid && is_late;
+  assign scan_ends = judges && look_q.at == index_t'(N_IN - 1);
+  assign begins    = scan_ends && may_begin && ((waits_q && expired) || !(absent_q || (look_q.enabled && !shows)));
 
   always_comb begin
     state_d = state_q;
@@ -191,24 +220,33 @@ module event_merger
   always_ff @(posedge clk) begin
     state_q <= state_d;
 
-    // The scan: the smallest number, and whether all have one.
+    // The scan: the smallest number, who shows it, and whether all have one. Without a trigger it begins again.
+    if (looks) at_q <= at_end ? '0 : at_q + 1'b1;
+    if (judges) begin
+      found_q  <= found_q || shows;
+      absent_q <= absent_q || (look_q.enabled && !shows);
+      if (shows && by_trigger) shown_q[look_q.at] <= beyond == 0;
+      else if (shows && (!found_q || look_q.number <= event_q)) begin
+        event_q <= look_q.number;
+        if (!found_q || look_q.number != event_q) shown_q <= '0;
+        shown_q[look_q.at] <= 1'b1;
+      end
+    end
     if (scans) begin
-      at_q     <= at_end ? '0 : at_q + 1'b1;
-      found_q  <= found_q || (valid && !is_late);
-      absent_q <= absent_q || (enabled && (!valid || is_late));
-      if (valid && !is_late && (!found_q || head.event_number < event_q)) event_q <= head.event_number;
       if (by_trigger) event_q <= about.event_number;
-      if (scan_ends) {found_q, absent_q} <= '0;
       if (scan_ends) waits_q <= may_begin && !begins;
       wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
     end
+    if (scan_ends || !judges) {found_q, absent_q} <= '0;
+    if (state_q == StScan ? (scan_ends && !begins) || !judges : state_q == StEnd) shown_q <= '0;
+    if (begins || (state_q == StScan && !scans)) at_q <= '0;
     if (drop_head) begin
-      drops_q[at_q]   <= 1'b1;
-      dropped_q[at_q] <= 1'b1;
+      drops_q[look_q.at]   <= 1'b1;
+      dropped_q[look_q.at] <= 1'b1;
     end
     if (begins) begin
-      offset_q      <= '0;
-      any_q         <= 1'b0;
+      offset_q <= '0;
+      any_q    <= 1'b0;
     end
 
     // A part begins.
@@ -223,10 +261,11 @@ module event_merger
     if (state_q == StCopy) wait_q <= valid || part_ends ? '0 : wait_q + 32'(!expired);
     if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;
     if (entry_valid) begin
-      offset_q        <= part_end;
-      at_q            <= at_top ? '0 : at_q + 1'b1;
-      dropped_q[at_q] <= 1'b0;
+      offset_q <= part_end;
+      at_q     <= at_top ? '0 : at_q + 1'b1;
     end
+    entered_q <= entry_valid && !rst;
+    if (entered_q) dropped_q[index_t'(stat_input)] <= 1'b0;
 
     if (passes) at_q <= at_q + 1'b1;
 
@@ -244,6 +283,7 @@ module event_merger
     if (rst) begin
       state_q   <= StScan;
       at_q      <= '0;
+      shown_q   <= '0;
       drops_q   <= '0;
       dropped_q <= '0;
       seen_q    <= 1'b0;
@@ -281,13 +321,13 @@ module event_merger
   // ---- counts -----------------------------------------------------------------------------------------
   always_ff @(posedge clk) begin
     stat_valid <= drop_head || entry_valid;
-    stat_input <= 4'(at_q);
+    stat_input <= drop_head ? 4'(look_q.at) : 4'(at_q);
     stat       <= '{
       merged:    entry_valid && state_q == StCopy,
       missing:   entry_valid && state_q == StPart && enabled,
       cut:       entry_valid && flags.cut,
       stopped:   entry_valid && flags.stopped,
-      empty:     entry_valid && state_q == StCopy && entry.length == '0,
+      empty:     entry_valid && state_q == StCopy && length_q == '0 && !(take && keep[0]),
       duplicate: drop_head && again,
       late:      drop_head && other
     };

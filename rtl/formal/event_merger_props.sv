@@ -40,6 +40,14 @@ module event_merger_props
   input logic [31:0]                  offset_q,
   input logic [31:0]                  length_q,
   input logic                         found_q,
+  input logic [3:0]                   top,
+  input logic [3:0]                   top_q,
+  input logic [N_IN-1:0]              shown_q,
+  input logic                         looked_q,
+  input logic                         judges,
+  input logic [3:0]                   look_at,
+  input logic                         look_valid,
+  input logic [63:0]                  look_number,
   input logic                         any_q
 );
   localparam logic [1:0] Scan = 2'd0, Part = 2'd1, Copy = 2'd2, End = 2'd3;
@@ -79,7 +87,7 @@ module event_merger_props
     assign copied[i] = taken[i] && m_axis_tvalid && m_axis_tready && !m_axis_tlast && at == 4'(i) && !drops_q[i];
     // dropped: its fragment was counted as a duplicate or late. rest: of its fragment, after a part that was cut or
     // stopped
-    assign counts_drop[i] = state == Scan && at == 4'(i) && drops_next[i] && !drops_q[i];
+    assign counts_drop[i] = judges && look_valid && look_at == 4'(i) && drops_next[i] && !drops_q[i];
     always_ff @(posedge clk) begin
       if (taken[i]) inside_q[i] <= !s_axis_tlast[i];
       if (copied[i]) part_q[i] <= !s_axis_tlast[i];
@@ -93,7 +101,7 @@ module event_merger_props
     end
   end
 
-  // Whether the head in front of the scan is one to be dropped, by the rule.
+  // Whether the head at an input is one to be dropped, by the rule.
   logic [N_IN-1:0] drops_next;
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_rule
     wire signed [63:0] ahead = s_axis_tuser[i].event_number - last_q;
@@ -126,7 +134,7 @@ module event_merger_props
     counted_q        <= !rst && (entry_valid || |counts_drop);
     counts_merged_q  <= entry_valid && state == Copy;
     counts_dropped_q <= |counts_drop;
-    at_q             <= at;
+    at_q             <= entry_valid ? at : look_at;
     if (rst) begin
       open_q    <= 1'b0;
       entries_q <= '0;
@@ -136,6 +144,7 @@ module event_merger_props
 
   // ---- rules of each input ----------------------------------------------------------------------------
   logic [N_IN-1:0] ok_drops, ok_part, ok_inside, ok_first, ok_copy, ok_lost, ok_same, ok_number, ok_together;
+  logic [N_IN-1:0] ok_shown, ok_look;
   logic [4:0] entries_before, entries_all;  // of inputs that are enabled: in front of the one at hand, and of all
   always_comb begin
     {entries_before, entries_all} = '0;
@@ -144,10 +153,13 @@ module event_merger_props
       entries_all    += 5'(cfg.enable[i]);
     end
   end
-  logic [N_IN-1:0] chosen, below;  // inputs that show the number of the event at hand; those in front of the one at hand
+  logic [N_IN-1:0] heads, below;  // inputs that are at a head; those in front of the one at hand
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_rules
-    assign chosen[i]      = s_axis_tvalid[i] && cfg.enable[i] && !drops_q[i] && !inside_q[i]
-                            && s_axis_tuser[i].event_number == event_q;
+    assign heads[i]       = s_axis_tvalid[i] && cfg.enable[i] && !drops_q[i] && !inside_q[i];
+    wire to_come = state == Scan || (state == Part && at <= 4'(i)) || (state == Copy && at < 4'(i));
+    assign ok_shown[i]    = !shown_q[i] || !to_come || (heads[i] && s_axis_tuser[i].event_number == event_q);
+    assign ok_look[i]     = !looked_q || !look_valid || look_at != 4'(i)
+                            || (state == Scan && heads[i] && s_axis_tuser[i].event_number == look_number);
     assign below[i]       = 4'(i) < at;
     wire copies = state == Copy && at == 4'(i);
     assign ok_drops[i]    = drops_q[i] == (dropped_q[i] || rest_q[i]);
@@ -165,6 +177,7 @@ module event_merger_props
 
   always_comb if (started_q && !rst) begin
     a_0_at : assert (32'(at) < N_IN);
+    a_0_top : assert (top_q == top);
     a_0_entries : assert (state == Scan ? entries_q == '0 : state == End ? entries_q == entries_all : entries_q == entries_before);
     a_0_bytes : assert (state == Copy ? bytes_q == length_q : bytes_q == '0);
     a_0_open : assert (state != Scan || !open_q);
@@ -195,8 +208,10 @@ module event_merger_props
     end
     if (state == Copy && rest_q == '0 && entry_valid && !entry.flags.stopped && !(copied[at] && s_axis_tlast[at]))
       a_cut : assert (entry.flags.cut);
-    if (state == Scan && found_q) a_0_shown : assert ((chosen & below) != '0);
-    if (state == Part && !any_q) a_0_comes : assert ((chosen & ~below) != '0);
+    a_0_look : assert (&ok_look && (!looked_q || (state == Scan && 32'(look_at) < N_IN)));
+    a_0_shown : assert (&ok_shown);
+    if (state == Scan) a_0_has : assert (found_q == (shown_q != '0));
+    if (state == Part && !any_q) a_0_comes : assert ((shown_q & ~below) != '0);
     if (state == Copy || state == End) a_0_any : assert (any_q);
     a_0_found : assert (state == Scan || !found_q);
     if (state == Scan && found_q && seen_q) a_0_chosen : assert ($signed(event_q - last_q) > 0);
@@ -217,5 +232,10 @@ endmodule
 bind event_merger event_merger_props #(.DATA_W(DATA_W), .N_IN(N_IN)) u_props (
   .state(state_q),
   .at   (4'(at_q)),
+  .top  (4'(top)),
+  .top_q(4'(top_q)),
+  .look_at    (4'(look_q.at)),
+  .look_valid (look_q.valid),
+  .look_number(look_q.number),
   .*
 );
