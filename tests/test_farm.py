@@ -67,6 +67,12 @@ def farm(network: Network, file, *options: object) -> subprocess.Popen:
     return network.start("s", *map(str, command))
 
 
+def killed(process: subprocess.Popen) -> None:
+    """Kills a coordinator, and waits until its lock is free for the next one."""
+    process.kill()
+    process.wait()
+
+
 def said(process: subprocess.Popen, status: int = 0) -> list[dict]:
     """What a coordinator that has ended had to say."""
     result = ended(process)
@@ -131,14 +137,14 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     network.counted(5, "events_complete", address=METRICS[1])
 
     # The coordinator dies, and another one continues.
-    first_coordinator.kill()
+    killed(first_coordinator)
     second_coordinator = farm(network, file)
     network.counted(10, "events_complete", address=METRICS[1])
     until("events on the disk", lambda: any(part.stat().st_size > 0 for part in out[1].glob("*.partial")))
     receivers[1].kill()
     until("a change of servers", lambda: len(changes(table)) == 1)
     # This one dies before the receiver that is left has read the file, or soon after; the third one finishes.
-    second_coordinator.kill()
+    killed(second_coordinator)
     coordinator = farm(network, file)
     [change] = changes(table)
     assert change["live"] == [0]
