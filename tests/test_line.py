@@ -56,6 +56,7 @@ def stopped(process: subprocess.Popen) -> dict:
 def test_front_ends_in_software_are_told_their_share_and_their_limiter_obeys(boards, network):
     """At 100 kb/s a packet takes a third of a second, and R_C grows by 1/256 as often: there is time to look."""
     sender = network.send(*ENDLESS)
+    until("both boards", lambda: len(boards.shares()) == 2)
     receiver = network.recv("--file", boards.file, "--line", "400kbps")
     until("both shares", lambda: boards.shares() == ["300kbps", "100kbps"])
     slow = boards.ips[1]

@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 /// The time without an answer after which a board counts as silent.
 const PATIENCE: Patience = Patience(Time::from_ms(500));
 
-/// The wait for all requests before queue pairs are opened.
+/// The wait for the next answer before queue pairs are opened. One that opens before its board has its share begins at
+/// the rate of the board's whole line.
 const WAIT: Duration = Duration::from_millis(200);
 
 /// Time between two looks at boards that have come up.
@@ -78,7 +79,7 @@ pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
 }
 
 impl Line {
-    /// Sets the share of all boards that answer; waits at most `WAIT` for each.
+    /// Sets the share of all boards that answer; waits at most `WAIT` for those that are silent.
     ///
     /// # Errors
     /// There is no socket, or the system refuses to send.
@@ -116,11 +117,13 @@ impl Line {
         Ok(line)
     }
 
-    /// Until every board that was asked has answered, [`WAIT`] at most.
+    /// Until every board that was asked has answered, or none has for [`WAIT`].
     fn wait(&mut self) -> Result<(), FleetError> {
-        let begin = Instant::now();
-        while self.boards.iter().any(|board| board.asked.is_some()) && begin.elapsed() < WAIT {
-            self.turn(Time::from_ms(20))?;
+        let mut heard = Instant::now();
+        while self.boards.iter().any(|board| board.asked.is_some()) && heard.elapsed() < WAIT {
+            if self.turn(Time::from_ms(20))? {
+                heard = Instant::now();
+            }
         }
         Ok(())
     }
@@ -187,11 +190,14 @@ impl Line {
         self.boards[board].asked = Some((id, Step::Identify));
     }
 
-    fn turn(&mut self, wait: Time) -> Result<(), FleetError> {
+    /// Whether a board has answered.
+    fn turn(&mut self, wait: Time) -> Result<bool, FleetError> {
+        let mut is_heard = false;
         self.fleet.turn(wait)?;
         while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
             if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
                 self.boards[board].is_silent = outcome.is_err();
+                is_heard |= outcome.is_ok();
                 let next = self.boards[board].took(step, outcome);
                 let told = &mut self.boards[board];
                 match next {
@@ -204,7 +210,7 @@ impl Line {
                 }
             }
         }
-        Ok(())
+        Ok(is_heard)
     }
 }
 
