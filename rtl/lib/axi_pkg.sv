@@ -35,7 +35,7 @@ package axi_pkg;
     logic        rvalid;
   } axil_rsp_t;
 
-  // ---- AXI4: the packet store's memory -----------------------------------------------------------
+  // ---- AXI4: the memory of the rings -------------------------------------------------------------
   // The data words, as wide as the build, accompany these structs.
   typedef struct packed {
     logic [0:0]  id;

@@ -8,7 +8,7 @@
 package roce_tx_pkg;
   import penstock_pkg::*;
 
-  // Where the send rings are: parameter STORE of roce_tx.
+  // Where the send rings are: parameter STORE of roce_tx and of tcp_endpoint.
   localparam int unsigned StoreOnChip = 0;
   localparam int unsigned StoreAxi = 1;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// 1 to 64 TCP streams between messages and frames: rings on chip, the sender of the rules, the framer, the receive
-// parser. A message goes into its stream's ring; the ring is the retransmission buffer (CMS-TCP section 3.1).
+// 1 to 64 TCP streams between messages and frames: rings on chip or in an AXI4 memory, the sender of the rules, the
+// framer, the receive parser. A message goes into its stream's ring; the ring is the retransmission buffer (CMS-TCP
+// section 3.1).
 //
 //   s_axis_msg -> tcp_ring_writer -> rings -> tcp_ring_reader -> tcp_framer -> m_axis
 //                      |  ^ una                 ^ segments
@@ -8,13 +9,19 @@
 //   commands -------> tcp_sender ---------------+
 //                      ^
 //   s_axis -> tcp_rx --+
+//
+// With STORE = 1 tcp_ring_writer_axi and tcp_ring_reader_axi take their places, and tcp_ring_guard is between commands
+// and sender.
 module tcp_endpoint
+  import roce_tx_pkg::StoreOnChip, roce_tx_pkg::StoreAxi;
   import tcp_pkg::*;
 #(
   parameter  int unsigned DATA_W     = 64,
   parameter  int unsigned N_STREAMS  = 4,
   parameter  int unsigned RING_BYTES = 65536,  // of each stream
   parameter  int unsigned CLK_KHZ    = 156_250,
+  parameter  int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are in the memory at m_axi
+  parameter  int unsigned AXI_ADDR_W = 64,
   localparam int unsigned Bytes      = DATA_W / 8
 ) (
   input  logic clk,
@@ -63,11 +70,18 @@ module tcp_endpoint
   output logic           busy,
   output tcp_rx_counts_t rx_counts,
   output tcp_laid_t      laid,         // a message is in its ring, or dropped: its stream is closed
-  output logic           laid_valid
+  output logic           laid_valid,
+
+  // the rings' memory from ring_base on, 4 KiB aligned (quiet when STORE is on chip)
+  input  logic [AXI_ADDR_W-1:0] ring_base,
+  output logic              ring_write_error,  // the memory refused a burst: its stream ends (TcpBadMemory)
+  output logic              ring_read_error,   // a segment was not read: it is not sent, and its stream ends
+  output axi_pkg::axi_req_t m_axi_req,
+  output logic [DATA_W-1:0] m_axi_wdata,
+  input  axi_pkg::axi_rsp_t m_axi_rsp,
+  input  logic [DATA_W-1:0] m_axi_rdata
 );
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
-  localparam int unsigned Beats   = N_STREAMS * RING_BYTES / Bytes;
-  localparam int unsigned AddrW   = $clog2(Beats);
 
   // ---- peers, one copy for each reader
   // -------------------------------------------------------------------------------
@@ -103,43 +117,22 @@ module tcp_endpoint
   // -----------------------------------------------------------------------------------------------------
   tcp_write_t write;
   logic write_valid, write_ready, send_room;
+  tcp_command_t sender_command;
+  logic sender_command_valid, sender_command_ready;
+  tcp_done_t sender_done;
   tcp_sender #(.N_STREAMS(N_STREAMS), .CLK_KHZ(CLK_KHZ)) u_sender (
     .clk, .rst, .params, .busy, .tx_paused,
-    .command, .command_valid, .command_ready,
+    .command      (sender_command),
+    .command_valid(sender_command_valid),
+    .command_ready(sender_command_ready),
     .write, .write_valid, .write_ready,
     .arrival, .arrival_valid, .arrival_ready,
     .send_room,
-    .done, .done_valid
+    .done         (sender_done),
+    .done_valid
   );
 
-  // ---- rings
-  // ---------------------------------------------------------------------------------------------------------
-  typedef struct packed {
-    logic [15:0]       sum;  // of the stream's bytes before this beat
-    logic [DATA_W-1:0] data;
-  } beat_t;
-  beat_t wr_beat, rd_beat;
-  logic wr_en, rd_en;
-  logic [AddrW-1:0] wr_addr, rd_addr;
-  ram_sdp #(.W($bits(beat_t)), .DEPTH(Beats), .BLOCK(1'b1)) u_rings (
-    .clk, .wr_en, .wr_addr, .wr_data(wr_beat), .rd_en, .rd_addr, .rd_data(rd_beat)
-  );
-
-  tcp_ring_writer #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES)) u_writer (
-    .clk, .rst,
-    .s_stream     (s_msg_stream),
-    .s_axis_tdata (s_axis_msg_tdata),
-    .s_axis_tkeep (s_axis_msg_tkeep),
-    .s_axis_tvalid(s_axis_msg_tvalid),
-    .s_axis_tready(s_axis_msg_tready),
-    .s_axis_tlast (s_axis_msg_tlast),
-    .wr_en, .wr_addr,
-    .wr_data      (wr_beat.data),
-    .wr_sum       (wr_beat.sum),
-    .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid
-  );
-
-  // ---- out
+  // ---- rings: messages in, segments out
   // -----------------------------------------------------------------------------------------------------------
   tcp_tx_hdr_t hdr;
   logic hdr_valid, hdr_ready;
@@ -149,25 +142,134 @@ module tcp_endpoint
   logic [DATA_W-1:0] queued_tdata;
   logic [Bytes-1:0] queued_tkeep;
   logic queued_tvalid, queued_tready, queued_tlast;
-  tcp_ring_reader #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES)) u_reader (
-    .clk, .rst, .params, .port_base,
-    .s_stream     (done.stream),
-    .s_segment    (done.actions.send),
-    .s_valid      (done_valid && done.actions.send.valid),
-    .room         (send_room),
-    .rd_en, .rd_addr,
-    .rd_data      (rd_beat.data),
-    .rd_sum       (rd_beat.sum),
-    .peer_rd      (tx_peer_rd),
-    .peer_stream  (tx_peer_stream),
-    .peer         (tx_peer),
-    .hdr, .hdr_valid, .hdr_ready,
-    .m_axis_tdata (payload_tdata),
-    .m_axis_tkeep (payload_tkeep),
-    .m_axis_tvalid(payload_tvalid),
-    .m_axis_tready(payload_tready),
-    .m_axis_tlast (payload_tlast)
-  );
+  if (STORE == StoreOnChip) begin : gen_on_chip
+    localparam int unsigned Beats = N_STREAMS * RING_BYTES / Bytes;
+    localparam int unsigned AddrW = $clog2(Beats);
+    typedef struct packed {
+      logic [15:0]       sum;  // of the stream's bytes before this beat
+      logic [DATA_W-1:0] data;
+    } beat_t;
+    beat_t wr_beat, rd_beat;
+    logic wr_en, rd_en;
+    logic [AddrW-1:0] wr_addr, rd_addr;
+    ram_sdp #(.W($bits(beat_t)), .DEPTH(Beats), .BLOCK(1'b1)) u_rings (
+      .clk, .wr_en, .wr_addr, .wr_data(wr_beat), .rd_en, .rd_addr, .rd_data(rd_beat)
+    );
+
+    tcp_ring_writer #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES)) u_writer (
+      .clk, .rst,
+      .s_stream     (s_msg_stream),
+      .s_axis_tdata (s_axis_msg_tdata),
+      .s_axis_tkeep (s_axis_msg_tkeep),
+      .s_axis_tvalid(s_axis_msg_tvalid),
+      .s_axis_tready(s_axis_msg_tready),
+      .s_axis_tlast (s_axis_msg_tlast),
+      .wr_en, .wr_addr,
+      .wr_data      (wr_beat.data),
+      .wr_sum       (wr_beat.sum),
+      .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid
+    );
+
+    tcp_ring_reader #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES)) u_reader (
+      .clk, .rst, .params, .port_base,
+      .s_stream     (done.stream),
+      .s_segment    (done.actions.send),
+      .s_valid      (done_valid && done.actions.send.valid),
+      .room         (send_room),
+      .rd_en, .rd_addr,
+      .rd_data      (rd_beat.data),
+      .rd_sum       (rd_beat.sum),
+      .peer_rd      (tx_peer_rd),
+      .peer_stream  (tx_peer_stream),
+      .peer         (tx_peer),
+      .hdr, .hdr_valid, .hdr_ready,
+      .m_axis_tdata (payload_tdata),
+      .m_axis_tkeep (payload_tkeep),
+      .m_axis_tvalid(payload_tvalid),
+      .m_axis_tready(payload_tready),
+      .m_axis_tlast (payload_tlast)
+    );
+
+    assign sender_command       = command;
+    assign sender_command_valid = command_valid;
+    assign command_ready        = sender_command_ready;
+    assign done                 = sender_done;
+    assign {ring_write_error, ring_read_error, m_axi_req, m_axi_wdata} = '0;
+    wire unused_axi = &{1'b0, ring_base, m_axi_rsp, m_axi_rdata};
+  end else if (STORE == StoreAxi) begin : gen_axi
+    logic [7:0] unconfirmed;
+    logic [6:0] unread;
+    logic confirmed, read, write_fault_valid, read_fault_valid;
+    tcp_stream_t write_fault_stream, read_fault_stream;
+
+    tcp_ring_writer_axi #(
+      .DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES), .ADDR_W(AXI_ADDR_W)
+    ) u_writer (
+      .clk, .rst,
+      .base_addr    (ring_base),
+      .s_stream     (s_msg_stream),
+      .s_axis_tdata (s_axis_msg_tdata),
+      .s_axis_tkeep (s_axis_msg_tkeep),
+      .s_axis_tvalid(s_axis_msg_tvalid),
+      .s_axis_tready(s_axis_msg_tready),
+      .s_axis_tlast (s_axis_msg_tlast),
+      .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid,
+      .unconfirmed, .confirmed,
+      .fault_valid  (write_fault_valid),
+      .fault_stream (write_fault_stream),
+      .stat_error   (ring_write_error),
+      .m_axi_req    (m_axi_req.wr),
+      .m_axi_wdata,
+      .m_axi_rsp    (m_axi_rsp.wr)
+    );
+
+    tcp_ring_reader_axi #(
+      .DATA_W(DATA_W), .RING_BYTES(RING_BYTES), .ADDR_W(AXI_ADDR_W)
+    ) u_reader (
+      .clk, .rst, .params, .port_base,
+      .base_addr    (ring_base),
+      .s_stream     (done.stream),
+      .s_segment    (done.actions.send),
+      .s_valid      (done_valid && done.actions.send.valid),
+      .room         (send_room),
+      .peer_rd      (tx_peer_rd),
+      .peer_stream  (tx_peer_stream),
+      .peer         (tx_peer),
+      .unread, .read,
+      .fault_valid  (read_fault_valid),
+      .fault_stream (read_fault_stream),
+      .m_axi_req    (m_axi_req.rd),
+      .m_axi_rsp    (m_axi_rsp.rd),
+      .m_axi_rdata,
+      .hdr, .hdr_valid, .hdr_ready,
+      .m_axis_tdata (payload_tdata),
+      .m_axis_tkeep (payload_tkeep),
+      .m_axis_tvalid(payload_tvalid),
+      .m_axis_tready(payload_tready),
+      .m_axis_tlast (payload_tlast)
+    );
+    assign ring_read_error = read_fault_valid;
+
+    tcp_ring_guard #(.N_STREAMS(N_STREAMS), .WRITES_W($bits(unconfirmed)), .READS_W($bits(unread))) u_guard (
+      .clk, .rst,
+      .s_command      (command),
+      .s_command_valid(command_valid),
+      .s_command_ready(command_ready),
+      .m_command      (sender_command),
+      .m_command_valid(sender_command_valid),
+      .m_command_ready(sender_command_ready),
+      .s_done         (sender_done),
+      .m_done         (done),
+      .done_valid,
+      .unconfirmed, .confirmed, .unread, .read,
+      .wr_fault_valid (write_fault_valid),
+      .wr_fault_stream(write_fault_stream),
+      .rd_fault_valid (read_fault_valid),
+      .rd_fault_stream(read_fault_stream)
+    );
+  end else begin : gen_bad_store
+    $fatal(1, "%m: STORE is %0d; it must be 0 (on chip) or 1 (in AXI4 memory)", STORE);
+  end
 
   // The reader is ahead by the time that the next segment's sum and header take.
   sync_fifo #(.W(DATA_W + Bytes + 1), .DEPTH(16)) u_ahead (

@@ -56,9 +56,8 @@ module tcp_meter
     logic [WaitW-1:0] op_at;       // the last event
   } track_t;
 
-  // latency_histogram compares numbers of 24 bits.
-  if (RING_BYTES > 2 ** 22) begin : gen_bad_ring
-    $fatal(1, "%m: RING_BYTES is %0d; it must be 4194304 or less", RING_BYTES);
+  if (RING_BYTES > 2 ** 30) begin : gen_bad_ring
+    $fatal(1, "%m: RING_BYTES is %0d; it must be 1073741824 or less", RING_BYTES);
   end
 
   // ---- 1: the step ------------------------------------------------------------------------------------
@@ -156,6 +155,12 @@ module tcp_meter
   );
 
   // ---- 2: the segments for the histogram; one whose bytes have been sent before is none of them --------------------
+  // latency_histogram compares numbers of 24 bits: a place in a ring of more than 4 MiB is counted in units, rounded up.
+  // A measured segment has a unit or more, so that an acknowledgement of the bytes before it is none of it.
+  localparam int unsigned UnitW = $clog2(RING_BYTES) > 22 ? $clog2(RING_BYTES) - 22 : 0;
+  function automatic psn_t place(tcp_seq_t seq);
+    return psn_t'((seq + 32'((64'd1 << UnitW) - 64'd1)) >> UnitW);
+  endfunction
   logic [N_STREAMS-1:0] seen_q;  // since reset
   index_t at2_q;
   logic stat_valid_q, stat_init_q;
@@ -166,14 +171,14 @@ module tcp_meter
     at2_q           <= at_q;
     stat_valid_q    <= valid_q && !rst;
     stat_init_q     <= !seen_q[at_q];
-    stat_psn_q      <= psn_t'(segment_end - 32'd1);
+    stat_psn_q      <= psn_t'((segment_end - 32'd1) >> UnitW);
     stat_q          <= '0;
-    stat_q.send     <= is_new && !again;
+    stat_q.send     <= is_new && !again && (segment.len >> UnitW) != '0;
     stat_q.ack_req  <= 1'b1;
     status_q        <= '0;
     status_q.state  <= live ? QpRts : QpReset;
-    status_q.una    <= psn_t'(done_q.una);
-    status_q.nxt    <= psn_t'(again ? segment.seq : next.sent_end);
+    status_q.una    <= place(done_q.una);
+    status_q.nxt    <= place(again ? segment.seq : next.sent_end);
     if (valid_q) seen_q[at_q] <= 1'b1;
     if (rst) seen_q <= '0;
   end

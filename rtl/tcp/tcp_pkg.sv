@@ -198,7 +198,8 @@ package tcp_pkg;
     TcpFinished  = 3'd3,
     TcpTimedOut  = 3'd4,
     TcpAborted   = 3'd5,
-    TcpNoAddress = 3'd6  // of a front end: ARP has no answer
+    TcpNoAddress = 3'd6,  // of a front end: ARP has no answer
+    TcpBadMemory = 3'd7   // of rings in an AXI4 memory: it has answered with an error
   } tcp_end_e;
 
   // The results of an event, in addition to the new row.

@@ -15,6 +15,9 @@ module tcp_transport
   parameter int unsigned N_STREAMS  = 4,
   parameter int unsigned RING_BYTES = 262144,  // of each stream
   parameter int unsigned CLK_KHZ    = 156250,
+  parameter int unsigned STORE      = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter int unsigned AXI_ADDR_W = 64,
+  parameter int unsigned OTHERS     = 0,       // rings from settings.store_base on before those of streams
   parameter bit          RING_FILL  = 1'b0     // ring_fill is requested
 ) (
   input  logic                 clk,
@@ -50,6 +53,14 @@ module tcp_transport
 
   output logic [N_STREAMS-1:0] ready,      // streams that are established
   output logic [31:0]          ring_fill,  // blocks of 4096 bytes in the fullest ring; 0 without RING_FILL
+
+  // the rings' memory; quiet when they are on chip
+  output axi_pkg::axi_req_t    m_axi_req,
+  output logic [DATA_W-1:0]    m_axi_wdata,
+  input  axi_pkg::axi_rsp_t    m_axi_rsp,
+  input  logic [DATA_W-1:0]    m_axi_rdata,
+  output logic                 ring_write_error,
+  output logic                 ring_read_error,
 
   // MAC address of the next hop
   output logic                 lookup_valid,
@@ -144,12 +155,17 @@ module tcp_transport
   tcp_laid_t laid;
   logic laid_valid;
   tcp_rx_counts_t rx_counts;
+  logic [AXI_ADDR_W-1:0] ring_base;
+  always_ff @(posedge clk)
+    ring_base <= settings.store_base[AXI_ADDR_W-1:0] + (AXI_ADDR_W'(OTHERS) << $clog2(RING_BYTES));
 
   tcp_endpoint #(
     .DATA_W    (DATA_W),
     .N_STREAMS (N_STREAMS),
     .RING_BYTES(RING_BYTES),
-    .CLK_KHZ   (CLK_KHZ)
+    .CLK_KHZ   (CLK_KHZ),
+    .STORE     (STORE),
+    .AXI_ADDR_W(AXI_ADDR_W)
   ) u_endpoint (
     .local_mac(settings.local_mac),
     .local_ip (settings.local_ip),

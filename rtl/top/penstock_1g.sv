@@ -9,7 +9,7 @@ module penstock_1g #(
   parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
   parameter  int unsigned CLK_KHZ     = 62500,   // of clk; the line's clocks are 125 MHz, 25 or 2.5
   parameter  int unsigned LINE_MBPS   = 1000,
-  parameter  int unsigned STORE       = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter  int unsigned STORE       = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter  int unsigned AXI_ADDR_W  = 64,
   parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
@@ -88,7 +88,7 @@ module penstock_1g #(
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
-  // The packet store's memory, when STORE is 1; quiet otherwise.
+  // The rings' memory, when STORE is 1; quiet otherwise.
   output logic [0:0] m_axi_awid,
   output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
   output logic [7:0] m_axi_awlen,

@@ -11,7 +11,7 @@ module penstock_core
   parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
   parameter  int unsigned CLK_KHZ     = 156250,
   parameter  int unsigned LINE_MBPS   = 10000,
-  parameter  int unsigned STORE       = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
+  parameter  int unsigned STORE       = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter  int unsigned AXI_ADDR_W  = 64,
   parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
   parameter  int unsigned EVENT_BYTES = 16384,   // payload of an event
@@ -80,7 +80,7 @@ module penstock_core
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // The packet store's memory, when STORE is 1; quiet otherwise.
+  // The rings' memory, when STORE is 1; quiet otherwise.
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,

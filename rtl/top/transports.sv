@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
-// With both, targets below N_QP are queue pairs, those from N_QP on the streams. Connects its modules and contains no
-// logic.
+// With both, targets below N_QP are queue pairs, those from N_QP on the streams. With STORE = 1 the rings of all
+// targets are in one AXI4 memory, in that order; the transactions of streams have ID 1 if there are queue pairs, too.
+// Connects its modules and contains no logic but the sums of two counts.
 module transports
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -11,7 +12,7 @@ module transports
   parameter  int unsigned RING_BYTES = 262144,  // of each queue pair and stream
   parameter  int unsigned SLOTS      = 256,
   parameter  int unsigned CLK_KHZ    = 156250,
-  parameter  int unsigned STORE      = 0,       // of RoCE
+  parameter  int unsigned STORE      = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter  int unsigned AXI_ADDR_W = 64,
   parameter  bit          RING_FILL  = 1'b0,
   parameter  int unsigned WITH_ROCE  = 1,
@@ -63,6 +64,8 @@ module transports
   output logic [127:0]        m_axis_sample_tdata,
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
+
+  // the rings' memory; quiet when they are on chip
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
@@ -98,8 +101,10 @@ module transports
   if (Targets > 256) begin : gen_check_targets
     $fatal(1, "%m: N_QP is %0d with N_STREAMS %0d; together they must be 256 or less", N_QP, N_STREAMS);
   end
-  if (WITH_ROCE == 0 && STORE != 0) begin : gen_check_store
-    $fatal(1, "%m: STORE is %0d; it must be 0 with WITH_ROCE 0: the rings of TCP are on chip", STORE);
+  localparam int unsigned MemoryW = $clog2(RING_BYTES) + $clog2(Targets);  // address bits of all rings
+  if (STORE == 1 && (AXI_ADDR_W < MemoryW || AXI_ADDR_W > 64)) begin : gen_check_addr_w
+    $fatal(1, "%m: AXI_ADDR_W is %0d; it must be %0d to 64 for %0d rings of %0d bytes", AXI_ADDR_W, MemoryW, Targets,
+      RING_BYTES);
   end
 
   // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both
@@ -114,6 +119,16 @@ module transports
   assign ring_fill = fill[0] > fill[1] ? fill[0] : fill[1];
   reg_req_t [1:0] latency_reqs, meter_reqs;  // row i is target i
   reg_rsp_t [1:0] latency_rsps, meter_rsps;
+  axi_pkg::axi_req_t [1:0] axi_reqs;
+  axi_pkg::axi_rsp_t [1:0] axi_rsps;
+  logic [1:0][DATA_W-1:0] axi_wdata;
+  transport_stat_t roce_stat;
+  logic ring_write_error, ring_read_error;
+  always_comb begin
+    transport_stat = roce_stat;
+    transport_stat.store_write_error = roce_stat.store_write_error || ring_write_error;
+    transport_stat.store_read_error  = roce_stat.store_read_error || ring_read_error;
+  end
   assign latency_rsp = latency_rsps[0] | latency_rsps[1];
   assign meter_rsp   = meter_rsps[0] | meter_rsps[1];
 
@@ -162,6 +177,23 @@ module transports
     target_rows #(.N_FIRST(N_QP)) u_meter_rows (
       .req(meter_req), .first_req(meter_reqs[0]), .second_req(meter_reqs[1])
     );
+    if (STORE == 1) begin : gen_memory
+      axi_mux #(
+        .DATA_W(DATA_W)
+      ) u_memory (
+        .clk,
+        .rst,
+        .s_axi_req  (axi_reqs),
+        .s_axi_wdata(axi_wdata),
+        .s_axi_rsp  (axi_rsps),
+        .m_axi_req,
+        .m_axi_wdata,
+        .m_axi_rsp
+      );
+    end else begin : gen_no_memory
+      assign {m_axi_req, m_axi_wdata, axi_rsps} = '0;
+      wire unused_memory = &{1'b0, axi_reqs, axi_wdata, m_axi_rsp};
+    end
   end else begin : gen_one
     localparam int unsigned Side = WITH_TCP;
     for (genvar i = 0; i < 2; i++) begin : gen_side
@@ -174,6 +206,7 @@ module transports
       assign data_tlast[i]   = s_axis_data_tlast;
       assign cpl_tready[i]   = m_axis_cpl_tready && Here;
       assign frame_tready[i] = m_axis_tx_tready && Here;
+      assign axi_rsps[i]     = Here ? m_axi_rsp : '0;
     end
     assign latency_reqs = {2{latency_req}};
     assign meter_reqs   = {2{meter_req}};
@@ -185,6 +218,8 @@ module transports
     assign m_axis_tx_tkeep    = frame_tkeep[Side];
     assign m_axis_tx_tvalid   = frame_tvalid[Side];
     assign m_axis_tx_tlast    = frame_tlast[Side];
+    assign m_axi_req          = axi_reqs[Side];
+    assign m_axi_wdata        = axi_wdata[Side];
   end
 
   // ---- RoCE
@@ -217,6 +252,10 @@ module transports
       .m_axis_cpl_tdata (cpl_tdata[0]),
       .m_axis_cpl_tvalid(cpl_tvalid[0]),
       .m_axis_cpl_tready(cpl_tready[0]),
+      .m_axi_req        (axi_reqs[0]),
+      .m_axi_wdata      (axi_wdata[0]),
+      .m_axi_rsp        (axi_rsps[0]),
+      .transport_stat   (roce_stat),
       .ready            (ready[N_QP-1:0]),
       .ring_fill        (fill[0]),
       .latency_req      (latency_reqs[0]),
@@ -230,13 +269,13 @@ module transports
     assign {latency_rsps[0], meter_rsps[0]} = '0;
     assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
     assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
-    assign {m_axi_req, m_axi_wdata} = '0;
-    assign transport_stat = '0;
+    assign {axi_reqs[0], axi_wdata[0]} = '0;
+    assign roce_stat = '0;
     assign {desc_tready[0], data_tready[0], cpl_tdata[0], cpl_tvalid[0], fill[0]} = '0;
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axi_rsp, m_axi_rdata, doubt, desc_tdata[0],
+      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, axi_rsps[0], m_axi_rdata, doubt, desc_tdata[0],
       desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end
@@ -249,6 +288,9 @@ module transports
       .N_STREAMS(N_STREAMS),
       .RING_BYTES(RING_BYTES),
       .CLK_KHZ(CLK_KHZ),
+      .STORE(STORE),
+      .AXI_ADDR_W(AXI_ADDR_W),
+      .OTHERS(WITH_ROCE * N_QP),
       .RING_FILL(RING_FILL)
     ) u_tcp (
       .s_axis_desc_tdata (desc_tdata[1]),
@@ -267,6 +309,9 @@ module transports
       .m_axis_cpl_tdata (cpl_tdata[1]),
       .m_axis_cpl_tvalid(cpl_tvalid[1]),
       .m_axis_cpl_tready(cpl_tready[1]),
+      .m_axi_req        (axi_reqs[1]),
+      .m_axi_wdata      (axi_wdata[1]),
+      .m_axi_rsp        (axi_rsps[1]),
       .ready            (ready[Targets-1-:N_STREAMS]),
       .ring_fill        (fill[1]),
       .latency_req      (latency_reqs[1]),
@@ -278,12 +323,13 @@ module transports
   end else begin : gen_no_tcp
     absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
     assign {latency_rsps[1], meter_rsps[1]} = '0;
+    assign {axi_reqs[1], axi_wdata[1], ring_write_error, ring_read_error} = '0;
     assign {lookup_valid, lookup_ip} = '0;
     assign tcp_stat = '0;
     assign {desc_tready[1], data_tready[1], cpl_tdata[1], cpl_tvalid[1], fill[1]} = '0;
     assign {frame_tdata[1], frame_tkeep[1], frame_tvalid[1], frame_tlast[1]} = '0;
     wire unused_tcp = &{
-      1'b0, latency_reqs[1], meter_reqs[1], lookup_ready, found_valid, found, found_mac, desc_tdata[1],
+      1'b0, latency_reqs[1], meter_reqs[1], axi_rsps[1], lookup_ready, found_valid, found, found_mac, desc_tdata[1],
       desc_tvalid[1], data_tdata[1], data_tkeep[1],
       data_tvalid[1], data_tlast[1], cpl_tready[1], frame_tready[1]
     };

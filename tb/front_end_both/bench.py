@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end with RoCE and TCP: one message input feeds queue pairs and streams over one MAC.
 
-Neither changes a byte of the other, and the end of one does not affect the other.
+Neither changes a byte of the other, and the end of one does not affect the other; so too with the rings of both in
+one AXI4 memory.
 """
+
+import os
 
 import cocotb
 from lib.board import RTS, SUCCESS, start
@@ -13,8 +16,9 @@ from lib.tcp_receiver import RST
 
 N_QP, N_STREAMS = 2, 3  # streams are targets 2 to 4
 SIZES = {"N_QP": N_QP, "N_STREAMS": N_STREAMS, "RING_BYTES": 16_384, "SLOTS": 16}
-BENCH = Bench(top="penstock_xgmii", configs=[{"CLK_KHZ": 156_250, "WITH_TCP": 1, **SIZES}])
+BENCH = Bench(top="penstock_xgmii", configs=[{"CLK_KHZ": 156_250, "WITH_TCP": 1, **SIZES, "STORE": s} for s in (0, 1)])
 ESTABLISHED = 2
+FLUSH_ERR, BAD_MEMORY = 5, 7
 
 
 async def prepare(dut):
@@ -76,3 +80,24 @@ async def a_stream_that_is_reset_leaves_queue_pairs_and_other_streams_alone(dut)
     assert done == {(0, 0, SUCCESS), (N_QP + 1, 1, 5), (1, 2, SUCCESS), (N_QP + 2, 3, SUCCESS)}
     assert bytes(board.peer.tcp.receivers[2].content) == payloads[3]
     assert await board.state(0) == await board.state(1) == RTS
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms", skip=os.environ.get("PARAM_STORE") != "1")
+async def in_one_memory_rings_of_streams_follow_those_of_queue_pairs_and_a_fault_ends_its_stream_alone(dut):
+    rng = seed()
+    board = await prepare(dut)
+    payload = rng.randbytes(4000)
+    await board.post(N_QP + 2, payload, 0, None)
+    assert await board.completion() == (N_QP + 2, 0, SUCCESS)
+    size = SIZES["RING_BYTES"]
+    ring = range((N_QP + 2) * size, (N_QP + 3) * size)
+    end = await board.registers.read("stream.written", 2)
+    assert bytes(board.memory.mem[ring[(end - len(payload) + i) % size]] for i in range(len(payload))) == payload
+    board.memory.fault = lambda address, is_write: is_write and address in ring
+    for tag, target in enumerate((N_QP + 2, 0, N_QP + 1)):
+        await board.post(target, rng.randbytes(3000), tag, 0x2000 if target < N_QP else None)
+    done = {await board.completion() for _ in range(3)}
+    assert done == {(N_QP + 2, 0, FLUSH_ERR), (0, 1, SUCCESS), (N_QP + 1, 2, SUCCESS)}
+    assert await board.field("stream.state", "ended", 2) == BAD_MEMORY
+    assert await board.count("store_write_errors") > 0 and await board.count("store_read_errors") == 0
+    assert await board.state(0) == RTS

@@ -95,7 +95,8 @@ async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Boar
     dut.rst.value = 1
     board = Board(dut, first_psn, peer)
     if os.environ.get("PARAM_STORE") == "1":  # the send rings are in this memory, which takes its time
-        size = int(os.environ["PARAM_N_QP"]) * int(os.environ["PARAM_RING_BYTES"]) + (1 << 20)
+        rings = sum(int(os.environ.get(f"PARAM_{name}", "0")) for name in ("N_QP", "N_STREAMS"))
+        size = rings * int(os.environ["PARAM_RING_BYTES"]) + (1 << 20)
         board.memory = AxiMemory(dut, random.Random(1), size, lambda rng: rng.randrange(20, 60), clock_ns=6)
     for model in (
         "s_axil",

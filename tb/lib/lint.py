@@ -33,10 +33,17 @@ CONFIGURATIONS = [
     *(("event_source", {"DATA_W": data_w, "TIMING": 1, "HOOK": 1, "STREAMING": 1}) for data_w in (64, 512)),
     ("event_source", {"N_IN": 1, "HOOK": 1}),
     *(("penstock_1g", {"N_QP": n_qp, "N_IN": n_in}) for n_qp, n_in in ((1, 0), (16, 4))),
-    *(("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n}) for data_w in (64, 512) for n in (1, 64)),
+    *(
+        ("tcp_endpoint", {"DATA_W": data_w, "N_STREAMS": n, **store})
+        for data_w in (64, 512)
+        for n in (1, 64)
+        for store in ({}, {"STORE": 1, "RING_BYTES": 1 << 26})
+    ),
     *((f"penstock_{line}", {**TCP, "N_STREAMS": n}) for line in ("xgmii", "100g", "1g") for n in (1, 64)),
     *((f"penstock_{line}", {**TCP, "N_IN": 3, "TIMING": 1, "SECOND_NS": 400_000}) for line in ("xgmii", "100g")),
     *((f"penstock_{line}", {"WITH_TCP": 1, "RING_BYTES": 65536, "N_IN": 2}) for line in ("xgmii", "100g")),
+    *((f"penstock_{line}", {**TCP, "RING_BYTES": 1 << 26, "STORE": 1}) for line in ("xgmii", "100g", "1g")),
+    *((f"penstock_{line}", {"WITH_TCP": 1, "RING_BYTES": 1 << 22, "STORE": 1}) for line in ("xgmii", "100g")),
     *(
         (f"penstock_{line}", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "N_QP": n_qp})
         for line, n_qp in (("xgmii", 1), ("100g", 4), ("1g", 16))

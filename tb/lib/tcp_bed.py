@@ -35,6 +35,7 @@ class TcpBed:
         self.written = [bytearray() for _ in range(streams)]
         self.queue: deque = deque()  # (stream, message) to be sent
         self.state, self.acked = [0] * streams, [0] * streams
+        self.ended = [0] * streams  # tcp_end_e, why it ended last
         self.counts: Counter = Counter()
         self.kinds: Counter = Counter()  # of received frames
 
@@ -90,6 +91,7 @@ class TcpBed:
         stream = done["stream"]
         self.state[stream] = done["state"]
         self.acked[stream] += done["actions.acknowledged"]
+        self.ended[stream] = done["actions.ended"] or self.ended[stream]
         self.counts.update(name[15:] for name, v in done.items() if name.startswith("actions.counts.") and v)
 
     # ---- tasks -----------------------------------------------------------------------------------------------------

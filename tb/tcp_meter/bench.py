@@ -13,8 +13,11 @@ from lib import structs
 from lib.register_map import address, unpack
 from lib.runner import Bench, seed
 
-RING = 8192
-BENCH = Bench(top="tcp_meter", configs=[{"N_STREAMS": n, "RING_BYTES": RING} for n in (1, 4, 64)])
+RING, LARGE = 8192, 1 << 26
+BENCH = Bench(
+    top="tcp_meter", configs=[{"N_STREAMS": n, "RING_BYTES": ring} for n, ring in ((1, RING), (4, LARGE), (64, RING))]
+)
+UNIT = max(1, int(os.environ.get("PARAM_RING_BYTES", "0")) >> 22)  # bytes by which the histogram knows places
 
 CLOSED, SYN_SENT, ESTABLISHED = range(3)
 WRAP = 1 << 32
@@ -80,7 +83,7 @@ class Series:
 
 @dataclass
 class Latencies:
-    """One segment at a time is measured, never one that was sent again."""
+    """One segment at a time is measured, never one that was sent again. Places are in units, rounded up."""
 
     measured: tuple[int, int] | None = None  # the end of the segment, and when it was sent
     found: list[int] = field(default_factory=list)
@@ -115,6 +118,9 @@ class Stream:
     armed: bool = True
     series: Series = field(default_factory=Series)
     latencies: Latencies = field(default_factory=Latencies)
+
+    def place(self, offset: int) -> int:
+        return -(-(self.base + offset) // UNIT)
 
 
 class Harness:
@@ -186,7 +192,7 @@ class Harness:
                 series.resent = True
             if fresh:
                 series.pieces.append(Piece(s.end, end, self.cycle))
-        s.latencies.sent(begin, end, not again, again, self.cycle)
+        s.latencies.sent(s.place(begin), s.place(end), not again and size >= UNIT, again, self.cycle)
         s.nxt, s.end = end, max(end, s.end)
         sent = {"valid": 1, "seq": (s.base + begin) % WRAP, "len": size}
         await self.event(index, **{f"actions.send.{name}": value for name, value in sent.items()})
@@ -197,7 +203,7 @@ class Harness:
         s.nxt = upto if rewind else max(s.nxt, upto)
         if s.series.running and not s.armed:
             s.series.acknowledge(upto, self.cycle)
-        s.latencies.acknowledge(upto, self.cycle)
+        s.latencies.acknowledge(s.place(upto), self.cycle)
         await self.event(index)
 
     async def random_event(self, index: int) -> None:
@@ -371,3 +377,21 @@ async def rows_that_do_not_exist_read_nothing_and_answer(dut):
     await h.tick()
     dut.arm_valid.value = 0
     await h.check(0)
+
+
+@cocotb.test(skip=UNIT == 1)
+async def a_segment_is_measured_while_a_large_ring_is_outstanding(dut):
+    h = await Harness(dut, seed()).start()
+    for _ in range(LARGE // 8960 - 1):
+        await h.send(0, 8960)
+        await h.tick()
+    assert h.streams[0].end > LARGE - 3 * 8960
+    await h.acknowledge(0, 8959)
+    await h.tick()
+    await h.acknowledge(0, 8960)
+    await h.tick()
+    await h.acknowledge(0, h.streams[0].end)
+    await h.tick(4)
+    await h.check(0)
+    await h.check_latencies(0)
+    assert len(h.streams[0].latencies.found) == 1

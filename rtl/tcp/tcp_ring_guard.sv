@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: SHL-2.1
+// Between software's commands and tcp_sender where the rings are in an AXI4 memory.
+// Promise: a live stream whose bytes the memory refused or did not give back is aborted, and its end is named
+// TcpBadMemory; an opening waits until all accesses that the memory had to do before it are answered, so that no bytes
+// of a new connection get into segments of an earlier one, or the reverse. Aborts of software wait for neither.
+module tcp_ring_guard
+  import tcp_pkg::*;
+#(
+  parameter  int unsigned N_STREAMS = 4,
+  parameter  int unsigned WRITES_W  = 8,
+  parameter  int unsigned READS_W   = 7,
+  localparam int unsigned StreamW   = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1
+) (
+  input  logic clk,
+  input  logic rst,
+
+  // software's commands, and those that the sender gets
+  input  tcp_command_t s_command,
+  input  logic         s_command_valid,
+  output logic         s_command_ready,
+  output tcp_command_t m_command,
+  output logic         m_command_valid,
+  input  logic         m_command_ready,
+
+  // what the sender has done, and the same with the name of the end
+  input  tcp_done_t    s_done,
+  output tcp_done_t    m_done,
+  input  logic         done_valid,
+
+  // accesses under way, of the writer and of the reader; those that failed
+  input  logic [WRITES_W-1:0] unconfirmed,
+  input  logic                confirmed,
+  input  logic [READS_W-1:0]  unread,
+  input  logic                read,
+  input  logic                wr_fault_valid,
+  input  tcp_stream_t         wr_fault_stream,
+  input  logic                rd_fault_valid,
+  input  tcp_stream_t         rd_fault_stream
+);
+  typedef logic [StreamW-1:0] index_t;
+
+  // ---- streams that the memory has failed, until they have ended ----------------------------------------------------
+  logic [N_STREAMS-1:0] live_q, fault_q;
+  index_t next, done_at;
+  logic ended;
+  assign done_at = index_t'(s_done.stream);
+  assign ended   = done_valid && s_done.actions.ended != TcpNotEnded;
+  always_comb begin
+    next = '0;
+    for (int i = int'(N_STREAMS) - 1; i >= 0; i--) if (fault_q[i]) next = index_t'(i);
+  end
+
+  // ---- one abort at a time -----------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {StIdle, StAsk, StWait} state_e;
+  state_e state_q, state_d;
+  index_t at_q;
+  logic over;
+  assign over = state_q == StWait && done_valid && done_at == at_q && s_done.kind == TcpAbort;
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle: if (fault_q != '0) state_d = StAsk;
+      StAsk: if (m_command_ready) state_d = StWait;
+      default: if (over) state_d = StIdle;  // StWait
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    state_q <= state_d;
+    if (state_q == StIdle) at_q <= next;
+    if (wr_fault_valid && live_q[index_t'(wr_fault_stream)]) fault_q[index_t'(wr_fault_stream)] <= 1'b1;
+    if (rd_fault_valid && live_q[index_t'(rd_fault_stream)]) fault_q[index_t'(rd_fault_stream)] <= 1'b1;
+    if (done_valid) live_q[done_at] <= s_done.state != TcpClosed;
+    if (ended) fault_q[done_at] <= 1'b0;
+    if (over) fault_q[at_q] <= 1'b0;
+    if (rst) begin
+      state_q <= StIdle;
+      fault_q <= '0;
+      live_q  <= '0;
+    end
+  end
+
+  always_comb begin
+    m_done = s_done;
+    if (over && s_done.actions.ended == TcpAborted) m_done.actions.ended = TcpBadMemory;
+  end
+
+  // ---- an opening waits for the accesses before it ------------------------------------------------------------------
+  logic opens, counted_q, quiet;
+  logic [WRITES_W-1:0] writes_left_q;
+  logic [READS_W-1:0] reads_left_q;
+  assign opens = s_command_valid && s_command.opens;
+  assign quiet = counted_q && writes_left_q == '0 && reads_left_q == '0;
+  always_ff @(posedge clk) begin
+    if (!counted_q) begin
+      writes_left_q <= unconfirmed - WRITES_W'(confirmed);
+      reads_left_q  <= unread - READS_W'(read);
+    end else begin
+      if (confirmed && writes_left_q != '0) writes_left_q <= writes_left_q - 1'b1;
+      if (read && reads_left_q != '0) reads_left_q <= reads_left_q - 1'b1;
+    end
+    counted_q <= opens && !s_command_ready && !rst;
+  end
+
+  assign m_command       = state_q == StAsk ? '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0} : s_command;
+  assign m_command_valid = state_q == StAsk || (s_command_valid && (!s_command.opens || quiet));
+  assign s_command_ready = m_command_ready && state_q != StAsk && m_command_valid;
+
+  wire unused = &{1'b0, wr_fault_stream, rd_fault_stream};
+endmodule
