@@ -32,6 +32,18 @@ parameters:
     datatype: int
     paramtype: vlogparam
     description: Clock of penstock_xgmii, 156250 for 10G (the default), 390625 for 25G
+  RING_BYTES:
+    datatype: int
+    paramtype: vlogparam
+    description: Payload kept per queue pair, a power of two
+  SLOTS:
+    datatype: int
+    paramtype: vlogparam
+    description: Packets per queue pair that wait for an acknowledgement, a power of two
+  RETRANSMIT:
+    datatype: int
+    paramtype: vlogparam
+    description: 0 for queue pairs that send each packet once, with rings of a few packets
 
 generators:
   penstock_registers:
@@ -50,7 +62,7 @@ targets:
     generate: [registers]
     filesets: [rtl]
     toplevel: penstock_xgmii
-    parameters: [N_QP, CLK_KHZ]
+    parameters: [N_QP, CLK_KHZ, RING_BYTES, SLOTS, RETRANSMIT]
 
   dcqcn:
     description: The DCQCN limiter alone, between a RoCE engine and its MAC

@@ -25,6 +25,7 @@ package penstock_xgmii_component is
       N_STREAMS   : positive := 4;
       HOOK        : natural := 0;
       STREAMING   : natural := 0;
+      RETRANSMIT  : natural := 1;
       WITH_QCN    : natural := 1;
       WITH_SOURCE : natural := 1;
       WITH_SERVICES : natural := 1

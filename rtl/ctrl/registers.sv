@@ -21,6 +21,7 @@ module registers
   parameter int unsigned N_STREAMS   = 4,
   parameter int unsigned HOOK        = 0,
   parameter int unsigned STREAMING   = 0,
+  parameter int unsigned RETRANSMIT  = 1,
   parameter int unsigned WITH_QCN    = 1,
   parameter int unsigned WITH_SOURCE = 1,
   parameter int unsigned WITH_SERVICES = 1
@@ -80,7 +81,10 @@ module registers
   localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000, CLK_KHZ);
 
   // Busy while an event of the longest kind might not fit, or a ring is three quarters full of packets of 4096 bytes.
-  localparam int unsigned RingPackets = RING_BYTES / 4096 < SLOTS || WITH_ROCE == 0 ? RING_BYTES / 4096 : SLOTS;
+  // Packets in flight count, whose payloads are there only where they may be sent again.
+  localparam bit KeepsPayloads = RETRANSMIT == 1 || WITH_TCP == 1;
+  localparam bit ByBytes = (RING_BYTES / 4096 < SLOTS && KeepsPayloads) || WITH_ROCE == 0;
+  localparam int unsigned RingPackets = ByBytes ? RING_BYTES / 4096 : SLOTS;
   localparam logic [31:0] RingHigh = 32'(RingPackets < 4 ? RingPackets : RingPackets * 3 / 4);
   localparam logic [31:0] RingLow = 32'(RingPackets / 2);
   localparam int unsigned StoreBeats = event_pkg::event_store_beats(DATA_W, N_IN, EVENT_BYTES);
@@ -137,6 +141,7 @@ module registers
   assign live.options.qcn      = WITH_ROCE == 1 && WITH_QCN == 1;
   assign live.options.source   = WITH_SOURCE == 1;
   assign live.options.services = WITH_SERVICES == 1;
+  assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1;
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;

@@ -477,6 +477,8 @@ PROOFS = [
             Mutant("valid_q[tail_q] <= 1'b0;", "valid_q[head_q] <= 1'b0;", "a_in_use"),
             Mutant("&& qp_q[i] == qp ", "", "a_no_other"),
             Mutant("room = !valid_q[head_q]", "room = 1'b1", "a_room"),
+            Mutant("place = place - 1'b1;", "place = place + 1'b1;", "a_oldest"),
+            Mutant("&& qp_q[place] == reader", "", "a_reading"),
         ),
     ),
     Proof(
@@ -508,9 +510,9 @@ PROOFS = [
                 "requester",
                 "c_sent",
             ),
-            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_00_row", "requester", "c_open"),
+            Mutant("follows_q ? row3_q : ram_row", "ram_row", "a_00_row", "requester", "c_open"),
             # A row that is read before the operation in front of it has written it sends the same packet again.
-            Mutant("row1 = follows_q ? row3_q : ram_row", "row1 = ram_row", "a_not_twice", "requester", "c_leaves"),
+            Mutant("follows_q ? row3_q : ram_row", "ram_row", "a_not_twice", "requester", "c_leaves"),
             Mutant(
                 "= slot_address(job_qp, job_slot, job_mtu)",
                 "= slot_address(job_qp, job_slot + 1'b1, job_mtu)",
@@ -540,6 +542,20 @@ PROOFS = [
             Mutant("(progress && facts.asked_beyond) || ", "", "a_timer"),
             Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
             Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
+        ),
+    ),
+    Proof(
+        "requester_step",
+        {},
+        props="requester_once",
+        bounded=True,
+        cycles=1,
+        mutants=(
+            Mutant("next.sent_end = sends && !facts.again ? after_nxt :", "next.sent_end =", "a_once"),
+            Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
+            Mutant("rnr_spent    = told_to_wait && rnr_left == '0;", "rnr_spent    = 1'b0;", "a_ends"),
+            Mutant("rewinds = resumes || waits ||", "rewinds = resumes || waits || progress ||", "a_once"),
+            Mutant(WINDOW, WINDOW.replace("<", "<="), "a_nothing_rewound", "requester_facts"),
         ),
     ),
     *(

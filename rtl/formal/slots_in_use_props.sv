@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the list of slots under transmission: a slot is in use from the cycle after the start of its read
 // until the cycle of its end, independent of other reads; the read marks no other slot as in
-// use; there is room while fewer than N are in use. With this, and because a release waits while
+// use; there is room while fewer than N are in use; and `oldest` is the first read of its queue pair. With this, and because a release waits while
 // `tail_in_use` (requester_step_props, a_in_use_stays), no slot is filled again under its reader.
 module slots_in_use_props
   import penstock_pkg::*;
@@ -17,6 +17,9 @@ module slots_in_use_props
   input qp_t  qp,
   input psn_t psn,
   input logic in_use,
+  input qp_t  reader,
+  input logic reading,
+  input psn_t oldest,
   input logic room,
   input logic [N-1:0] valid_q,
   input logic [$clog2(N)-1:0] head_q,
@@ -57,12 +60,21 @@ module slots_in_use_props
   end
 
   // Which places are taken: count_q of them, from the tail on.
-  logic [N-1:0] taken, same;
+  logic [N-1:0] taken, same, of_reader, first, wrong;
+  logic any_of_reader;
+  assign any_of_reader = |of_reader;
   for (genvar i = 0; i < int'(N); i++) begin : gen_taken
     logic [PtrW-1:0] behind;  // the tail
     assign behind   = PtrW'(i) - tail_q;
     assign taken[i] = {1'b0, behind} < count_q;
     assign same[i]  = taken[i] && held[i] == {qp, psn};
+    assign of_reader[i] = taken[i] && held[i][$bits(psn_t)+:$bits(qp_t)] == reader;
+    logic [N-1:0] earlier;
+    for (genvar j = 0; j < int'(N); j++) begin : gen_earlier
+      assign earlier[j] = of_reader[j] && PtrW'(PtrW'(j) - tail_q) < behind;
+    end
+    assign first[i] = of_reader[i] && earlier == '0;
+    assign wrong[i] = first[i] && oldest != held[i][$bits(psn_t)-1:0];
   end
 
   always_comb if (started_q && !rst) begin
@@ -73,6 +85,8 @@ module slots_in_use_props
       if (qp == qp_q && psn == psn_q) a_in_use : assert (in_use);
     end
     a_no_other : assert (in_use == |same);
+    a_reading : assert (reading == any_of_reader && any_of_reader == (first != '0));
+    a_oldest : assert (wrong == '0);
     c_full_and_moving : cover (!room && end_valid && watching_q && ahead_q == '0);
   end
 endmodule

@@ -8,7 +8,8 @@ module qp_table
   import roce_tx_pkg::qp_count_e;
 #(
   parameter int unsigned N_QP    = 4,
-  parameter int unsigned N_PORTS = 2
+  parameter int unsigned N_PORTS = 2,
+  parameter bit          RETRANSMIT = 1'b1  // 0: retry_cnt and rnr_retry are 0
 ) (
   input logic clk,
   input logic rst,
@@ -59,7 +60,7 @@ module qp_table
   function automatic row_t kept_bits();
     qp_transport_t transport;
     qp_flow_t flow;
-    transport = '{mtu: '1, ack_timeout: '1, retry_cnt: '1, rnr_retry: '1, default: '0};
+    transport = '{mtu: '1, ack_timeout: '1, retry_cnt: {3{RETRANSMIT}}, rnr_retry: {3{RETRANSMIT}}, default: '0};
     flow = '{udp_sport: '1, tos: '1, default: '0};
     kept_bits = '1;
     kept_bits[QpDstMacHi>>2]  = 32'h0000_FFFF;
@@ -75,7 +76,7 @@ module qp_table
   function automatic qp_cfg_t cfg_of(row_t row);
     qp_transport_t transport;
     qp_flow_t flow;
-    transport = row[QpTransport>>2];
+    transport = row[QpTransport>>2] & Kept[QpTransport>>2];
     flow = row[QpFlow>>2];
     return '{
       dst_mac: {row[QpDstMacHi>>2][15:0], row[QpDstMacLo>>2]}, dst_ip: row[QpDstIp>>2],

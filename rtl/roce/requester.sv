@@ -10,6 +10,8 @@ module requester
   parameter  int unsigned SLOTS    = 256,
   parameter  int unsigned CLK_KHZ  = 156250,
   parameter  int unsigned MAX_READS = 4,        // packets that the store reads at once
+  parameter  bit          RETRANSMIT = 1'b1,
+  parameter  int unsigned STORED   = SLOTS,     // packets of a queue pair in the store at most, a power of two
   localparam int unsigned SlotW    = $clog2(SLOTS)
 ) (
   input  logic            clk,
@@ -45,6 +47,8 @@ module requester
   input  tx_meta_t        meta_wr_tx,
   input  cpl_meta_t       meta_wr_cpl,
   input  logic            filling,      // meta_wr_slot has been committed, its data still come
+  output logic            reading,      // the store reads packets of load_qp, this one first
+  output psn_t            oldest_read,
   // queue-pair table
   output logic            cfg_rd,
   output qp_t             cfg_qp,
@@ -71,11 +75,20 @@ module requester
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   localparam int unsigned MetaDepth = N_QP * SLOTS;
   localparam int unsigned MetaW = $clog2(MetaDepth);
+  localparam int unsigned StoredW = $clog2(STORED);
+  localparam int unsigned HeaderW = $clog2(N_QP * STORED);
+  // A ring of a few packets would be LUT RAM with as many registers.
+  localparam bit InBlocks = !RETRANSMIT && CLK_KHZ <= BlockRowKhz;
   localparam int unsigned VisitCycles = 8;
   localparam int unsigned CyclesPerTick = (CLK_KHZ * 1024 + 999_999) / 1_000_000;
 
   function automatic logic [MetaW-1:0] meta_address(qp_t qp, logic [SlotW-1:0] slot);
     return MetaW'({qp, slot});
+  endfunction
+
+  // What is sent of a packet is kept as long as its payload.
+  function automatic logic [HeaderW-1:0] header_address(qp_t qp, logic [StoredW-1:0] slot);
+    return HeaderW'({qp, slot});
   endfunction
 
   // ---- time: stops while the MAC may not send ---------------------------------------------------
@@ -207,29 +220,50 @@ module requester
   );
 
   // The operation two ahead wrote its row in the cycle in which this one read it.
-  assign row1 = follows_q ? row3_q : ram_row;
+  qp_row_t read_row;
+  assign read_row = follows_q ? row3_q : ram_row;
+  assign row1     = RETRANSMIT ? read_row : sent_once(read_row);
 
   assign cfg_rd = valid1_q;
   assign cfg_qp = op1_q.qp;
 
-  ram_sdp #(.W($bits(tx_meta_t)), .DEPTH(MetaDepth)) u_tx_meta (
+  logic sends1, releases1;
+  assign sends1    = op1_q.kind == DoSend;
+  assign releases1 = op1_q.kind == DoRelease;
+  ram_sdp #(.W($bits(tx_meta_t)), .DEPTH(N_QP * STORED), .BLOCK(InBlocks)) u_tx_meta (
     .clk,
     .wr_en  (meta_wr_en),
-    .wr_addr(meta_address(load_qp, meta_wr_slot)),
+    .wr_addr(header_address(load_qp, StoredW'(meta_wr_slot))),
     .wr_data(meta_wr_tx),
-    .rd_en  (valid1_q && (op1_q.kind == DoSend || op1_q.kind == DoRelease)),
-    .rd_addr(meta_address(op1_q.qp, SlotW'(op1_q.kind == DoSend ? row1.nxt : row1.tail))),
+    .rd_en  (valid1_q && (sends1 || (RETRANSMIT && releases1))),
+    .rd_addr(header_address(op1_q.qp, StoredW'(sends1 || !RETRANSMIT ? row1.nxt : row1.tail))),
     .rd_data(tx_meta)
   );
-  ram_sdp #(.W($bits(cpl_meta_t)), .DEPTH(MetaDepth)) u_cpl_meta (
+  ram_sdp #(.W($bits(cpl_meta_t)), .DEPTH(MetaDepth), .BLOCK(InBlocks)) u_cpl_meta (
     .clk,
     .wr_en  (meta_wr_en),
     .wr_addr(meta_address(load_qp, meta_wr_slot)),
     .wr_data(meta_wr_cpl),
-    .rd_en  (valid1_q && op1_q.kind == DoRelease),
+    .rd_en  (valid1_q && releases1),
     .rd_addr(meta_address(op1_q.qp, SlotW'(row1.tail))),
     .rd_data(cpl_meta)
   );
+
+  // Of a packet that has left, its header is gone, but how much it acknowledges must be known.
+  logic [PayloadLenW-1:0] freed_len;
+  if (RETRANSMIT) begin : gen_header_kept
+    assign freed_len = tx_meta.len;
+  end else begin : gen_length_kept
+    ram_sdp #(.W(PayloadLenW), .DEPTH(MetaDepth)) u_lengths (
+      .clk,
+      .wr_en  (meta_wr_en),
+      .wr_addr(meta_address(load_qp, meta_wr_slot)),
+      .wr_data(meta_wr_tx.len),
+      .rd_en  (valid1_q && releases1),
+      .rd_addr(meta_address(op1_q.qp, SlotW'(row1.tail))),
+      .rd_data(freed_len)
+    );
+  end
 
   facts_t facts1, facts2_q;
   requester_facts u_facts (
@@ -241,7 +275,7 @@ module requester
   );
 
   always_ff @(posedge clk) begin
-    facts2_q <= facts1;
+    facts2_q <= RETRANSMIT ? facts1 : facts_sent_once(facts1);
     op1_q    <= op0;
     op2_q    <= op1_q;
     qp3_q    <= QpW'(op2_q.qp);
@@ -279,7 +313,7 @@ module requester
     .op          (op2_q),
     .row         (row2_q),
     .facts       (facts2_q),
-    .cfg,
+    .cfg         (RETRANSMIT ? cfg : without_retries(cfg)),
     .now         (now_q),
     .keep_room,
     .nxt_is_first(tx_meta.first),
@@ -311,6 +345,9 @@ module requester
     .qp         (op1_q.qp),
     .psn        (row1.tail),
     .in_use     (tail_read),
+    .reader     (load_qp),
+    .reading,
+    .oldest     (oldest_read),
     .room       (reads_room)
   );
 
@@ -320,7 +357,7 @@ module requester
   assign op_outcome = valid2_q ? outcome : '0;
   assign op_status  = '{state: row3_q.state, drained: is_drained(row3_q), una: row3_q.una, nxt: row3_q.nxt, wr: row3_q.wr};
   assign op_tail    = row2_q.tail;
-  assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? tx_meta.len : '0;
+  assign op_acked_bytes = op_outcome.freed && outcome.status == WcSuccess ? freed_len : '0;
   assign send_valid = op_outcome.send;
   assign send_mtu   = row2_q.mtu;
   assign cpl_valid  = op_outcome.complete;

@@ -17,6 +17,7 @@ module roce_transport
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = 0,       // packet store: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter int unsigned AXI_ADDR_W = 64,
+  parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1
 ) (
@@ -103,7 +104,8 @@ module roce_transport
 
   qp_table #(
     .N_QP(N_QP),
-    .N_PORTS(NCfg)
+    .N_PORTS(NCfg),
+    .RETRANSMIT(RETRANSMIT)
   ) u_qp_table (
     .clk,
     .rst,
@@ -165,7 +167,8 @@ module roce_transport
     .SLOTS(SLOTS),
     .CLK_KHZ(CLK_KHZ),
     .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W)
+    .AXI_ADDR_W(AXI_ADDR_W),
+    .RETRANSMIT(RETRANSMIT)
   ) u_roce_tx (
     .clk,
     .rst,

@@ -12,7 +12,8 @@ module roce_tx
   parameter int unsigned SLOTS      = 256,     // packets per queue pair at most
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are in the memory at m_axi
-  parameter int unsigned AXI_ADDR_W = 64
+  parameter int unsigned AXI_ADDR_W = 64,
+  parameter bit          RETRANSMIT = 1'b1  // 0: a packet is kept until it has left; a loss ends its queue pair
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -103,6 +104,7 @@ module roce_tx
   localparam int unsigned BeatW = PayloadLenW - 1 - $clog2(DATA_W / 8);
   localparam int unsigned StoreSlotW = $clog2(RING_BYTES / 256);  // packets of the smallest MTU
   localparam int unsigned SlotW = $clog2(SLOTS > RING_BYTES / 256 ? SLOTS : RING_BYTES / 256);
+  localparam int unsigned Stored = RETRANSMIT || SLOTS < RING_BYTES / 256 ? SLOTS : RING_BYTES / 256;
 
   // ---- inputs that come as pulses wait here ------------------------------------------------------
   typedef struct packed {
@@ -151,6 +153,8 @@ module roce_tx
   // ---- messages to slots ---------------------------------------------------------------------------
   logic load_valid, load_ready, commit_valid, commit_bad, commit_ready, in_message;
   logic store_wr_en, store_wr_ready, meta_wr_en, refused_valid, refused_ready, fill_valid, keep_valid, keep_room;
+  logic reading;
+  psn_t oldest_read;
   logic [BeatW-1:0] store_wr_beat, fill_beat;
   logic [DATA_W-1:0] store_wr_data;
   qp_t commit_qp, seg_qp, op_qp;
@@ -166,7 +170,7 @@ module roce_tx
   assign s_axis_desc_tready = takes_desc && counting;
 
   segmenter #(
-    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS)
+    .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS), .RETRANSMIT(RETRANSMIT)
   ) u_segmenter (
     .clk, .rst,
     .cut_through(cut_through && STORE == StoreOnChip),
@@ -180,6 +184,7 @@ module roce_tx
     .commit_valid, .commit_qp, .commit_bad, .commit_ready,
     .in_message,
     .qp(seg_qp),
+    .stat_valid, .stat_qp, .stat_status, .reading, .oldest_read,
     .slot, .slot_mtu,
     .store_wr_en, .store_wr_beat, .store_wr_data, .store_wr_ready,
     .fill_valid, .fill_beat,
@@ -203,7 +208,7 @@ module roce_tx
   qp_t slot_qp;
 
   requester #(
-    .N_QP(N_QP), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ), .MAX_READS(MaxReads)
+    .N_QP(N_QP), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ), .MAX_READS(MaxReads), .RETRANSMIT(RETRANSMIT), .STORED(Stored)
   ) u_requester (
     .clk, .rst,
     .cmd_valid(cmd_pending), .cmd_qp(cmd.qp), .cmd_state(cmd.state), .cmd_ready,
@@ -216,7 +221,7 @@ module roce_tx
     .cpl_room,
     .tx_paused,
     .qpn_base, .keep_alive_ticks, .keep_room,
-    .filling(fill_valid),
+    .filling(fill_valid), .reading, .oldest_read,
     .meta_wr_en, .meta_wr_slot(slot[$clog2(SLOTS)-1:0]), .meta_wr_tx(tx_meta), .meta_wr_cpl(cpl_meta),
     .cfg_rd, .cfg_qp, .cfg,
     .send_valid, .send_hdr, .send_mtu, .send_wire_bytes, .read_done,
@@ -241,6 +246,10 @@ module roce_tx
   assign hdr_valid = hdr_waits && (hdr_empty || (packet_valid && !packet_bad));
   assign hdr_taken = hdr_waits && (hdr_empty ? hdr_ready : packet_valid && (packet_bad || hdr_ready));
   assign job_valid = send_valid && send_hdr.payload_len != '0;
+
+  if (!RETRANSMIT && STORE == StoreAxi) begin : gen_bad_retransmit
+    $fatal(1, "%m: RETRANSMIT is 0 and STORE 1: a ring of a few packets is on chip, STORE 0; or keep RETRANSMIT 1");
+  end
 
   // ---- the rings -------------------------------------------------------------------------------------
   if (STORE == StoreOnChip) begin : gen_on_chip

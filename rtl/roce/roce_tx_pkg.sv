@@ -47,6 +47,25 @@ package roce_tx_pkg;
     ssn_t       una_ssn;       // number of the message at una
   } qp_row_t;
 
+  // ---- a build without retransmission: RETRANSMIT = 0 ---------------------------------------------
+  // Every packet leaves once. It is that of retry_cnt = 0 and rnr_retry = 0, whatever the table holds: the first loss
+  // and the first receiver that is not ready end the queue pair. Nothing goes back, so nxt is sent_end, and what only a
+  // rewind asks is not kept (proved: requester_once_props).
+  function automatic qp_cfg_t without_retries(qp_cfg_t cfg);
+    without_retries = cfg;
+    without_retries.retry_cnt = '0;
+    without_retries.rnr_retry = '0;
+  endfunction
+
+  function automatic qp_row_t sent_once(qp_row_t row);
+    sent_once = row;
+    sent_once.sent_end   = row.nxt;
+    sent_once.retry_left = '0;
+    sent_once.rnr_left   = '0;
+    sent_once.rnr_wait   = 1'b0;
+    sent_once.una_ssn    = '0;
+  endfunction
+
   // ---- operations: each touches one queue pair, in the order they enter the pipeline -----------
   typedef enum logic [2:0] {
     DoInit    = 3'd0,  // after reset: write a fresh row
@@ -114,6 +133,14 @@ package roce_tx_pkg;
     logic       timeout;
     logic       stale_ack;
   } outcome_t;
+
+  // An acknowledgement inside the window ends at nxt, and finds nothing rewound.
+  function automatic facts_t facts_sent_once(facts_t facts);
+    facts_sent_once = facts;
+    facts_sent_once.passes_nxt = 1'b0;
+    facts_sent_once.repeated   = 1'b0;
+    facts_sent_once.again      = 1'b0;
+  endfunction
 
   // ---- one packet in the ring --------------------------------------------------------------------
   typedef struct packed {

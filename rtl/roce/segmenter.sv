@@ -2,6 +2,8 @@
 // Cuts messages into packets of at most one MTU and fills the slots of their queue pair's ring.
 // Accepts one beat per cycle while the ring has room. It does not handle errors: the requester empties a ring that
 // fails, so the rest of its messages drains through it and does not block other queue pairs.
+// A slot is free again when its packet is acknowledged or, without RETRANSMIT, when it has left; SLOTS then bounds the
+// packets that wait for an acknowledgement.
 // A slot is committed when it is full or, with cut_through, with its first beat: if the stream then
 // ends early, zeros fill the slot and the next one carries the error.
 // A message belongs to the connection that was open while its descriptor waited. If that connection has ended and its
@@ -15,6 +17,7 @@ module segmenter
   parameter  int unsigned N_QP       = 4,
   parameter  int unsigned RING_BYTES = 262144,
   parameter  int unsigned SLOTS      = 256,
+  parameter  bit          RETRANSMIT = 1'b1,
   localparam int unsigned Lanes      = DATA_W / 8,
   localparam int unsigned BeatW      = PayloadLenW - 1 - $clog2(Lanes),
   localparam int unsigned SlotW      = $clog2(SLOTS > RING_BYTES / 256 ? SLOTS : RING_BYTES / 256)
@@ -45,6 +48,12 @@ module segmenter
   input  logic                commit_ready,
   output logic                in_message,  // of queue pair `qp`; its last commits may still wait
   output qp_t                 qp,
+  // without retransmission: operations of the requester, and the store's reads of `qp`
+  input  logic                stat_valid,
+  input  qp_t                 stat_qp,
+  input  ring_status_t        stat_status,
+  input  logic                reading,
+  input  psn_t                oldest_read,
   // the slot being filled
   output logic [SlotW-1:0]    slot,        // low bits of its PSN
   output mtu_e                slot_mtu,
@@ -156,11 +165,37 @@ module segmenter
   end
 
   // Whether there is room in the ring and for a commit is known a cycle ahead; what goes meanwhile counts later.
-  logic full_q;
+  // Full now, with the slot at hand, and by the requester's answer.
+  logic full_q, full, full_after, loaded_full;
   logic [2:0] commits;
   logic [CountW-1:0] used, packets;
   assign used     = CountW'(wr_q - tail_q);
   assign packets  = ring_packets(mtu_q);
+
+  if (RETRANSMIT) begin : gen_until_acknowledged
+    assign full        = used == packets;
+    assign full_after  = used == packets - 1'b1;
+    assign loaded_full = CountW'(view.wr - view.tail) == ring_packets(view.mtu);
+    wire unused_reads = &{1'b0, stat_valid, stat_qp, stat_status, reading, oldest_read};
+  end else begin : gen_until_sent
+    // A payload is kept until it has been read, and until an acknowledgement only what its completion says. In error
+    // nothing is sent any more: the requester frees slot by slot.
+    logic live_q, reading_q;
+    psn_t nxt_q, oldest_q;
+    logic [CountW-1:0] stored;
+    assign stored      = CountW'(wr_q - (!live_q ? tail_q : reading_q ? oldest_q : nxt_q));
+    assign full        = used >= CountW'(SLOTS) || stored >= packets;
+    assign full_after  = used >= CountW'(SLOTS - 1) || stored >= packets - 1'b1;
+    assign loaded_full = 1'b1;  // nxt_q comes with the next cycle
+
+    always_ff @(posedge clk) begin
+      // A packet is among the reads as soon as nxt is after it.
+      reading_q <= reading;
+      oldest_q  <= oldest_read;
+      if (stat_valid && stat_qp == desc_q.qp) {live_q, nxt_q} <= {is_live(stat_status.state), stat_status.nxt};
+    end
+    wire unused_status = &{1'b0, stat_status};
+  end
   assign has_room = !full_q && store_wr_ready;
   assign accept   = s_axis_data_tvalid && s_axis_data_tready;
   assign take     = state_q == StData && accept;
@@ -234,8 +269,8 @@ module segmenter
       left_q  <= left_q - 32'(mtu_bytes(mtu_q));
       first_q <= 1'b0;
     end
-    full_q      <= commits > 3'd2 || (slot_done ? used == packets - 1'b1 : used == packets);
-    if (view.loaded) full_q <= CountW'(view.wr - view.tail) == ring_packets(view.mtu);  // no commit waits
+    full_q      <= commits > 3'd2 || (slot_done ? full_after : full);
+    if (view.loaded) full_q <= loaded_full;  // no commit waits
     committed_q <= early || (committed_q && !slot_done);
     if (keep_valid && keep_room) begin
       keep_pending_q <= 1'b1;
@@ -316,6 +351,6 @@ module segmenter
 
 `ifndef SYNTHESIS
   a_room : assert property (@(posedge clk) disable iff (rst)
-    state_q == StData |-> CountW'(wr_q - tail_q) <= ring_packets(mtu_q));
+    state_q == StData |-> used <= (RETRANSMIT ? packets : CountW'(SLOTS)));
 `endif
 endmodule

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Tracks the slots that are being read for transmission, at most N, finished in order.
 // A slot may be acknowledged while its retransmission is still being read; it must not be filled
-// again before that has ended, or a packet with a good ICRC would leave with wrong bytes.
+// again before that has ended, or a packet with a good ICRC would leave with wrong bytes. `oldest` is of the reads of
+// one queue pair, whose packets before it have left.
 module slots_in_use
   import penstock_pkg::*;
 #(
@@ -16,6 +17,9 @@ module slots_in_use
   input  qp_t  qp,      // question: is this slot in use?
   input  psn_t psn,
   output logic in_use,
+  input  qp_t  reader,  // question: what is being read of this queue pair?
+  output logic reading,
+  output psn_t oldest,
   output logic room     // for one more
 );
   localparam int unsigned PtrW = $clog2(N);
@@ -30,6 +34,19 @@ module slots_in_use
   always_comb begin
     in_use = 1'b0;
     for (int unsigned i = 0; i < N; i++) in_use |= valid_q[i] && qp_q[i] == qp && psn_q[i] == psn;
+  end
+
+  // In their order: from the youngest to the oldest.
+  logic [PtrW-1:0] place, at;
+  always_comb begin
+    reading = 1'b0;
+    place   = tail_q - 1'b1;
+    at      = tail_q;
+    for (int unsigned i = 0; i < N; i++) begin
+      if (valid_q[place] && qp_q[place] == reader) {reading, at} = {1'b1, place};
+      place = place - 1'b1;
+    end
+    oldest = psn_q[at];
   end
 
   always_ff @(posedge clk) begin

@@ -4,7 +4,8 @@
     python rtl/syn/blocks.py [--only roce_tx] [--saved] [--docs]
 
 Each block is synthesised alone and flat at 64 bit and N_QP = 4, a minute or so each; the sum is near the row of the
-whole in synth.py. A second table has the modules of the path of events. Rows are saved in build/synth/blocks as soon as
+whole in synth.py. A second table has the modules of the path of events, a third the transmit side of one queue pair
+with and without retransmission. Rows are saved in build/synth/blocks as soon as
 they are made; `--saved` uses saved rows, of any version of the gateware, and makes none. `--docs` puts the tables into
 docs/synthesis.md; rows of blocks that were not chosen stay as they are there.
 """
@@ -51,10 +52,18 @@ EVENT_BLOCKS = [
     ("event_timing", {}, "triggers, busy, time"),
     ("tai_clock", {}, "the clock in it"),
 ]
+# The transmit side, with what differs between them.
+ONCE = {"RETRANSMIT": 0, "RING_BYTES": 16_384, "SLOTS": 64}
+TRANSMIT_BLOCKS = [
+    ("roce_tx", {"N_QP": 1}, "one queue pair, ring of 256 KiB"),
+    ("roce_tx", {"N_QP": 1, **ONCE}, "without retransmission, ring of 16 KiB, 64 packets in flight"),
+    ("roce_tx", {"N_QP": 1, **ONCE, "SLOTS": 1024}, "the same with 1024 packets in flight"),
+]
 KEPT = synth.KEPT / "blocks"
 MARK = "<!-- blocks: made by rtl/syn/blocks.py with --docs -->\n"
 EVENT_MARK = "<!-- event blocks: made by rtl/syn/blocks.py with --docs -->\n"
-TABLES = {MARK: BLOCKS, EVENT_MARK: EVENT_BLOCKS}
+TRANSMIT_MARK = "<!-- transmit blocks: made by rtl/syn/blocks.py with --docs -->\n"
+TABLES = {MARK: BLOCKS, EVENT_MARK: EVENT_BLOCKS, TRANSMIT_MARK: TRANSMIT_BLOCKS}
 COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
 
 Block = tuple[str, dict[str, int], str]  # module, its parameters, what the table says of it

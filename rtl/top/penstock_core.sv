@@ -23,6 +23,7 @@ module penstock_core
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64
   parameter  int unsigned HOOK        = 0,       // after each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices
+  parameter  int unsigned RETRANSMIT  = 1,       // 0: packets are kept until sent; a lost one ends its queue pair
   parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
@@ -101,9 +102,9 @@ module penstock_core
   if (CLK_KHZ < 1000 || CLK_KHZ > 1_000_000) begin : gen_check_clk_khz
     $fatal(1, "%m: CLK_KHZ is %0d; it must be 1000 to 1000000", CLK_KHZ);
   end
-  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1) begin : gen_check_options
-    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d; each must be 0 or 1", WITH_QCN, WITH_SOURCE,
-      WITH_SERVICES);
+  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1 || RETRANSMIT > 1) begin : gen_check_options
+    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d; each must be 0 or 1", WITH_QCN,
+      WITH_SOURCE, WITH_SERVICES, RETRANSMIT);
   end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
@@ -143,6 +144,7 @@ module penstock_core
     .N_STREAMS(N_STREAMS),
     .HOOK(HOOK),
     .STREAMING(STREAMING),
+    .RETRANSMIT(RETRANSMIT),
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES)
@@ -254,6 +256,7 @@ module penstock_core
     .WITH_ROCE(WITH_ROCE),
     .WITH_TCP(WITH_TCP),
     .N_STREAMS(N_STREAMS),
+    .RETRANSMIT(RETRANSMIT == 1),
     .WITH_QCN(WITH_QCN == 1)
   ) u_transports (
     .doubt(cm_status.doubt),

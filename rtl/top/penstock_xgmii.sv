@@ -20,6 +20,7 @@ module penstock_xgmii #(
   parameter  int unsigned N_STREAMS   = 4,       // of TCP, 1 to 64; RING_BYTES is kept for each
   parameter  int unsigned HOOK        = 0,       // after each input: 0 nothing, 1 zero suppression, 2 user_hook
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices; needs TIMING
+  parameter  int unsigned RETRANSMIT  = 1,       // 0: packets are kept until sent; a lost one ends its queue pair
   parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
@@ -235,6 +236,7 @@ module penstock_xgmii #(
     .N_STREAMS(N_STREAMS),
     .HOOK(HOOK),
     .STREAMING(STREAMING),
+    .RETRANSMIT(RETRANSMIT),
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES)

@@ -18,6 +18,7 @@ module transports
   parameter  int unsigned WITH_ROCE  = 1,
   parameter  int unsigned WITH_TCP   = 0,
   parameter  int unsigned N_STREAMS  = 4,
+  parameter  bit          RETRANSMIT = 1'b1,    // of RoCE
   parameter  bit          WITH_QCN   = 1'b1,
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
@@ -234,6 +235,7 @@ module transports
       .STORE(STORE),
       .AXI_ADDR_W(AXI_ADDR_W),
       .RING_FILL(RING_FILL),
+      .RETRANSMIT(RETRANSMIT),
       .WITH_QCN(WITH_QCN)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),

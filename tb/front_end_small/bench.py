@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end of one queue pair without QCN, source and services: what is left works, what is not says so."""
+"""A front end of one queue pair without what can be left out: the rest works, and what is not there says so."""
 
 import cocotb
 from cocotb.triggers import ClockCycles
-from lib.board import SUCCESS, start
+from lib.board import ERR, FLUSH_ERR, MTU_4096, RETRY_EXC, RTS, SUCCESS, start
 from lib.cnm import cnm
 from lib.rates import QCN
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC
@@ -11,7 +11,7 @@ from lib.runner import Bench, seed
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Ether
 
-LEFT_OUT = {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0}
+LEFT_OUT = {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "RETRANSMIT": 0}
 BENCH = Bench(
     top="penstock_xgmii",
     configs=[{"CLK_KHZ": 156_250, "N_QP": 1, "RING_BYTES": 16_384, "SLOTS": 16, **LEFT_OUT}],
@@ -21,17 +21,38 @@ ACTED = 300  # cycles within which a frame has surely been acted upon
 
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
-async def messages_arrive_over_a_line_that_loses_packets(dut):
+async def messages_arrive_and_the_first_loss_ends_the_queue_pair_which_opens_again(dut):
     rng = seed()
     board = await start(dut, {0: 0xFFFFF8})
-    board.peer.verdict = lambda packet: "drop" if rng.random() < 0.05 else None
-    payloads = [rng.randbytes(rng.randrange(1, 20_000)) for _ in range(20)]
+    assert await board.field("options", "retransmit", 0) == 0
+    transport = [await board.field("qp.transport", name, 0) for name in ("mtu", "retry_cnt", "rnr_retry")]
+    assert transport == [MTU_4096, 0, 0], "retries were asked for, and there are none"
+    payloads = [rng.randbytes(rng.randrange(1, 20_000)) for _ in range(12)]
     for tag, payload in enumerate(payloads):
         await board.post(0, payload, tag, tag * 0x8000, tag)
-    assert [await board.completion() for _ in payloads] == [(0, tag, SUCCESS) for tag in range(20)]
+    assert [await board.completion() for _ in payloads] == [(0, tag, SUCCESS) for tag in range(12)]
     for tag, payload in enumerate(payloads):
         assert board.peer.memory[tag * 0x8000 : tag * 0x8000 + len(payload)] == payload, f"message {tag}"
-    assert board.peer.counts["dropped"] > 0 and await board.count("packets_retransmitted") > 0
+
+    sent = await board.registers.read("qp.nxt_psn", 0)
+    lost = (sent + 3) % (1 << 24)  # the second packet of the second message
+    board.peer.verdict = lambda packet: "drop" if packet.psn == lost else None
+    arrived = len(board.peer.received)
+    for tag in range(20, 24):
+        await board.post(0, rng.randbytes(8192), tag, 0, tag)
+    expected = [(0, 20, SUCCESS), (0, 21, RETRY_EXC), (0, 22, FLUSH_ERR), (0, 23, FLUSH_ERR)]
+    assert [await board.completion() for _ in range(4)] == expected
+    assert await board.state(0) == ERR and await board.count("packets_retransmitted") == 0
+    assert [immediate for *_, immediate in board.peer.received[arrived:]] == [20], "of no other one the peer was told"
+
+    flow = board.peer.flows[0]
+    flow.expected, flow.nak_sent = board.first_psn[0], False
+    board.peer.verdict = lambda packet: None
+    await board.open(0)
+    assert await board.state(0) == RTS
+    await board.post(0, b"again", 30, 64, 30)
+    assert await board.completion() == (0, 30, SUCCESS)
+    assert board.peer.memory[64:69] == b"again"
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

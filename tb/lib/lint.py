@@ -48,6 +48,10 @@ CONFIGURATIONS = [
         (f"penstock_{line}", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "N_QP": n_qp})
         for line, n_qp in (("xgmii", 1), ("100g", 4), ("1g", 16))
     ),
+    *(
+        (f"penstock_{line}", {"RETRANSMIT": 0, "N_QP": n_qp, "RING_BYTES": 16384, "SLOTS": slots})
+        for line, n_qp, slots in (("xgmii", 1, 64), ("100g", 4, 1024), ("1g", 16, 16))
+    ),
     *(("penstock_dcqcn", {"DATA_W": data_w, "CLK_KHZ": 400_000, "LINE_MBPS": 2_000}) for data_w in (8, 512, 1024)),
     *(("qcn_switch", {"N_PORTS": ports, "N_QUEUES": queues}) for ports, queues in ((2, 1), (3, 8), (4, 4))),
     ("qcn_switch", {"CLK_KHZ": 62_500, "LINE_MBPS": 1_000, "CELLS": 256, "MAX_BYTES": 1518}),

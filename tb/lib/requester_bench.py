@@ -400,7 +400,14 @@ def some_length(rng, mtu: int) -> int:
 
 
 async def random_traffic(
-    dut, faults: Faults, messages: int, stall: float, mtu_codes=(1, 1, 2, 3), rnr: float = 0.0, cut_through: int = 0
+    dut,
+    faults: Faults,
+    messages: int,
+    stall: float,
+    mtu_codes=(1, 1, 2, 3),
+    rnr: float = 0.0,
+    cut_through: int = 0,
+    ack_timeouts=(5, 6),
 ):
     rng = seed()
     h = await Harness(dut, rng, faults).start()
@@ -409,7 +416,7 @@ async def random_traffic(
     for qp in range(4):
         near_wrap = (1 << 24) - 1 - rng.randrange(20)
         code = rng.choice(mtu_codes)
-        peer = await h.open(qp, mtu_code=code, ack_timeout=rng.choice([5, 6]), init_psn=near_wrap)
+        peer = await h.open(qp, mtu_code=code, ack_timeout=rng.choice(ack_timeouts), init_psn=near_wrap)
         peer.responder.refuse = lambda packet: Ack.RNR if rng.random() < rnr else None
     requests = []
     for _ in range(messages):

@@ -11,7 +11,8 @@ module roce_tx_bench
   parameter int unsigned RING_BYTES = 32768,
   parameter int unsigned SLOTS      = 32,
   parameter int unsigned CLK_KHZ    = 7812,  // a tick of 8 cycles: timeouts within a short run
-  parameter int unsigned STORE      = 0
+  parameter int unsigned STORE      = 0,
+  parameter bit          RETRANSMIT = 1'b1
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -100,7 +101,7 @@ module roce_tx_bench
 
   roce_tx #(
     .DATA_W(DATA_W), .N_QP(N_QP), .RING_BYTES(RING_BYTES), .SLOTS(SLOTS), .CLK_KHZ(CLK_KHZ),
-    .STORE(STORE), .AXI_ADDR_W(32)
+    .STORE(STORE), .AXI_ADDR_W(32), .RETRANSMIT(RETRANSMIT)
   ) u_dut (
     .clk, .rst,
     .qpn_base, .cut_through, .keep_alive_ticks,
