@@ -184,16 +184,20 @@ def test_what_a_build_lacks_is_shown_and_its_settings_are_refused_by_board_and_r
     full, bare = group.address(0), group.address(1)
     said = ctl.run("status", group.all, "-J")
     builds = {board["board"]: board["build"] for board in said.json["boards"]}
-    assert [(build["qcn"], build["source"], build["services"]) for build in (builds[full], builds[bare])] == [
-        (True, True, True),
-        (False, False, True),
+    parts = ("qcn", "source", "services", "retransmission")
+    assert [[build[part] for part in parts] for build in (builds[full], builds[bare])] == [
+        [True, True, True, True],
+        [False, False, True, False],
     ]
     shown = ctl.run("status", group.all).out
-    assert [shown.count(text) for text in ("4 queue pairs", "4 queue pairs, QCN, source")] == [2, 1], shown
+    for text, count in (("4 queue pairs", 2), ("4 queue pairs, QCN, source", 1), ("pairs, no retransmission", 1)):
+        assert shown.count(text) == count, shown
     for setting, register, part in [
         ("cc[2].control.law=qcn", "cc[2].control", "QCN (WITH_QCN is 0)"),
         ("qp[1].congestion.law=qcn", "qp[1].congestion", "QCN (WITH_QCN is 0)"),
         ("qcn[0].timer_period=1ms", "qcn[0].timer_period", "QCN (WITH_QCN is 0)"),
+        ("qp[1].transport.rnr_retry=7", "qp[1].transport", "retransmission (RETRANSMIT is 0)"),
+        ("connection.transport.retry_cnt=3", "connection.transport", "retransmission (RETRANSMIT is 0)"),
         ("source.count=5", "source.count", "message source (WITH_SOURCE is 0)"),
         ("replay_block[0].word0=5", "replay_block[0].word0", "message source (WITH_SOURCE is 0)"),
     ]:

@@ -4,7 +4,7 @@
 //! those of the tops (docs/integration.md).
 
 use crate::map::place_of;
-use crate::regs::{cc, events, global, qp, tcp, timing};
+use crate::regs::{cc, connection, events, global, qp, tcp, timing};
 use crate::request::Request;
 
 /// Law 2 of `cc.control.law` and of `qp.congestion.law`.
@@ -19,6 +19,8 @@ pub struct Options {
     pub source: bool,
     /// ARP, ICMP echo, IPbus and the connection manager.
     pub services: bool,
+    /// Queue pairs keep packets until they are acknowledged, and send lost ones again.
+    pub retransmission: bool,
     /// Of TCP.
     pub streams: u32,
     /// Of the detector.
@@ -46,6 +48,7 @@ impl Options {
             qcn: options & global::OPTIONS_QCN_MASK != 0,
             source: options & global::OPTIONS_SOURCE_MASK != 0,
             services: options & global::OPTIONS_SERVICES_MASK != 0,
+            retransmission: options & global::OPTIONS_RETRANSMIT_MASK != 0,
             streams: (tcp_build & tcp::BUILD_N_STREAMS_MASK) >> tcp::BUILD_N_STREAMS_SHIFT,
             inputs: (inputs & events::BUILD_N_IN_MASK) >> events::BUILD_N_IN_SHIFT,
             hook: stages & events::STAGES_HOOK_MASK != 0,
@@ -58,10 +61,19 @@ impl Options {
     pub fn lacking(&self, address: u32, old: u32, new: u32) -> Option<String> {
         let place = place_of(address)?;
         let chooses_qcn = |mask: u32| new & mask == QCN && old & mask != QCN;
+        let sets = |mask: u32| new & mask != 0 && (new ^ old) & mask != 0;
         let (has, part) = match (place.group.name, place.register.name) {
             ("qcn", _) => (self.qcn, QCN_PART),
             ("cc", "control") if chooses_qcn(cc::CONTROL_LAW_MASK) => (self.qcn, QCN_PART),
             ("qp", "congestion") if chooses_qcn(qp::CONGESTION_LAW_MASK) => (self.qcn, QCN_PART),
+            ("qp", "transport") if sets(qp::TRANSPORT_RETRY_CNT_MASK) || sets(qp::TRANSPORT_RNR_RETRY_MASK) => {
+                (self.retransmission, RETRANSMISSION_PART)
+            }
+            ("connection", "transport")
+                if sets(connection::TRANSPORT_RETRY_CNT_MASK) || sets(connection::TRANSPORT_RNR_RETRY_MASK) =>
+            {
+                (self.retransmission, RETRANSMISSION_PART)
+            }
             ("source" | "replay_block", _) => (self.source, "message source (WITH_SOURCE is 0)"),
             ("tcp", _) => (self.streams > 0, "TCP (WITH_TCP is 0)"),
             ("stream", _) if self.streams == 0 => (false, "TCP (WITH_TCP is 0)"),
@@ -83,6 +95,7 @@ impl Options {
 }
 
 const QCN_PART: &str = "QCN (WITH_QCN is 0)";
+const RETRANSMISSION_PART: &str = "retransmission (RETRANSMIT is 0)";
 
 #[cfg(test)]
 mod tests {
@@ -92,7 +105,7 @@ mod tests {
     /// With RoCE and nothing else.
     const BARE: Options = Options::of([4, 0, 0, 0, 0]);
     /// With everything, four streams and two inputs.
-    const FULL: Options = Options::of([7, 4, 2, 0x12, 1]);
+    const FULL: Options = Options::of([15, 4, 2, 0x12, 1]);
 
     fn address(name: &str) -> u32 {
         find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0].address()
@@ -104,6 +117,9 @@ mod tests {
             ("cc[2].control", 1, 2, Some("QCN (WITH_QCN is 0)")),
             ("qp[3].congestion", 0x11, 0x12, Some("QCN (WITH_QCN is 0)")),
             ("qcn[0].rate_ai", 5, 6, Some("QCN (WITH_QCN is 0)")),
+            ("qp[2].transport", 0x0E5, 0x10E5, Some("retransmission (RETRANSMIT is 0)")),
+            ("qp[2].transport", 0x0E5, 0x700E5, Some("retransmission (RETRANSMIT is 0)")),
+            ("connection.transport", 0x770E5, 0x730E5, Some("retransmission (RETRANSMIT is 0)")),
             ("source.count", 0, 1, Some("message source (WITH_SOURCE is 0)")),
             ("replay_block[7].word3", 0, 1, Some("message source (WITH_SOURCE is 0)")),
             ("tcp.segment", 1460, 8960, Some("TCP (WITH_TCP is 0)")),
@@ -112,6 +128,8 @@ mod tests {
             ("events.slice_size", 0, 3, Some("detector inputs (N_IN is 0)")),
             ("hook_block[0].word0", 0, 3, Some("hook (HOOK is 0)")),
             ("timing.control", 1, 0, Some("triggers and clock (TIMING is 0)")),
+            ("qp[2].transport", 0x770E5, 0x0E4, None),
+            ("connection.transport", 0x770E5, 0x770E4, None),
             ("cc[0].control", 1, 0, None),
             ("cc[0].control", 2, 0x102, None),
             ("cc[0].rate_ai", 1, 2, None),

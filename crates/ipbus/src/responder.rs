@@ -81,7 +81,10 @@ impl Default for ResponderConfig {
         ResponderConfig {
             build: Build { queue_pairs: 4, clock_khz: 156_250 },
             map_hash: MAP_HASH,
-            options: global::OPTIONS_QCN_MASK | global::OPTIONS_SOURCE_MASK | global::OPTIONS_SERVICES_MASK,
+            options: global::OPTIONS_QCN_MASK
+                | global::OPTIONS_SOURCE_MASK
+                | global::OPTIONS_SERVICES_MASK
+                | global::OPTIONS_RETRANSMIT_MASK,
             streams: 0,
             inputs: 0,
             writes: None,

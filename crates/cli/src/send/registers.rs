@@ -112,7 +112,7 @@ impl Port {
 fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
     let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
     let build = Build { queue_pairs: 1, clock_khz };
-    let options = global::OPTIONS_SERVICES_MASK;
+    let options = global::OPTIONS_SERVICES_MASK | global::OPTIONS_RETRANSMIT_MASK;
     let config = ResponderConfig { build, map_hash: MAP_HASH, options, streams: 0, inputs: 0, writes: Some(WRITES) };
     let mut board = Responder::new(config);
     // Bits a cycle, so that a client knows the line rate.

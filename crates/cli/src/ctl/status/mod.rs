@@ -283,9 +283,10 @@ fn of_streams(streams: &[Stream]) -> String {
 }
 
 /// ", QCN, source, 2 inputs, triggers"
-fn parts(options: &Options) -> String {
+fn parts(options: &Options, queue_pairs: u32) -> String {
     let inputs = format!("{} inputs", options.inputs);
     let parts = [
+        (queue_pairs > 0 && !options.retransmission, "no retransmission"),
         (options.qcn, "QCN"),
         (options.source, "source"),
         (options.inputs > 0, inputs.as_str()),
@@ -310,7 +311,7 @@ fn row(session: &Session, status: &Status) -> Vec<String> {
     let identity = &status.identity;
     let of = |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
     let connections = format!("{}{}", of(status.queue_pairs.len(), "queue pairs"), of(status.streams.len(), "streams"));
-    let parts = parts(&status.options);
+    let parts = parts(&status.options, identity.build.queue_pairs);
     vec![
         session.address(status.board).to_string(),
         format!("{} {}", status.ip, status.mac),
@@ -339,7 +340,7 @@ fn as_json(session: &Session, status: &Status) -> Value {
             "streams": status.options.streams, "ring_bytes": identity.ring_bytes,
             "qcn": status.options.qcn, "source": status.options.source, "services": status.options.services,
             "inputs": status.options.inputs, "hook": status.options.hook, "streaming": status.options.streaming,
-            "triggers": status.options.triggers,
+            "triggers": status.options.triggers, "retransmission": status.options.retransmission,
         },
         "link": status.link,
         "source_runs": status.source_runs,
