@@ -45,7 +45,7 @@ module destination
 
   typedef enum logic [4:0] {
     StInit,      // after reset: no queue pair has a ring
-    StIdle,      // plain descriptors pass
+    StIdle,      // plain descriptors pass, one a cycle
     StEvent,     // which table is it of?
     StChoose,    // which server of that table?
     StDivide,    // event modulo live servers, two bits a cycle
@@ -70,7 +70,7 @@ module destination
 
   state_e state_q, state_d;
   desc_t in, desc_q;  // the descriptor in hand, which is offered once `known_q`
-  logic known_q, take, direct, emit;
+  logic known_q, free, take, direct, emit;
 
   // an access of software
   reg_req_t access;
@@ -80,8 +80,8 @@ module destination
   qp_t access_qp;
 
   assign in                 = s_axis_desc_tdata;
-  // One in two cycles is what the transport takes: whether it takes one now is no part of what is decided here.
-  assign s_axis_desc_tready = state_q == StIdle && !known_q && !access_pending;
+  assign free               = !known_q || m_axis_desc_tready;
+  assign s_axis_desc_tready = state_q == StIdle && free && !access_pending;
   assign take               = s_axis_desc_tvalid && s_axis_desc_tready;
   assign direct             = take && !in.by_event && !(in.in_ring && has_ring(in.qp));
   assign m_axis_desc_tdata  = desc_q;
@@ -98,7 +98,8 @@ module destination
   logic [63:0] switch_event, staged_event, recent_event_q;
   logic [2:0][6:0] live;
   bank_t newer, older, bank, bank_q, recent_bank_q;
-  logic changed, announced, hold, none, none_newer_q, none_older_q, near, is_new_q, is_staged_q, is_last_q, follows_q, seen_q;
+  logic changed, announced, hold, none, none_newer_q, none_older_q, near;
+  logic is_new_q, is_staged_q, is_last_q, follows_q, seen_q;
   logic waits, passes, may_act, held_q, waits_q, kept_q;
   logic [6:0] divisor_q;
   logic [ServerW-1:0] rem_q, near_rem;
@@ -138,10 +139,10 @@ module destination
     // As the comparisons: no table changes between StEvent and StChoose.
     none_newer_q <= live[newer] == '0;
     none_older_q <= live[older] == '0;
-    is_new_q    <= desc_q.raddr >= switch_event;
-    is_staged_q <= desc_q.raddr >= staged_event;
-    is_last_q   <= distance[64:1] == '0 && !distance[0];
-    follows_q   <= distance[64:1] == '0 && distance[0];
+    is_new_q     <= desc_q.raddr >= switch_event;
+    is_staged_q  <= desc_q.raddr >= staged_event;
+    is_last_q    <= distance[64:1] == '0 && !distance[0];
+    follows_q    <= distance[64:1] == '0 && distance[0];
     if (changed) seen_q <= 1'b0;
     if (state_q == StChoose) begin
       bank_q    <= bank;
