@@ -523,6 +523,18 @@ PROOFS = [
         ),
     ),
     Proof(
+        "roce_tx",
+        {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 4, "RETRANSMIT": 0},
+        depth=4,
+        cycles=24,
+        free=("ram_sdp", "requester_step"),
+        after={**STORE_PATHS, "c_refills": "c_sent"},
+        mutants=(
+            Mutant("reading_q ? oldest_q : nxt_q", "nxt_q", "a_not_overwritten", "segmenter", "c_sent"),
+            Mutant("|| stored >= packets;", ";", "a_not_overwritten", "segmenter", "c_filled"),
+        ),
+    ),
+    Proof(
         "requester_step",
         {},
         props="requester_progress",

@@ -59,7 +59,7 @@ module requester_once_props
       a_nothing_rewound : assert (!all_facts.passes_nxt && !all_facts.repeated);
     if (was) a_nothing_again : assert (!all_facts.again);
     a_no_repetition : assert (!outcome.retransmit);
-    if (was && op.kind != DoCmd && next.nxt - row.tail < row.nxt - row.tail) a_forward : assert (!is);
+    if (was && is) a_forward : assert (next.nxt == row.nxt + psn_t'(outcome.send));
 
     // The first loss ends the queue pair, by name; what the NAK says has arrived is acknowledged.
     if (lost) begin

@@ -9,12 +9,16 @@
 // The proof follows one arbitrary word of the store and one arbitrary slot's header (free/ram_sdp); `owner_q` is the
 // PSN for which the word was written last. The rules of the requester are those that requester_step_props proves
 // (free/requester_step). Assumed: the FIFOs at the inputs keep words and order (sync_fifo_props).
+// Without RETRANSMIT the same of packets that have not left: a slot is filled again while its packet waits for an
+// acknowledgement. nxt then moves with packets sent, and only so (requester_once_props).
 module roce_tx_props
   import penstock_pkg::*;
   import roce_tx_pkg::*;
   import requester_rules_pkg::*;
 #(
-  parameter int unsigned SLOTS = 2
+  parameter int unsigned SLOTS = 2,
+  parameter bit          RETRANSMIT = 1'b1,
+  localparam int unsigned PlaceW = $clog2(SLOTS)
 ) (
   input logic      clk,
   input logic      rst,
@@ -29,6 +33,8 @@ module roce_tx_props
   input op_t       op1_q, op2_q,
   input qp_row_t   row, row2_q, next,
   input logic      row_place,
+  input logic      stat_valid,
+  input ring_status_t stat_status,
   input outcome_t  outcome,
   input logic      expired,
   input ring_view_t view,
@@ -37,7 +43,7 @@ module roce_tx_props
   input psn_t [3:0] reads_psn,
   input qp_t [3:0] reads_qp,
   input tx_meta_t  header_read, header,   // of the slots of one parity
-  input logic      header_place,
+  input logic [PlaceW-1:0] header_place,
   // segmenter
   input logic [3:0] segmenter_state,
   input desc_t     desc_q,
@@ -46,7 +52,8 @@ module roce_tx_props
   input logic      s_axis_desc_tvalid, s_axis_data_tvalid,
   input desc_t     message,
   input logic [31:0] left_q,
-  input psn_t      tail_q, wr_q,
+  input psn_t      tail_q, wr_q, nxt_q, oldest_q,  // the last two without RETRANSMIT
+  input logic      live_q, reading_q,
   input logic      ready, desc_taken, waits_past_q, past_q, stale,
   input mtu_e      mtu_q,
   input logic      cached_q, committed_q,
@@ -89,6 +96,8 @@ module roce_tx_props
     if (fills && s_axis_data_tvalid) assume (!wrong);
     assume (segmenter_state != StBadLength);
     if (offered_q) assume (s_axis_desc_tvalid && message.qp == offered_qp_q);
+    if (!RETRANSMIT && valid2_q && is_live(row2_q.state) && is_live(next.state) && op2_q.kind != DoInit)
+      assume (next.nxt == row2_q.nxt + psn_t'(outcome.send));
   end
 
   // ---- the ring as it is -----------------------------------------------------------------------------
@@ -102,6 +111,18 @@ module roce_tx_props
   assign held      = last - row.tail;
   assign filled    = wr_q - row.tail;
   assign tail_seen = view.freed ? view.tail : tail_q;
+
+  localparam psn_t Most = psn_t'(SLOTS);
+  psn_t capacity;  // of the ring, in packets
+  assign capacity = psn_t'(7'd64 >> row.mtu) > Most ? Most : psn_t'(7'd64 >> row.mtu);
+
+  // The packets whose words and headers are kept: from this one on, `stored` of them.
+  logic live, keeps;
+  psn_t first, stored;
+  assign live   = is_live(row.state);
+  assign keeps  = RETRANSMIT || live || jobs != '0;
+  assign first  = RETRANSMIT ? row.tail : jobs != '0 ? reads_psn[reads_tail] : row.nxt;
+  assign stored = keeps ? last - first : '0;
 
   // ---- the word that is followed: which PSN's it would be, and whose it is -----------------------------
   logic [3:0] shift;
@@ -122,9 +143,9 @@ module roce_tx_props
     shift     = 4'd4 + 4'(row.mtu);
     slot_mask = 10'h3FF >> shift;
     beat      = place & ~(10'h3FF << shift);
-    ahead     = psn_t'(((place >> shift) - 10'(row.tail)) & slot_mask);
-    psn_here  = row.tail + ahead;
-    here      = ahead < held;
+    ahead     = psn_t'(((place >> shift) - 10'(first)) & slot_mask);
+    psn_here  = first + ahead;
+    here      = ahead < stored;
   end
 
   logic opened;
@@ -174,7 +195,7 @@ module roce_tx_props
     assign taken[i]       = 3'(behind) < jobs;
     assign good_read[i]   = !taken[i] || (reads_qp[i] == '0 && reads_psn[i] - row.tail < row.wr - row.tail);
     assign good_job[i]    = !taken[i] || (jobs_held[i][21:12] == address(reads_psn[i], row.mtu)
-      && (reads_psn[i][0] != header_place || (jobs_held[i][11:3] == last_beat(header.len) && header.len != '0)));
+      && (reads_psn[i][PlaceW-1:0] != header_place || (jobs_held[i][11:3] == last_beat(header.len) && header.len != '0)));
   end
 
   logic rests;
@@ -183,10 +204,40 @@ module roce_tx_props
   logic up;  // the row has been written
   assign up = !init_q && !(valid1_q && op1_q.kind == DoInit) && !(valid2_q && op2_q.kind == DoInit);
 
-  psn_t psn_header;  // the PSN in [tail, tail + 2) whose header is followed
+  psn_t psn_header;  // the PSN in [first, first + SLOTS) whose header is followed
   logic has_header;
-  assign psn_header = row.tail + psn_t'(row.tail[0] ^ header_place);
-  assign has_header = psn_header - row.tail < held;
+  assign psn_header = first + psn_t'(PlaceW'(header_place - first[PlaceW-1:0]));
+  assign has_header = psn_header - first < stored;
+
+  // Without RETRANSMIT: the reads are of packets that have been sent, each after the one before it; what the segmenter
+  // knows is never ahead.
+  if (!RETRANSMIT) begin : gen_once
+    logic [3:0] good_order;
+    for (genvar i = 0; i < 4; i++) begin : gen_order
+      logic [1:0] behind;
+      assign behind = 2'(i) - reads_tail;
+      assign good_order[i] = !taken[i] || (reads_psn[i] - row.tail < (live ? row.nxt : row.wr) - row.tail
+        && (behind == '0 || reads_psn[i] - row.tail > reads_psn[(i + 3) % 4] - row.tail));
+    end
+    logic live_seen, begun;
+    psn_t nxt_seen, left;
+    assign live_seen = stat_valid ? is_live(stat_status.state) : live_q;
+    assign nxt_seen  = stat_valid ? stat_status.nxt : nxt_q;
+    assign left      = !live_q ? tail_q : reading_q ? oldest_q : nxt_q;
+    assign begun     = fills && beat_q != '0;
+    always_comb if (started_q && up) begin
+      a_03_stored : assert (stored <= capacity);
+      a_04_order : assert (good_order == '1);
+      if (bound) begin
+        a_02_live : assert (live_seen == live && (!live || nxt_seen == row.nxt));
+        if (keeps) a_02_left : assert (left - tail_seen <= first - tail_seen || tail_seen != tail_q || !live_q);
+        if (keeps) a_02_stored : assert (wr_q + psn_t'(begun) - first <= capacity);
+      end
+      // A slot is filled again whose packet is not acknowledged.
+      c_refills : cover (write && write_addr == place && owned_q && owner_q == wr_q - 24'd2 && row.una == row.tail
+                         && owner_q == row.tail && live && !waits);
+    end
+  end
 
   always_comb if (started_q) begin
     // The pipeline.
@@ -195,7 +246,7 @@ module roce_tx_props
                          && (view.qp == '0 || !(|{view.loaded, view.again, view.freed, view.left_rts})));
     a_00_command : assert ((!valid1_q || may_do(op1_q, row) || op1_q.kind != DoCmd)
                            && (!valid2_q || may_do(op2_q, row) || op2_q.kind != DoCmd));
-    if (valid2_q) a_00_row : assert (row2_q == row);
+    if (valid2_q) a_00_row : assert (row2_q == (RETRANSMIT ? row : sent_once(row)));
     if (init_q) a_00_first : assert (!valid1_q && !valid2_q);
     if (!up) a_00_down : assert (!bound && waiting == '0 && jobs == '0 && !(|{view.loaded, view.again, view.freed,
                                  view.left_rts}) && segmenter_state != StWait);
@@ -220,11 +271,11 @@ module roce_tx_props
     // The segmenter's pointers and the ring's.
     if (bound) begin
       a_02_wr : assert (wr_q + psn_t'(committed_q) == last);
-      a_02_tail : assert (tail_seen == row.tail && wr_q - tail_q <= (fills && beat_q != '0 ? 24'd1 : 24'd2));
+      a_02_tail : assert (tail_seen == row.tail && wr_q - tail_q <= (fills && beat_q != '0 ? Most - 24'd1 : Most));
       a_02_mtu : assert (mtu_q == row.mtu);
     end
-    if (waiting == '0 || bound) a_02_held : assert (held <= 24'd2);
-    a_03_held : assert (held <= 24'd2 && row.wr - row.tail <= 24'd2);
+    if (waiting == '0 || bound) a_02_held : assert (held <= Most);
+    a_03_held : assert (held <= Most && row.wr - row.tail <= Most);
     if (committed_q) a_03_committed : assert (filled < held);
     // The reads.
     a_04_jobs : assert (jobs <= 3'd4 && jobs_head == reads_head && jobs_tail == reads_tail && taken == reads
@@ -245,7 +296,7 @@ module roce_tx_props
     end
     if (fills) a_05_fills : assert (len != '0 && beat_q <= last_beat(len));
     // The words.
-    if (fills && psn_here == wr_q && beat < 10'(beat_q)) a_06_filled : assert (owned_q && owner_q == wr_q);
+    if (keeps && fills && psn_here == wr_q && beat < 10'(beat_q)) a_06_filled : assert (owned_q && owner_q == wr_q);
     if (here && psn_here == psn_header && header.len != '0 && beat <= 10'(last_beat(header.len))
         && !(committed_q && psn_here == wr_q))
       a_06_whole : assert (owned_q && owner_q == psn_here);
@@ -261,7 +312,7 @@ module roce_tx_props
     if (segmenter_state inside {StForeign, StRefuse} && desc_q.qp == '0 && !desc_q.by_event)
       a_behind_all : assert (held == '0 && waiting == '0);
     if (write && write_addr == place) a_not_overwritten : assert (!here || (committed_q && psn_here == wr_q));
-    if (fetch && read_addr == place && reading[0] == header_place)
+    if (fetch && read_addr == place && reading[PlaceW-1:0] == header_place)
       a_read_as_written : assert (owned_q && owner_q == reading && word == word_q);
     if (sends && sent_q) a_not_twice : assert (row.nxt != sent_psn_q);
     if (sent_q) a_06_sent : assert (sent_psn_q - row.tail < row.nxt - row.tail && is_live(row.state));
@@ -272,31 +323,35 @@ module roce_tx_props
     c_asks : cover (!waits && segmenter_state == StWait && !for_keep && !past_q && is_live(row.state) && held == '0 && cut
                     && desc_q.length > 32'd16 && desc_q.length <= 32'd24);
     c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
-    c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
-                     && row.wr != row.tail && row.nxt == row.tail);
     // The segmenter is idle in these three; otherwise later runs would start inside any message, however long.
     c_filled : cover (!waits && rests && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
                       && !committed_q && row.nxt == row.tail && row.wr != row.tail);
     c_sent : cover (!waits && rests && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
-    // The same two, wherever the segmenter is.
-    c_held : cover (!waits && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
-                    && !committed_q && row.nxt == row.tail && row.wr != row.tail);
-    c_leaves : cover (!waits && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
-    c_back : cover (back_q && row.nxt == psn_here && jobs != '0 && is_live(row.state));
-    c_freed : cover (!waits && rests && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
-    c_next : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state) && cached_q
-                     && segmenter_state == StIdle && held == 24'd1);
-    // A packet is read that has been acknowledged; one that is still being filled; a slot is filled again, the
-    // ring being full with it; a packet is sent again while its first read is under way.
-    c_read : cover (fetch && read_addr == place && reading[0] == header_place && row.tail != row.una);
-    c_cut_through : cover (fetch && read_addr == place && committed_q && reading == wr_q);
-    c_wraps : cover (write && write_addr == place && filled == 24'd1 && owned_q && owner_q == wr_q - 24'd2);
-    c_stale : cover (stale && at_hand_q.opened && !waits);
-    c_again : cover (sends && back_q && row.nxt == psn_here && jobs != '0);
+  end
+  if (RETRANSMIT) begin : gen_again
+    always_comb if (started_q && up) begin
+      c_begun : cover (!waits && committed_q && here && psn_here == wr_q && owned_q && is_live(row.state)
+                       && row.wr != row.tail && row.nxt == row.tail);
+      // The same two, wherever the segmenter is.
+      c_held : cover (!waits && here && owned_q && owner_q == psn_here && waiting == '0 && is_live(row.state)
+                      && !committed_q && row.nxt == row.tail && row.wr != row.tail);
+      c_leaves : cover (!waits && sends && row.nxt == psn_here && owned_q && owner_q == psn_here);
+      c_back : cover (back_q && row.nxt == psn_here && jobs != '0 && is_live(row.state));
+      c_freed : cover (!waits && rests && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state));
+      c_next : cover (!waits && owned_q && owner_q == row.tail - 1'b1 && is_live(row.state) && cached_q
+                       && segmenter_state == StIdle && held == 24'd1);
+      // A packet is read that has been acknowledged; one that is still being filled; a slot is filled again, the
+      // ring being full with it; a packet is sent again while its first read is under way.
+      c_read : cover (fetch && read_addr == place && reading[PlaceW-1:0] == header_place && row.tail != row.una);
+      c_cut_through : cover (fetch && read_addr == place && committed_q && reading == wr_q);
+      c_wraps : cover (write && write_addr == place && filled == 24'd1 && owned_q && owner_q == wr_q - 24'd2);
+      c_stale : cover (stale && at_hand_q.opened && !waits);
+      c_again : cover (sends && back_q && row.nxt == psn_here && jobs != '0);
+    end
   end
 endmodule
 
-bind roce_tx roce_tx_props u_props (
+bind roce_tx roce_tx_props #(.SLOTS(SLOTS), .RETRANSMIT(RETRANSMIT)) u_props (
   .ack_qp(ack_head.qp), .command_qp(cmd.qp), .command(cmd.state),
   .init_q(u_requester.init_q), .visit_qp_q(u_requester.visit_qp_q),
   .grant_valid(u_requester.grant_valid), .grant_gap(u_requester.u_scheduler.gap_q),
@@ -317,6 +372,8 @@ bind roce_tx roce_tx_props u_props (
   .s_axis_desc_tvalid(u_segmenter.s_axis_desc_tvalid), .desc_taken(s_axis_desc_tready), .waits_past_q(u_segmenter.waits_past_q), .past_q(u_segmenter.past_q),
   .for_keep(u_segmenter.keep_q), .left_q(u_segmenter.left_q),
   .kept_qp(u_segmenter.keep_pending_q ? u_segmenter.keep_qp_q : '0),
+  .nxt_q(u_segmenter.nxt_q), .oldest_q(u_segmenter.oldest_q), .live_q(u_segmenter.live_q),
+  .reading_q(u_segmenter.reading_q),
   .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),
   .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .beat_q(u_segmenter.beat_q),
   .len(u_segmenter.len), .commits(u_segmenter.commits), .commit_qp(u_segmenter.commit_qp),

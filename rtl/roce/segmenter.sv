@@ -172,29 +172,29 @@ module segmenter
   assign used     = CountW'(wr_q - tail_q);
   assign packets  = ring_packets(mtu_q);
 
+  // Without RETRANSMIT: what of this queue pair has been sent, and is still being read. A packet is among the reads as
+  // soon as nxt is after it.
+  logic live_q, reading_q;
+  psn_t nxt_q, oldest_q;
+  always_ff @(posedge clk) begin
+    reading_q <= reading;
+    oldest_q  <= oldest_read;
+    if (stat_valid && stat_qp == desc_q.qp) {live_q, nxt_q} <= {is_live(stat_status.state), stat_status.nxt};
+  end
+  wire unused_status = &{1'b0, stat_status, live_q, reading_q, nxt_q, oldest_q};
+
   if (RETRANSMIT) begin : gen_until_acknowledged
     assign full        = used == packets;
     assign full_after  = used == packets - 1'b1;
     assign loaded_full = CountW'(view.wr - view.tail) == ring_packets(view.mtu);
-    wire unused_reads = &{1'b0, stat_valid, stat_qp, stat_status, reading, oldest_read};
   end else begin : gen_until_sent
     // A payload is kept until it has been read, and until an acknowledgement only what its completion says. In error
     // nothing is sent any more: the requester frees slot by slot.
-    logic live_q, reading_q;
-    psn_t nxt_q, oldest_q;
     logic [CountW-1:0] stored;
     assign stored      = CountW'(wr_q - (!live_q ? tail_q : reading_q ? oldest_q : nxt_q));
     assign full        = used >= CountW'(SLOTS) || stored >= packets;
     assign full_after  = used >= CountW'(SLOTS - 1) || stored >= packets - 1'b1;
     assign loaded_full = 1'b1;  // nxt_q comes with the next cycle
-
-    always_ff @(posedge clk) begin
-      // A packet is among the reads as soon as nxt is after it.
-      reading_q <= reading;
-      oldest_q  <= oldest_read;
-      if (stat_valid && stat_qp == desc_q.qp) {live_q, nxt_q} <= {is_live(stat_status.state), stat_status.nxt};
-    end
-    wire unused_status = &{1'b0, stat_status};
   end
   assign has_room = !full_q && store_wr_ready;
   assign accept   = s_axis_data_tvalid && s_axis_data_tready;
