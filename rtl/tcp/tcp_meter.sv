@@ -159,7 +159,7 @@ module tcp_meter
   // A measured segment has a unit or more, so that an acknowledgement of the bytes before it is none of it.
   localparam int unsigned UnitW = $clog2(RING_BYTES) > 22 ? $clog2(RING_BYTES) - 22 : 0;
   function automatic psn_t place(tcp_seq_t seq);
-    return psn_t'((seq + 32'((64'd1 << UnitW) - 64'd1)) >> UnitW);
+    return UnitW == 0 ? psn_t'(seq) : psn_t'((seq + 32'((64'd1 << UnitW) - 64'd1)) >> UnitW);
   endfunction
   logic [N_STREAMS-1:0] seen_q;  // since reset
   index_t at2_q;
@@ -173,8 +173,8 @@ module tcp_meter
     stat_init_q     <= !seen_q[at_q];
     stat_psn_q      <= psn_t'((segment_end - 32'd1) >> UnitW);
     stat_q          <= '0;
-    stat_q.send     <= is_new && !again && (segment.len >> UnitW) != '0;
-    stat_q.ack_req  <= 1'b1;
+    stat_q.send     <= is_new && !again;
+    stat_q.ack_req  <= UnitW == 0 || segment.len >> UnitW != '0;
     status_q        <= '0;
     status_q.state  <= live ? QpRts : QpReset;
     status_q.una    <= place(done_q.una);

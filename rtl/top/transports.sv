@@ -2,7 +2,7 @@
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
 // With both, targets below N_QP are queue pairs, those from N_QP on the streams. With STORE = 1 the rings of all
 // targets are in one AXI4 memory, in that order; the transactions of streams have ID 1 if there are queue pairs, too.
-// Connects its modules and contains no logic but the sums of two counts.
+// Connects its modules and contains no logic of its own.
 module transports
   import penstock_pkg::*;
   import ctrl_pkg::*;
@@ -123,13 +123,8 @@ module transports
   axi_pkg::axi_req_t [1:0] axi_reqs;
   axi_pkg::axi_rsp_t [1:0] axi_rsps;
   logic [1:0][DATA_W-1:0] axi_wdata;
-  transport_stat_t roce_stat;
-  logic ring_write_error, ring_read_error;
-  always_comb begin
-    transport_stat = roce_stat;
-    transport_stat.store_write_error = roce_stat.store_write_error || ring_write_error;
-    transport_stat.store_read_error  = roce_stat.store_read_error || ring_read_error;
-  end
+  transport_stat_t [1:0] stats;
+  assign transport_stat = stats[0] | stats[1];
   assign latency_rsp = latency_rsps[0] | latency_rsps[1];
   assign meter_rsp   = meter_rsps[0] | meter_rsps[1];
 
@@ -257,7 +252,7 @@ module transports
       .m_axi_req        (axi_reqs[0]),
       .m_axi_wdata      (axi_wdata[0]),
       .m_axi_rsp        (axi_rsps[0]),
-      .transport_stat   (roce_stat),
+      .transport_stat   (stats[0]),
       .ready            (ready[N_QP-1:0]),
       .ring_fill        (fill[0]),
       .latency_req      (latency_reqs[0]),
@@ -272,7 +267,7 @@ module transports
     assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
     assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
     assign {axi_reqs[0], axi_wdata[0]} = '0;
-    assign roce_stat = '0;
+    assign stats[0] = '0;
     assign {desc_tready[0], data_tready[0], cpl_tdata[0], cpl_tvalid[0], fill[0]} = '0;
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
@@ -285,6 +280,12 @@ module transports
   // ---- TCP
   // ---------------------------------------------------------------------------------------------------------------
   if (WITH_TCP == 1) begin : gen_tcp
+    logic ring_write_error, ring_read_error;
+    always_comb begin
+      stats[1] = '0;
+      stats[1].store_write_error = ring_write_error;
+      stats[1].store_read_error  = ring_read_error;
+    end
     tcp_transport #(
       .DATA_W(DATA_W),
       .N_STREAMS(N_STREAMS),
@@ -325,7 +326,7 @@ module transports
   end else begin : gen_no_tcp
     absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
     assign {latency_rsps[1], meter_rsps[1]} = '0;
-    assign {axi_reqs[1], axi_wdata[1], ring_write_error, ring_read_error} = '0;
+    assign {axi_reqs[1], axi_wdata[1], stats[1]} = '0;
     assign {lookup_valid, lookup_ip} = '0;
     assign tcp_stat = '0;
     assign {desc_tready[1], data_tready[1], cpl_tdata[1], cpl_tvalid[1], fill[1]} = '0;
