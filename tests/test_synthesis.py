@@ -16,6 +16,9 @@ import levels  # noqa: E402
 import modules  # noqa: E402
 import sites  # noqa: E402
 import synth  # noqa: E402
+import yosys  # noqa: E402
+
+import rtl  # noqa: E402
 
 # The parity of a sum: LUTs feed a carry chain (1 level), whose 12 bits need two more LUTs in a row.
 CIRCUIT = """
@@ -50,6 +53,12 @@ def test_depth_of_a_synthesised_circuit_is_what_one_counts_by_hand(tmp_path):
     found = levels.deepest(synth.netlist("circuit", {}, source))
     assert (found.levels, found.chains, found.dsps) == (3, 1, 0)
     assert found.start.startswith(("a_q", "b_q")) and found.end == "odd_q"
+
+
+def test_rings_in_memory_are_read_by_a_front_end_that_wants_names_declared_before_use():
+    """Verilator does not; Yosys' and Vivado's do."""
+    for top, params in (("roce_tx", {}), ("tcp_endpoint", {"RING_BYTES": 65536})):
+        yosys.run([yosys.read(top, {"STORE": 1, **params}, rtl.module(top)[0])])
 
 
 # The same circuit written otherwise: a struct, other names, a module below.

@@ -92,6 +92,7 @@ module packet_store_axi_wr
 
   // ---- bursts out ----------------------------------------------------------------------------------
   logic data_room, answer_room, data_valid, data_done, answer_valid, answer_taken;
+  logic wlast_q, wvalid_q;
   logic [4:0] unused_data, unused_answers;
   logic [7:0] data_len, sent_q;
   answer_t answer_in, answer;
@@ -128,7 +129,7 @@ module packet_store_axi_wr
   );
 
   // The RAM's read register is the output register of the W channel.
-  logic fetch, at_end, wlast_q, wvalid_q;
+  logic fetch, at_end;
   assign fetch     = data_valid && (m_axi_rsp.wready || !m_axi_req.wvalid);
   assign at_end    = sent_q == data_len;
   assign data_done = fetch && at_end;
