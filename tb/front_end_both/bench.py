@@ -43,6 +43,8 @@ async def messages_of_queue_pairs_and_streams_share_input_line_and_completions(d
     assert await board.field("build", "n_qp", 0) == N_QP
     assert await board.field("tcp.build", "n_streams", 0) == N_STREAMS
     sent = {target: [] for target in range(N_QP + N_STREAMS)}
+    if os.environ.get("PARAM_STORE") == "1":
+        board.memory.stall(rng, 0.2)
     for tag in range(40):
         target = rng.randrange(N_QP + N_STREAMS)
         payload = rng.randbytes(rng.choice([1, 8, 1460, 4096, rng.randrange(1, 6000)]))
