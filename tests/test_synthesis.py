@@ -250,7 +250,7 @@ def test_every_family_maps_memories_and_multipliers_to_cells_that_are_counted(tm
 
 
 def test_the_tables_of_devices_name_each_memory_and_what_it_becomes():
-    row = {"lut": 3, "ff": 5, "block_ram": 0.5, "small_ram": 0, "multiplier": 1, "rtl": "01234567"}
+    row = {"lut": 3, "ff": 5, "block_ram": 0.5, "small_ram": 0, "multiplier": 1, "rtl": "01234567", "build": "10G"}
     rows = [
         {"device": "ecp5", "memories": {"u_a.mem": {"DP16KD": 3}}, **row},
         {"device": "polarfire", "memories": {"u_a.mem": {"RAM1K20": 2}, "u_b.mem": {"RAM64x12": 1}}, **row},

@@ -4,7 +4,8 @@
     python rtl/syn/devices.py [--only polarfire] [--saved] [--docs]
 
 The front end has one queue pair and both laws, its ring on chip; Yosys maps it with the family's own flow, out of
-context, a quarter of an hour or so each. Cells of different families are different things: a LUT has four inputs or
+context, a quarter of an hour or so each. The build without retransmission is for PolarFire, where a published one
+is. Cells of different families are different things: a LUT has four inputs or
 six, a block of RAM 16, 20 or 36 kbit. A memory that Yosys makes out of flip-flops is not in the second table. Rows are
 saved in build/synth/devices as soon as they are made, and made again if the logic or a program has changed; `--saved`
 uses saved rows, of any version, and makes none. `--docs` puts the tables into docs/synthesis.md.
@@ -26,6 +27,13 @@ import yosys
 import rtl
 
 TOP, PARAMS = "penstock_xgmii", {"N_QP": 1, "CLK_KHZ": 156_250, "STORE": 0}
+# Rings of four packets of 4096 bytes; 64 packets in flight are 210 us.
+ONCE = PARAMS | {"RETRANSMIT": 0, "RING_BYTES": 16_384, "SLOTS": 64}
+WHOLE = "10G, one queue pair"
+BUILDS = {
+    WHOLE: PARAMS,
+    "without retransmission": ONCE,
+}
 KEPT = synth.KEPT / "devices"
 MARK = "<!-- devices: made by rtl/syn/devices.py with --docs -->\n"
 MEMORY_MARK = "<!-- memories: made by rtl/syn/devices.py with --docs -->\n"
@@ -86,6 +94,11 @@ FAMILIES = {
         },
     ),
 }
+# Which builds on which family, in the order of the table.
+JOBS = [
+    *((build, "polarfire") for build in BUILDS),
+    *((WHOLE, name) for name in FAMILIES if name != "polarfire"),
+]
 # FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM.
 PUBLISHED = "| FEROCE, published | PolarFire | 13k | 14k | 24 | 108 | | |"
 
@@ -119,23 +132,32 @@ def memories(module: dict, family: Family) -> dict[str, dict[str, int]]:
     return {name: dict(cells) for name, cells in sorted(found.items())}
 
 
-def measure(name: str) -> dict:
-    """The row of one family: {device, columns, memories, rtl}; kept while its logic and these programs are the same."""
-    family = FAMILIES[name]
-    found = synth.logic(TOP, PARAMS)
+def label(build: str, name: str) -> str:
+    """What the files of a job's rows begin with."""
+    return "_".join([name, *(f"{key}{value}" for key, value in BUILDS[build].items() if key not in PARAMS)])
+
+
+def measure(build: str, name: str) -> dict:
+    """The row of a build on one family: {device, build, columns, memories, rtl}.
+
+    Kept while its logic and these programs are the same.
+    """
+    family, params = FAMILIES[name], BUILDS[build]
+    found = synth.logic(TOP, params)
     programs = synth.digest(Path(__file__), Path(yosys.__file__))
-    kept = KEPT / f"{name}_{found[:16]}_{programs}.json"
+    kept = KEPT / f"{label(build, name)}_{found[:16]}_{programs}.json"
     if not kept.exists():
-        module = netlist(TOP, PARAMS, family)
-        row = {"device": name, **cost(module, family), "memories": memories(module, family), "rtl": found[:8]}
+        module = netlist(TOP, params, family)
+        about = {"device": name, "build": build}
+        row = {**about, **cost(module, family), "memories": memories(module, family), "rtl": found[:8]}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(row))
     return json.loads(kept.read_text())
 
 
-def saved(name: str) -> dict | None:
-    """The newest kept row of a family, if there is one."""
-    files = sorted(KEPT.glob(f"{name}_*.json"), key=os.path.getmtime)
+def saved(build: str, name: str) -> dict | None:
+    """The newest kept row of a build on a family, if there is one."""
+    files = sorted(KEPT.glob(f"{label(build, name)}_{'?' * 16}_{'?' * 16}.json"), key=os.path.getmtime)
     return json.loads(files[-1].read_text()) if files else None
 
 
@@ -148,7 +170,7 @@ def table(rows: list[dict]) -> str:
     for row in rows:
         family = FAMILIES[row["device"]]
         shown = [f"{row[c]:g}" + (f" ({family.notes[c]})" if c in family.notes else "") for c in COLUMNS]
-        lines.append(f"| 10G, one queue pair | {family.title} | {' | '.join(shown)} | {row['rtl']} |")
+        lines.append(f"| {row['build']} | {family.title} | {' | '.join(shown)} | {row['rtl']} |")
     return "\n".join([*lines, PUBLISHED]) + "\n"
 
 
@@ -184,20 +206,22 @@ def main() -> int:
     options = parser.parse_args()
     if options.docs and options.only:
         parser.error("--docs writes whole tables: leave out --only (rows that are there already are kept)")
-    chosen = [options.only] if options.only else list(FAMILIES)
+    chosen = [job for job in JOBS if options.only in (None, job[1])]
     try:
-        found = [saved(name) if options.saved else measure(name) for name in chosen]
+        found = [(saved if options.saved else measure)(*job) for job in chosen]
     except yosys.YosysError as error:
         sys.exit(f"devices: {error}")
     rows = [row for row in found if row]
     if not rows:
-        print(f"devices: no row of {', '.join(chosen)} is kept; leave out --saved to make it")
+        names = ", ".join(dict.fromkeys(name for _, name in chosen))
+        print(f"devices: no row of {names} is kept; leave out --saved to make it")
         return 2
     print(table(rows))
-    print(memory_table(rows))
+    whole = [row for row in rows if row["build"] == WHOLE]
+    print(memory_table(whole))
     if options.docs:
         page = synth.with_table(synth.DOCS.read_text(), table(rows), MARK)
-        synth.DOCS.write_text(synth.with_table(page, memory_table(rows), MEMORY_MARK))
+        synth.DOCS.write_text(synth.with_table(page, memory_table(whole), MEMORY_MARK))
     return 0
 
 
