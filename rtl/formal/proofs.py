@@ -197,7 +197,8 @@ PROOFS = [
         cycles=20,
         mutants=(
             Mutant("by_trigger && state_q == StEnd && m_axis_tready;", "by_trigger && state_q == StEnd;", "a_one_each"),
-            Mutant("if (by_trigger) event_q <= about.event_number;", "", "a_number"),
+            Mutant("if (by_trigger) event_q <= about.event_number;", "", "a_0_event"),
+            Mutant("shown_q[look_q.at] <= beyond == 0;", "shown_q[look_q.at] <= 1'b1;", "a_number"),
             Mutant("beyond < 0 ||", "beyond <= 0 ||", "a_kept"),
             Mutant("state_q == StScan && s_axis_trigger_tvalid && cfg", "state_q == StScan && cfg", "a_one_each"),
             Mutant("type_differs = 1'b0;", "type_differs = any_q;", "a_same_type"),
