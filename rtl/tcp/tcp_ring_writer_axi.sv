@@ -80,22 +80,7 @@ module tcp_ring_writer_axi
   logic opened, ended, clears_fresh;
   tcp_stream_t stream_q;
   index_t done_at, at;
-  assign done_at = index_t'(done.stream);
-  assign at      = index_t'(stream_q);
-  assign opened  = done_valid && done.kind == TcpOpen && !done.actions.counts.ignored;
-  assign ended   = done_valid && done.actions.ended != TcpNotEnded;
-  always_ff @(posedge clk) begin
-    if (clears_fresh) fresh_q[at] <= 1'b0;
-    if (ended) live_q[done_at] <= 1'b0;
-    if (opened) begin
-      live_q[done_at]  <= 1'b1;
-      fresh_q[done_at] <= 1'b1;
-    end
-    if (rst) begin
-      live_q  <= '0;
-      fresh_q <= '0;
-    end
-  end
+  assign at = index_t'(stream_q);
 
   typedef struct packed {
     tcp_seq_t          end_seq;  // after the last byte written
@@ -106,13 +91,16 @@ module tcp_ring_writer_axi
   index_t read_at;
   tcp_seq_t una_kept, start_kept;
   place_t place_kept, place;
-  ram_sdp #(.W(32), .DEPTH(N_STREAMS)) u_una (
-    .clk, .wr_en(done_valid), .wr_addr(done_at), .wr_data(done.una), .rd_en(reads), .rd_addr(read_at),
-    .rd_data(una_kept)
-  );
-  ram_sdp #(.W(32), .DEPTH(N_STREAMS)) u_start (
-    .clk, .wr_en(opened), .wr_addr(done_at), .wr_data(done.written), .rd_en(reads), .rd_addr(read_at),
-    .rd_data(start_kept)
+  tcp_ring_streams #(.N_STREAMS(N_STREAMS)) u_streams (
+    .clk, .rst, .done, .done_valid, .done_at, .opened, .ended,
+    .live        (live_q),
+    .fresh       (fresh_q),
+    .clears_fresh,
+    .clears_at   (at),
+    .rd_en       (reads),
+    .rd_stream   (read_at),
+    .una         (una_kept),
+    .start       (start_kept)
   );
   ram_sdp #(.W($bits(place_t)), .DEPTH(N_STREAMS)) u_places (
     .clk, .wr_en(closes), .wr_addr(at), .wr_data(place), .rd_en(reads), .rd_addr(read_at), .rd_data(place_kept)

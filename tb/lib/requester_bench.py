@@ -433,3 +433,16 @@ async def random_traffic(
         assert status["packets_sent"] == len(h.peers[qp].headers)
         assert status["una"] == status["nxt"] == status["wr"] == h.peers[qp].responder.psn
     return h
+
+
+def statuses_of(h: Harness, requests: list[Request]) -> dict[int, int]:
+    """Each message's status by its tag, for queue pairs 0 to 3: they complete in order, and successes have arrived."""
+    delivered = [m.data for peer in h.of_qpn.values() for m in peer.responder.messages]
+    statuses = {}
+    for qp in range(4):
+        mine = [c for c in h.completions if c[0] == qp]
+        assert [tag for _, tag, _ in mine] == [r.tag for r in requests if r.qp == qp], f"queue pair {qp}"
+        statuses |= {tag: status for _, tag, status in mine}
+    for r in requests:
+        assert statuses[r.tag] != SUCCESS or r.data in delivered, f"message {r.tag} completed, but never arrived"
+    return statuses

@@ -164,8 +164,8 @@ impl Fleet {
         self.clients[board].is_idle()
     }
 
-    /// When the board's last datagram came. Of datagrams in the first milliseconds after no socket of the machine asked
-    /// for these times, Linux may not know it: then this is the time of the [`Fleet::turn`] that took them.
+    /// When the board's last datagram came. Linux begins to note these times a few milliseconds after the first socket
+    /// of the machine has asked for them; until then this is the time of the [`Fleet::turn`] that took the datagram.
     pub fn heard(&self, board: usize) -> Time {
         self.heard[board]
     }
