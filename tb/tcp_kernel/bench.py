@@ -77,7 +77,7 @@ class Bed(TcpBed):
         os.close(self.device)
 
     async def open(self, stream: int, iss: int | None = None) -> None:
-        self.ended[stream] = 0
+        self.ended[stream] = self.acked[stream] = 0
         await self.command(stream, opens=1, iss=self.rng.getrandbits(32) if iss is None else iss)
         await self.until(lambda: self.state[stream] == 2 and self.sockets[stream] is not None)
 
@@ -99,7 +99,6 @@ class Bed(TcpBed):
     def take(self, stream: int) -> socket.socket:
         """The socket, which is not read any more."""
         taken, self.sockets[stream] = self.sockets[stream], None
-        self.acked[stream] = 0
         return taken
 
     def ended_at_host(self, stream: int) -> bool:
