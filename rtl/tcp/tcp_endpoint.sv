@@ -6,12 +6,12 @@
 //   s_axis_msg -> tcp_ring_writer -> rings -> tcp_ring_reader -> tcp_framer -> m_axis
 //                      |  ^ una                 ^ segments
 //                      v  |                     |
-//   commands -------> tcp_sender ---------------+
+//   commands -> guard -> tcp_sender ------------+
 //                      ^
 //   s_axis -> tcp_rx --+
 //
-// With STORE = 1 tcp_ring_writer_axi and tcp_ring_reader_axi take their places, and tcp_ring_guard is between commands
-// and sender.
+// With STORE = 1 tcp_ring_writer_axi and tcp_ring_reader_axi take their places. tcp_ring_guard keeps connections of a
+// stream apart that follow one another.
 module tcp_endpoint
   import roce_tx_pkg::StoreOnChip, roce_tx_pkg::StoreAxi;
   import tcp_pkg::*;
@@ -142,6 +142,13 @@ module tcp_endpoint
   logic [DATA_W-1:0] queued_tdata;
   logic [Bytes-1:0] queued_tkeep;
   logic queued_tvalid, queued_tready, queued_tlast;
+  // What the writer and the reader have under way in the rings (tcp_ring_guard).
+  localparam int unsigned WritesW = STORE == StoreOnChip ? 1 : 8;
+  localparam int unsigned ReadsW  = STORE == StoreOnChip ? 3 : 7;
+  logic [WritesW-1:0] unconfirmed;
+  logic [ReadsW-1:0] unread;
+  logic confirmed, read, write_fault_valid, read_fault_valid;
+  tcp_stream_t write_fault_stream, read_fault_stream;
   if (STORE == StoreOnChip) begin : gen_on_chip
     localparam int unsigned Beats = N_STREAMS * RING_BYTES / Bytes;
     localparam int unsigned AddrW = $clog2(Beats);
@@ -182,6 +189,7 @@ module tcp_endpoint
       .peer_rd      (tx_peer_rd),
       .peer_stream  (tx_peer_stream),
       .peer         (tx_peer),
+      .unread, .read,
       .hdr, .hdr_valid, .hdr_ready,
       .m_axis_tdata (payload_tdata),
       .m_axis_tkeep (payload_tkeep),
@@ -190,18 +198,12 @@ module tcp_endpoint
       .m_axis_tlast (payload_tlast)
     );
 
-    assign sender_command       = command;
-    assign sender_command_valid = command_valid;
-    assign command_ready        = sender_command_ready;
-    assign done                 = sender_done;
+    // A beat is in the memory three cycles later, long before the first one of another connection.
+    assign {unconfirmed, confirmed} = '0;
+    assign {write_fault_valid, write_fault_stream, read_fault_valid, read_fault_stream} = '0;
     assign {ring_write_error, ring_read_error, m_axi_req, m_axi_wdata} = '0;
     wire unused_axi = &{1'b0, ring_base, m_axi_rsp, m_axi_rdata};
   end else if (STORE == StoreAxi) begin : gen_axi
-    logic [7:0] unconfirmed;
-    logic [6:0] unread;
-    logic confirmed, read, write_fault_valid, read_fault_valid;
-    tcp_stream_t write_fault_stream, read_fault_stream;
-
     tcp_ring_writer_axi #(
       .DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES), .ADDR_W(AXI_ADDR_W)
     ) u_writer (
@@ -249,27 +251,27 @@ module tcp_endpoint
       .m_axis_tlast (payload_tlast)
     );
     assign ring_read_error = read_fault_valid;
-
-    tcp_ring_guard #(.N_STREAMS(N_STREAMS), .WRITES_W($bits(unconfirmed)), .READS_W($bits(unread))) u_guard (
-      .clk, .rst,
-      .s_command      (command),
-      .s_command_valid(command_valid),
-      .s_command_ready(command_ready),
-      .m_command      (sender_command),
-      .m_command_valid(sender_command_valid),
-      .m_command_ready(sender_command_ready),
-      .s_done         (sender_done),
-      .m_done         (done),
-      .done_valid,
-      .unconfirmed, .confirmed, .unread, .read,
-      .wr_fault_valid (write_fault_valid),
-      .wr_fault_stream(write_fault_stream),
-      .rd_fault_valid (read_fault_valid),
-      .rd_fault_stream(read_fault_stream)
-    );
   end else begin : gen_bad_store
     $fatal(1, "%m: STORE is %0d; it must be 0 (on chip) or 1 (in AXI4 memory)", STORE);
   end
+
+  tcp_ring_guard #(.N_STREAMS(N_STREAMS), .WRITES_W(WritesW), .READS_W(ReadsW)) u_guard (
+    .clk, .rst,
+    .s_command      (command),
+    .s_command_valid(command_valid),
+    .s_command_ready(command_ready),
+    .m_command      (sender_command),
+    .m_command_valid(sender_command_valid),
+    .m_command_ready(sender_command_ready),
+    .s_done         (sender_done),
+    .m_done         (done),
+    .done_valid,
+    .unconfirmed, .confirmed, .unread, .read,
+    .wr_fault_valid (write_fault_valid),
+    .wr_fault_stream(write_fault_stream),
+    .rd_fault_valid (read_fault_valid),
+    .rd_fault_stream(read_fault_stream)
+  );
 
   // The reader is ahead by the time that the next segment's sum and header take.
   sync_fifo #(.W(DATA_W + Bytes + 1), .DEPTH(16)) u_ahead (

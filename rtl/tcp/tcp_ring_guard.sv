@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Between software's commands and tcp_sender where the rings are in an AXI4 memory.
-// Promise: a live stream whose bytes the memory refused or did not give back is aborted, and its end is named
-// TcpBadMemory; an opening waits until all accesses that the memory had to do before it are answered, so that no bytes
-// of a new connection get into segments of an earlier one, or the reverse. Aborts of software wait for neither.
+// Between software's commands and tcp_sender.
+// Promise: an opening waits until the accesses to the rings that were under way when its stream ended are done, so that
+// no bytes of a new connection get into segments of an earlier one, or the reverse; it waits for no later ones. A live
+// stream whose bytes an AXI4 memory refused or did not give back is aborted, and its end is named TcpBadMemory. Aborts
+// of software do not wait for accesses.
 module tcp_ring_guard
   import tcp_pkg::*;
 #(
@@ -27,7 +28,7 @@ module tcp_ring_guard
   output tcp_done_t    m_done,
   input  logic         done_valid,
 
-  // accesses under way, of the writer and of the reader; those that failed
+  // accesses under way, of the writer and of the reader, each in order; those that failed
   input  logic [WRITES_W-1:0] unconfirmed,
   input  logic                confirmed,
   input  logic [READS_W-1:0]  unread,
@@ -99,7 +100,8 @@ module tcp_ring_guard
       if (confirmed && writes_left_q != '0) writes_left_q <= writes_left_q - 1'b1;
       if (read && reads_left_q != '0) reads_left_q <= reads_left_q - 1'b1;
     end
-    counted_q <= opens && !s_command_ready && !rst;
+    // If the stream was still live and ends now, its last accesses are under way from the next cycle on.
+    counted_q <= opens && !s_command_ready && !(ended && done_at == index_t'(s_command.stream)) && !rst;
   end
 
   assign m_command       = state_q == StAsk ? '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0} : s_command;

@@ -2,7 +2,8 @@
 // Fetches the payload of each segment from its stream's ring, from any byte to any byte, and makes its header with the
 // payload's sum: the sum before its end less the sum before its start, both stored by tcp_ring_writer.
 // Promise: segments leave in the order of their requests; the payload starts in the low lane and has no
-// gap while it is taken. A segment acknowledged meanwhile may carry other bytes: its receiver already has them.
+// gap while it is taken; it is `read` when nothing more of it is needed from the ring. A segment acknowledged meanwhile
+// may carry other bytes: its receiver already has them.
 module tcp_ring_reader
   import tcp_pkg::*;
 #(
@@ -10,7 +11,9 @@ module tcp_ring_reader
   parameter  int unsigned N_STREAMS  = 4,
   parameter  int unsigned RING_BYTES = 65536,
   localparam int unsigned Bytes      = DATA_W / 8,
-  localparam int unsigned AddrW      = $clog2(N_STREAMS * RING_BYTES / Bytes)
+  localparam int unsigned AddrW      = $clog2(N_STREAMS * RING_BYTES / Bytes),
+  localparam int unsigned Depth      = 4,
+  localparam int unsigned UnreadW    = $clog2(Depth + 2)  // those that wait, and the one that is being read
 ) (
   input  logic clk,
   input  logic rst,
@@ -33,6 +36,10 @@ module tcp_ring_reader
   output tcp_stream_t       peer_stream,
   input  tcp_peer_t         peer,
 
+  // tcp_ring_guard: segments whose bytes are still needed from the ring, those of one have been read
+  output logic [UnreadW-1:0] unread,
+  output logic               read,
+
   // to tcp_framer
   output tcp_tx_hdr_t       hdr,
   output logic              hdr_valid,
@@ -47,7 +54,6 @@ module tcp_ring_reader
   localparam int unsigned RingW   = $clog2(RING_BYTES);
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
   localparam int unsigned Groups  = Bytes / 8;  // of four words
-  localparam int unsigned Depth   = 4;
 
   typedef struct packed {
     tcp_stream_t  stream;
@@ -75,7 +81,7 @@ module tcp_ring_reader
   logic [RingW-1:0] at_q;      // place of the next beat to read
   logic [13:0] left_q;         // bytes that have not been handed on
   logic [DATA_W-1:0] prev_q;
-  logic out_free, moves, has_payload, hdr_done_q;
+  logic out_free, moves, ends, has_payload, hdr_done_q;
   logic [ByteW-1:0] first_lane, last_lane;
   tcp_seq_t last_seq;
   assign last_seq    = job_q.segment.seq + 32'(job_q.segment.len) - 32'd1;
@@ -84,6 +90,8 @@ module tcp_ring_reader
   assign has_payload = job.segment.len != '0;
   assign out_free    = !m_axis_tvalid || m_axis_tready;
   assign moves       = state_q == StSend && out_free;
+  assign ends        = moves && left_q <= 14'(Bytes);
+  assign read        = ends;
   assign job_taken   = state_q == StIdle && job_valid;
   assign peer_rd     = job_taken;
   assign peer_stream = job.stream;
@@ -95,7 +103,7 @@ module tcp_ring_reader
       StLast: state_d = StFirst;
       StFirst: state_d = StLoad;
       StLoad: state_d = StSend;
-      StSend: if (moves && left_q <= 14'(Bytes)) state_d = StHead;
+      StSend: if (ends) state_d = StHead;
       default: if (hdr_done_q || (hdr_valid && hdr_ready)) state_d = StIdle;  // StHead
     endcase
   end
@@ -116,7 +124,11 @@ module tcp_ring_reader
     if (state_q == StFirst || state_q == StLoad || moves) at_q <= place + RingW'(Bytes);
     if (state_q == StLoad || moves) prev_q <= rd_data;
     if (moves) left_q <= left_q - (left_q < 14'(Bytes) ? left_q : 14'(Bytes));
-    if (rst) state_q <= StIdle;
+    unread <= unread + UnreadW'(s_valid && s_segment.len != '0) - UnreadW'(read);
+    if (rst) begin
+      state_q <= StIdle;
+      unread  <= '0;
+    end
   end
 
   // ---- the payload, its first byte in the low lane

@@ -258,6 +258,40 @@ async def streams_that_end_between_short_messages_mix_nothing_of_two_connections
 
 
 @cocotb.test()
+async def segments_that_wait_for_the_line_keep_their_bytes_when_their_stream_is_aborted_and_opened_again(dut):
+    """The line stands still while a message of the next connection comes for the places of those segments."""
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    ring, peer = int(os.environ["PARAM_RING_BYTES"]), bed.peers[0]
+    segments = min(4, ring * 3 // 4 // peer.mss)
+    before = 2 * bed.n  # SYN and ACK of each
+    await bed.until(lambda: bed.frames == before)
+    bed.sink.pause = True
+    bed.write(0, rng.randbytes(segments * peer.mss))
+    await bed.until(lambda: bed.counts["segment"] == before + segments)
+    await bed.command(0)
+    await bed.until(lambda: bed.state[0] == 0 and not bed.queue and bed.msg.idle())
+    old = bytes(bed.written[0])
+    bed.written[0].clear()
+    bed.acked[0] = 0
+    cocotb.start_soon(bed.command(0, opens=1, iss=rng.getrandbits(32)))
+    # As long as a message needs to fill the ring, if it can enter.
+    for _ in range(2 * ring * 8 // int(os.environ["PARAM_DATA_W"]) + 500):
+        await RisingEdge(dut.clk)
+        if bed.state[0] != 0 and not bed.written[0]:
+            bed.write(0, rng.randbytes(ring))
+    bed.sink.pause = False
+    await bed.until(lambda: peer.resets == 1)
+    same = peer.bytes > peer.mss and old.startswith(bytes(peer.content))
+    assert same, "a segment of the first connection has bytes of the second"
+    await bed.until(lambda: bed.state[0] == 2)
+    if not bed.written[0]:
+        bed.write(0, rng.randbytes(ring))
+    await bed.finish()
+
+
+@cocotb.test()
 async def a_full_ring_holds_the_next_message_back_until_there_is_room(dut):
     rng = seed()
     bed = await Bed(dut, rng).start()
@@ -319,6 +353,7 @@ ALL = [
     a_router_whose_link_takes_less_shortens_the_segments_of_the_stream_it_names,
     a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_ring,
     streams_that_end_between_short_messages_mix_nothing_of_two_connections,
+    segments_that_wait_for_the_line_keep_their_bytes_when_their_stream_is_aborted_and_opened_again,
     a_full_ring_holds_the_next_message_back_until_there_is_room,
     a_line_is_filled,
 ]
