@@ -129,6 +129,23 @@ PROOFS = [
         ),
     ),
     Proof(
+        "axi_mux",
+        {"DATA_W": 8, "WRITES": 4},
+        mutants=(
+            Mutant(".s_valid(aw_comes)", ".s_valid(m_axi_req.wr.awvalid && m_axi_rsp.wr.awready)", "a_w_goes"),
+            Mutant("ar_at = ar_held_q ? ar_at_q : ", "ar_at = ", "a_ar_hold"),
+            Mutant("if (m_axi_req.wr.awvalid) aw_at_q <= aw_at;", "", "a_aw_turns"),
+            Mutant("m_axi_req.wr.aw.id   = aw_at;", "", "a_aw"),
+            Mutant("awvalid && (order_room || aw_held_q);", "awvalid;", "a_0_level"),
+            Mutant("awvalid && (order_room || aw_held_q);", "awvalid && order_room;", "a_aw_hold"),
+            Mutant("m_axi_wdata = s_axi_wdata[w_at]", "m_axi_wdata = s_axi_wdata[aw_at]", "a_w"),
+            Mutant(" && w_there && w_at == 1'(i)", " && w_there", "a_order"),
+            Mutant("s_axi_req[w_at].wr.wvalid && w_there", "s_axi_req[w_at].wr.wvalid", "a_has_address"),
+            Mutant("bvalid && m_axi_rsp.wr.bid == 1'(i)", "bvalid", "a_asked_write"),
+            Mutant("s_axi_req[m_axi_rsp.rd.rid]", "s_axi_req[ar_at]", "a_all"),
+        ),
+    ),
+    Proof(
         "axis_register",
         {"W": 4},
         mutants=(

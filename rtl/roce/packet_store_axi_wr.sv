@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Write half of packet_store_axi: collects a packet's words into bursts and writes them, up to 16 at once.
-// A burst is requested when all its words are available, so the memory never waits; `written` comes in order,
-// one for each `wr_end`, after the memory has answered every burst of that slot (AMBA AXI4, A3.3).
+// A burst is requested when all its words are available, so the memory never waits; words do not wait until their
+// address is taken, as a memory may want them first (AMBA AXI4, A3.3.1). `written` comes in order, one for each
+// `wr_end`, after the memory has answered every burst of that slot (A3.3).
 module packet_store_axi_wr
   import axi_pkg::*;
 #(
@@ -92,13 +93,13 @@ module packet_store_axi_wr
 
   // ---- bursts out ----------------------------------------------------------------------------------
   logic data_room, answer_room, data_valid, data_done, answer_valid, answer_taken;
-  logic wlast_q, wvalid_q;
+  logic wlast_q, wvalid_q, held_q;
   logic [4:0] unused_data, unused_answers;
   logic [7:0] data_len, sent_q;
   answer_t answer_in, answer;
 
-  // Both followers of an address have room: it can be taken in any cycle, and stays asked for.
-  assign m_axi_req.awvalid = burst_valid && burst.has_data && data_room && answer_room;
+  // Both followers of an address have room: it can be taken in any cycle, and stays asked for (`held_q`).
+  assign m_axi_req.awvalid = burst_valid && burst.has_data && (held_q || (data_room && answer_room));
   assign m_axi_req.aw      = whole_words(64'(burst.addr), burst.len, Lanes);
   assign m_axi_req.wlast   = wlast_q;
   assign m_axi_req.wvalid  = wvalid_q;
@@ -110,7 +111,7 @@ module packet_store_axi_wr
   sync_fifo #(.W(8), .DEPTH(Outstanding)) u_data (
     .clk, .rst,
     .s_data (burst.len),
-    .s_valid(m_axi_req.awvalid && m_axi_rsp.awready),
+    .s_valid(m_axi_req.awvalid && !held_q),
     .s_ready(data_room),
     .m_data (data_len),
     .m_valid(data_valid),
@@ -152,6 +153,7 @@ module packet_store_axi_wr
     end
     if (fetch) wvalid_q <= 1'b1;
     else if (m_axi_rsp.wready) wvalid_q <= 1'b0;
+    held_q <= m_axi_req.awvalid && !m_axi_rsp.awready && !rst;
     if (rst) begin
       tail_q       <= '0;
       sent_q       <= '0;

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import cocotb
 from cocotb.queue import Queue
-from cocotb.triggers import Timer
+from cocotb.triggers import RisingEdge, Timer
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiSlave
 from cocotbext.axi.constants import AxiResp
@@ -77,6 +77,13 @@ class AxiMemory:
     def hold(self, held: bool) -> None:
         for channel in (self.slave.write_if.aw_channel, self.slave.write_if.w_channel, self.slave.read_if.ar_channel):
             channel.pause = held
+
+    async def take_data_first(self, clk) -> None:
+        """Takes an address of a write only when data is offered or there, as a slave may (AMBA AXI4, A3.3.1)."""
+        aw, w = self.slave.write_if.aw_channel, self.slave.write_if.w_channel
+        while True:
+            aw.pause = not w.bus.wvalid.value and w.empty()
+            await RisingEdge(clk)
 
     # ---- called by the slave ------------------------------------------------------------------------
 

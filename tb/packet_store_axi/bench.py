@@ -185,6 +185,19 @@ async def a_memory_that_stops_stops_everything_and_loses_nothing(dut):
 
 
 @cocotb.test()
+async def a_memory_that_takes_an_address_only_with_its_data_gets_both(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start(lambda rng: 10)
+    cocotb.start_soon(h.memory.take_data_first(dut.clk))
+    for slot in range(8):
+        h.write(slot % 4, 4, slot // 4, rng.randbytes(rng.choice([2048, rng.randrange(1, 2048)])))
+        await h.until(lambda n=slot: len(h.answers) > n, cycles=5000)
+        h.read(slot % 4, 4, slot // 4)
+    await h.until(lambda: len(h.sent) == len(h.asked) == 8)
+    assert h.sent == h.asked and not any(h.answers)
+
+
+@cocotb.test()
 async def a_slot_that_was_not_written_is_told_in_its_turn(dut):
     rng = seed()
     h = await Harness(dut, rng).start(lambda rng: rng.randrange(40))
