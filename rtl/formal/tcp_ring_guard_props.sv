@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: SHL-2.1
+// Promises between software's commands and the sender of TCP, for any stream that is watched: it opens only when all
+// accesses to the rings that were under way at its end are done; an opening is passed on once as many accesses are
+// done as were under way when it came, whatever comes after them; no command is lost; a live stream whose bytes the
+// memory has failed is aborted and no other one, and its end is named so.
+module tcp_ring_guard_props
+  import tcp_pkg::*;
+#(
+  parameter  int unsigned N_STREAMS = 2,
+  parameter  int unsigned WRITES_W  = 3,
+  parameter  int unsigned READS_W   = 3,
+  localparam int unsigned StreamW   = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1
+) (
+  input logic                 clk,
+  input logic                 rst,
+  input tcp_command_t         s_command,
+  input logic                 s_command_valid,
+  input logic                 s_command_ready,
+  input tcp_command_t         m_command,
+  input logic                 m_command_valid,
+  input logic                 m_command_ready,
+  input tcp_done_t            s_done,
+  input tcp_done_t            m_done,
+  input logic                 done_valid,
+  input logic [WRITES_W-1:0]  unconfirmed,
+  input logic                 confirmed,
+  input logic [READS_W-1:0]   unread,
+  input logic                 read,
+  input logic                 wr_fault_valid,
+  input tcp_stream_t          wr_fault_stream,
+  input logic                 rd_fault_valid,
+  input tcp_stream_t          rd_fault_stream,
+  input logic [N_STREAMS-1:0] live_q,
+  input logic [N_STREAMS-1:0] fault_q,
+  input logic [1:0]           state_q,
+  input logic [StreamW-1:0]   at_q,
+  input logic                 counted_q,
+  input logic [WRITES_W-1:0]  writes_left_q,
+  input logic [READS_W-1:0]   reads_left_q
+);
+  typedef logic [StreamW-1:0] index_t;
+  typedef logic [WRITES_W-1:0] writes_t;
+  typedef logic [READS_W-1:0] reads_t;
+
+  logic started_q = 1'b0;
+  index_t any_stream, watched_q;
+  anything #(.W(StreamW)) u_stream (.value(any_stream));
+  always_ff @(posedge clk) begin
+    started_q <= 1'b1;
+    if (!started_q) watched_q <= any_stream;
+  end
+  always_comb if (!started_q) assume (rst);
+
+  // ---- the accesses: each begins, and is done later -----------------------------------------------------------------
+  logic write_begins, read_begins;
+  writes_t writes_q;
+  reads_t reads_q;
+  anything u_write_begins (.value(write_begins));
+  anything u_read_begins (.value(read_begins));
+  always_comb if (started_q) begin
+    assume (unconfirmed == writes_q && unread == reads_q);
+    if (writes_q == '0) assume (!confirmed);
+    if (reads_q == '0) assume (!read);
+    if (writes_q == '1) assume (!write_begins);
+    if (reads_q == '1) assume (!read_begins);
+  end
+  always_ff @(posedge clk) begin
+    writes_q <= writes_q + writes_t'(write_begins) - writes_t'(confirmed);
+    reads_q  <= reads_q + reads_t'(read_begins) - reads_t'(read);
+    if (rst) {writes_q, reads_q} <= '0;
+  end
+
+  // ---- the sender: one event of a stream at a time (tcp_sender_props); a stream becomes live by an opening alone ----
+  logic concerns, ended, opening_q, live;  // opening_q: of the watched stream, in the sender
+  assign concerns = done_valid && index_t'(s_done.stream) == watched_q;
+  assign ended    = concerns && s_done.actions.ended != TcpNotEnded;
+  assign live     = live_q[watched_q];
+  always_comb begin
+    assume (32'(s_command.stream) < N_STREAMS && 32'(s_done.stream) < N_STREAMS);
+    assume (32'(wr_fault_stream) < N_STREAMS && 32'(rd_fault_stream) < N_STREAMS);
+    if (done_valid && m_command_valid && m_command.stream == s_done.stream) assume (!m_command_ready);
+    if (concerns) assume ((s_done.kind == TcpOpen) == opening_q);
+    if (concerns && !live && !opening_q) assume (s_done.state == TcpClosed);
+    if (done_valid && s_done.actions.ended != TcpNotEnded) assume (s_done.state == TcpClosed && s_done.kind != TcpOpen);
+    if (concerns && live && !ended) assume (s_done.state != TcpClosed);
+    if (opening_q && m_command_valid && index_t'(m_command.stream) == watched_q) assume (!m_command_ready);
+    if (done_valid) assume (s_done.actions.ended != TcpBadMemory);
+  end
+
+  // ---- software keeps its command until it is taken -----------------------------------------------------------------
+  tcp_command_t asked_q;
+  logic waiting_q;
+  always_comb if (waiting_q) assume (s_command_valid && s_command == asked_q);
+
+  // ---- accesses under way: old ones, at the end of the watched stream; those in front of an opening -----------------
+  logic ended_q, first_q, offered, opens_now;
+  writes_t old_writes, old_writes_q, ahead_writes, ahead_writes_q;
+  reads_t old_reads, old_reads_q, ahead_reads, ahead_reads_q;
+  assign old_writes   = ended_q ? unconfirmed : old_writes_q;
+  assign old_reads    = ended_q ? unread : old_reads_q;
+  assign offered      = s_command_valid && s_command.opens;
+  assign ahead_writes = first_q ? unconfirmed : ahead_writes_q;
+  assign ahead_reads  = first_q ? unread : ahead_reads_q;
+  assign opens_now    = m_command_valid && m_command_ready && m_command.opens
+                        && index_t'(m_command.stream) == watched_q;
+
+  // ---- failures of the memory, and the guard's abort ----------------------------------------------------------------
+  logic failed, failed_q, aborting_q;
+  index_t aborts_q;
+  assign failed = live && ((wr_fault_valid && index_t'(wr_fault_stream) == watched_q)
+                           || (rd_fault_valid && index_t'(rd_fault_stream) == watched_q));
+
+  always_ff @(posedge clk) begin
+    asked_q        <= s_command;
+    waiting_q      <= s_command_valid && !s_command_ready;
+    ended_q        <= ended;
+    old_writes_q   <= old_writes - writes_t'(confirmed && old_writes != '0);
+    old_reads_q    <= old_reads - reads_t'(read && old_reads != '0);
+    ahead_writes_q <= ahead_writes - writes_t'(confirmed && ahead_writes != '0);
+    ahead_reads_q  <= ahead_reads - reads_t'(read && ahead_reads != '0);
+    // An opening that waits has those in front of it counted once, or again when its stream ends.
+    first_q <= !offered || s_command_ready
+               || (done_valid && s_done.actions.ended != TcpNotEnded && s_done.stream == s_command.stream);
+    if (opens_now) opening_q <= 1'b1;
+    else if (concerns) opening_q <= 1'b0;
+    if (failed) failed_q <= 1'b1;
+    if (concerns && (ended || (aborting_q && s_done.kind == TcpAbort && aborts_q == watched_q))) failed_q <= 1'b0;
+    if (state_q == 2'd1 && m_command_ready) {aborting_q, aborts_q} <= {1'b1, at_q};
+    else if (done_valid && s_done.kind == TcpAbort && index_t'(s_done.stream) == aborts_q) aborting_q <= 1'b0;
+    if (rst) begin
+      {waiting_q, ended_q, opening_q, failed_q, aborting_q} <= '0;
+      {old_writes_q, old_reads_q} <= '0;
+      first_q <= 1'b1;
+    end
+  end
+
+  logic own_abort;  // the end is that which the guard has asked for
+  assign own_abort = aborting_q && done_valid && index_t'(s_done.stream) == aborts_q && s_done.kind == TcpAbort
+                     && s_done.actions.ended == TcpAborted;
+
+  always_comb if (started_q && !rst) begin
+    // What the induction needs to know.
+    a_0_counted : assert (!counted_q || (waiting_q && asked_q.opens));
+    a_0_first : assert (counted_q == !first_q);
+    a_0_old : assert (old_writes <= unconfirmed && old_reads <= unread);
+    a_0_ahead : assert (!counted_q || (writes_left_q == ahead_writes && reads_left_q == ahead_reads));
+    if (counted_q && index_t'(asked_q.stream) == watched_q)
+      a_0_left : assert (writes_left_q >= old_writes && reads_left_q >= old_reads);
+    a_0_state : assert ((state_q == 2'd2) == aborting_q && state_q != 2'd3 && (!aborting_q || aborts_q == at_q));
+    a_0_live : assert (!failed_q || live);
+    if (state_q == 2'd1 && at_q == watched_q && !live) a_0_no_opening : assert (!opening_q);
+
+    if (opens_now) a_apart : assert (old_writes == '0 && old_reads == '0);
+    if (offered && !first_q && ahead_writes == '0 && ahead_reads == '0 && state_q != 2'd1)
+      a_soon : assert (m_command_valid && m_command == s_command);
+    if (s_command_valid && !s_command.opens && state_q != 2'd1)
+      a_aborts : assert (m_command_valid && m_command == s_command);
+    if (s_command_ready && s_command_valid)
+      a_taken : assert (m_command_valid && m_command_ready && m_command == s_command);
+    // Its own abort is offered until it is taken, and takes one turn.
+    if (state_q == 2'd1)
+      a_asks : assert (m_command_valid && !m_command.opens && index_t'(m_command.stream) == at_q && !s_command_ready);
+    a_failed : assert (fault_q[watched_q] == failed_q);
+    if (state_q == 2'd1 && at_q == watched_q && live) a_guilty : assert (failed_q);
+    a_named : assert (done_valid && own_abort ? m_done.actions.ended == TcpBadMemory : m_done == s_done);
+
+    c_waits : cover (offered && !first_q && index_t'(s_command.stream) == watched_q && old_writes == 3'd2
+                     && old_reads == 3'd2);
+    c_again : cover (offered && first_q && waiting_q && ended_q);
+    c_opens : cover (opens_now && unconfirmed != '0 && unread != '0);
+    c_named : cover (own_abort && offered && aborts_q == watched_q && failed_q);
+  end
+
+  wire unused = &{1'b0, s_done, m_done};
+endmodule
+
+bind tcp_ring_guard tcp_ring_guard_props #(.N_STREAMS(N_STREAMS), .WRITES_W(WRITES_W), .READS_W(READS_W)) u_props (
+  .state_q(state_q), .*
+);
