@@ -77,10 +77,14 @@ module fragment_builder
   logic [LaneW:0] n_up;
   logic beat_valid, beat_ready, at_limit, ends, take;
 
+  // A beat has no gap, so its last byte tells their number.
+  logic [Bytes-1:0] last_byte;
+  assign last_byte = s_axis_tkeep & ~(s_axis_tkeep >> 1);
+
   always_comb begin
     s_beat = '{last: s_axis_tlast, about: s_axis_tuser, n_bytes: '0, data: '0};
     for (int i = 0; i < int'(Bytes); i++) begin
-      s_beat.n_bytes += (LaneW + 1)'(s_axis_tkeep[i]);
+      if (last_byte[i]) s_beat.n_bytes |= (LaneW + 1)'(i + 1);
       if (s_axis_tkeep[i]) s_beat.data[8*i+:8] = s_axis_tdata[8*i+:8];
     end
   end
@@ -239,6 +243,9 @@ module fragment_builder
   a_full : assert property (@(posedge clk) disable iff (rst)
     s_axis_tvalid && !s_axis_tlast && !TABLE && s_axis_tready |-> &s_axis_tkeep)
     else $error("%m: tkeep = %h inside a fragment, must be all ones", s_axis_tkeep);
+  a_no_gap : assert property (@(posedge clk) disable iff (rst)
+    s_axis_tvalid |-> (s_axis_tkeep & (s_axis_tkeep + 1'b1)) == '0)
+    else $error("%m: tkeep = %h, must have no gap", s_axis_tkeep);
   a_limit : assert property (@(posedge clk) disable iff (rst) s_axis_tvalid |-> limit % Bytes == 0 && limit != '0);
 `endif
 endmodule
