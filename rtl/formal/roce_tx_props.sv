@@ -52,6 +52,8 @@ module roce_tx_props
   input logic      s_axis_desc_tvalid, s_axis_data_tvalid,
   input desc_t     message,
   input logic [31:0] left_q,
+  input logic      final_q,
+  input logic [8:0] last_q,
   input psn_t      tail_q, wr_q, nxt_q, oldest_q,  // the last two without RETRANSMIT
   input logic      live_q, reading_q,
   input logic      ready, desc_taken, waits_past_q, past_q, stale,
@@ -260,6 +262,8 @@ module roce_tx_props
     if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
     if (segmenter_state == StKeep) a_01_empty : assert (left_q == '0 && beat_q == '0);
     if (committed_q) a_01_fills : assert (fills && beat_q != '0);
+    if (at_work) a_01_final : assert (final_q == (left_q <= 32'(mtu_bytes(mtu_q))));
+    if (fills) a_01_last : assert (last_q == last_beat(len));
     if (segmenter_state == StFill) a_01_fill : assert (committed_q);
     a_01_asks : assert ((view.loaded || view.again || (valid1_q && op1_q.kind == DoLoad)
                          || (valid2_q && op2_q.kind == DoLoad)) == (segmenter_state == StWait));
@@ -370,7 +374,7 @@ bind roce_tx roce_tx_props #(.SLOTS(SLOTS), .RETRANSMIT(RETRANSMIT)) u_props (
   .segmenter_state(u_segmenter.state_q),
   .wrong(u_segmenter.wrong), .cut(u_segmenter.cut_q), .waits(cmd_pending || ack_pending), .message(s_axis_desc_tdata),
   .s_axis_desc_tvalid(u_segmenter.s_axis_desc_tvalid), .desc_taken(s_axis_desc_tready), .waits_past_q(u_segmenter.waits_past_q), .past_q(u_segmenter.past_q),
-  .for_keep(u_segmenter.keep_q), .left_q(u_segmenter.left_q),
+  .for_keep(u_segmenter.keep_q), .left_q(u_segmenter.left_q), .final_q(u_segmenter.final_q), .last_q(u_segmenter.last_q),
   .kept_qp(u_segmenter.keep_pending_q ? u_segmenter.keep_qp_q : '0),
   .nxt_q(u_segmenter.nxt_q), .oldest_q(u_segmenter.oldest_q), .live_q(u_segmenter.live_q),
   .reading_q(u_segmenter.reading_q),

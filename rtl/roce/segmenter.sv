@@ -124,6 +124,8 @@ module segmenter
   logic keep_pending_q, keep_q;
   qp_t keep_qp_q;
   logic [31:0] left_q;        // bytes of the message from this packet on
+  logic final_q;              // these fit into this packet
+  logic [BeatW-1:0] last_q;   // beat of the slot
   logic [BeatW-1:0] beat_q;
 
   // ---- of which connection the descriptor is --------------------------------------------------------
@@ -147,19 +149,32 @@ module segmenter
   always_ff @(posedge clk) stale <= outlived && !asks_again && !rst;
 
   // ---- the beat at hand ----------------------------------------------------------------------------
-  logic [PayloadLenW-1:0] len, last_byte;
-  logic final_packet, at_end, wrong, closing, has_room, accept;
+  logic [PayloadLenW-1:0] len;
+  logic [LaneW-1:0] last_lane;
+  logic [31:0] mtu;  // bytes
+  logic desc_final, loaded_final, next_final;
+  logic at_end, wrong, closing, has_room, accept;
   logic take, early, commit, slot_full, slot_done;
   logic [Lanes-1:0] keep_expected;
 
+  assign mtu          = 32'(mtu_bytes(mtu_q));
+  assign desc_final   = s_axis_desc_tdata.length <= mtu;
+  assign loaded_final = left_q <= 32'(mtu_bytes(view.mtu));
+  assign next_final   = left_q >= mtu && left_q <= mtu << 1;  // when this slot is done
+
+  // Of a packet of a whole MTU, or of the rest of the message. An MTU is a power of two, so `left` may also be the bytes
+  // from the packet before on.
+  function automatic logic [BeatW-1:0] last_beat(logic [31:0] left, logic is_final, mtu_e of_mtu);
+    return (BeatW'((left - 32'd1) >> LaneW) | {BeatW{!is_final}}) & BeatW'((mtu_bytes(of_mtu) >> LaneW) - 1'b1);
+  endfunction
+
   always_comb begin
-    final_packet  = left_q <= 32'(mtu_bytes(mtu_q));
-    len           = final_packet ? PayloadLenW'(left_q) : mtu_bytes(mtu_q);
-    last_byte     = len - 1'b1;
-    at_end        = beat_q == BeatW'(last_byte >> LaneW);
-    keep_expected = {Lanes{1'b1}} >> (LaneW'(Lanes - 1) - LaneW'(last_byte));
+    len           = final_q ? PayloadLenW'(left_q) : mtu_bytes(mtu_q);
+    at_end        = beat_q == last_q;
+    last_lane     = final_q ? LaneW'(left_q) - 1'b1 : '1;
+    keep_expected = {Lanes{1'b1}} >> (LaneW'(Lanes - 1) - last_lane);
     // The stream must end with the message, to the byte.
-    wrong   = final_packet && at_end ? !s_axis_data_tlast || s_axis_data_tkeep != keep_expected
+    wrong   = final_q && at_end ? !s_axis_data_tlast || s_axis_data_tkeep != keep_expected
                                      : s_axis_data_tlast;
     closing = at_end || s_axis_data_tlast;
   end
@@ -227,7 +242,7 @@ module segmenter
         if (accept && closing) begin
           if (committed_q && wrong) state_d = at_end ? StBadLength : StFill;
           else if (s_axis_data_tlast) state_d = StIdle;
-          else if (final_packet) state_d = StDrain;
+          else if (final_q) state_d = StDrain;
         end
       StFill: if (at_end) state_d = StBadLength;
       StBadLength: if (has_room) state_d = ended_q ? StIdle : StDrain;
@@ -258,6 +273,8 @@ module segmenter
       end else if (s_axis_desc_tvalid) begin
         desc_q  <= s_axis_desc_tdata;
         left_q  <= s_axis_desc_tdata.length;
+        final_q <= desc_final;
+        last_q  <= last_beat(s_axis_desc_tdata.length, desc_final, mtu_q);
         ended_q <= s_axis_desc_tdata.length == '0;
         if (waits_past_q || s_axis_desc_tdata.qp != desc_q.qp) cached_q <= 1'b0;
       end
@@ -266,7 +283,9 @@ module segmenter
     if (take || state_q == StFill) beat_q <= slot_done ? '0 : beat_q + 1'b1;
     if (slot_done) begin
       wr_q    <= wr_q + 1'b1;
-      left_q  <= left_q - 32'(mtu_bytes(mtu_q));
+      left_q  <= left_q - mtu;
+      final_q <= next_final;
+      last_q  <= last_beat(left_q, next_final, mtu_q);
       first_q <= 1'b0;
     end
     full_q      <= commits > 3'd2 || (slot_done ? full_after : full);
@@ -281,6 +300,8 @@ module segmenter
       tail_q   <= view.tail;
       wr_q     <= view.wr;
       mtu_q    <= view.mtu;
+      final_q  <= loaded_final;
+      last_q   <= last_beat(left_q, loaded_final, view.mtu);
       cached_q <= view.rts && !asks_again;
     end
     // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
@@ -316,12 +337,12 @@ module segmenter
   // A slot that was committed as its message's last and turned out wrong completes nothing any more.
   logic rewrite, ends_message;
   assign rewrite      = take && committed_q && wrong;
-  assign ends_message = (state_q == StData && (wrong || final_packet)) || state_q == StBadLength;
+  assign ends_message = (state_q == StData && (wrong || final_q)) || state_q == StBadLength;
   assign meta_wr_en   = commit || rewrite;
   assign cpl_meta     = '{last: ends_message && !rewrite, tag: desc_q.tag};
   assign tx_meta    = '{
     first:    first_q,
-    last:     final_packet,
+    last:     final_q,
     verb:     desc_q.verb,
     with_imm: desc_q.with_imm,
     len:      len,
