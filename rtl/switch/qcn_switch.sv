@@ -247,6 +247,7 @@ module qcn_switch
   end
 
   cnm_request u_request (
+    .clk,
     .frame   (frame_q),
     .first   (sampled_q),
     .q_eq    (cfg.point.q_eq),
