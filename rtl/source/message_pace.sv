@@ -11,19 +11,19 @@ module message_pace (
   input  logic        take
 );
   logic [31:0] left_q;  // cycles of the interval, with this one
-  logic [15:0] credit_q, credit_left, renewal;
+  logic [15:0] credit_q, credit_left, renewal_q;
   logic [16:0] sum;
   // `take` comes late in its cycle: it is counted in the next one, and what it decides here is decided by flags.
   logic always_q, some_q, tick_q, taken_q, more, one;
 
   assign allowed     = always_q || some_q;
-  assign renewal     = burst == '0 ? 16'd1 : burst;
   assign credit_left = credit_q - 16'(taken_q);
-  assign sum         = 17'(credit_left) + 17'(renewal);
+  assign sum         = 17'(credit_left) + 17'(renewal_q);
   assign more        = credit_q[15:2] != '0 || (credit_q[1] && (credit_q[0] || !taken_q));  // above one, less taken_q
   assign one         = !more && (credit_q[1] || (credit_q[0] && !taken_q));
 
   always_ff @(posedge clk) begin
+    renewal_q <= burst == '0 ? 16'd1 : burst;
     always_q <= interval == '0;
     left_q   <= tick_q ? interval : left_q - 32'd1;
     tick_q   <= tick_q ? interval == 32'd1 : left_q == 32'd2;
@@ -35,7 +35,7 @@ module message_pace (
       tick_q   <= interval == 32'd1;
       taken_q  <= 1'b0;
       some_q   <= !rst;
-      credit_q <= rst ? '0 : renewal;
+      credit_q <= rst ? '0 : renewal_q;
     end
   end
 endmodule

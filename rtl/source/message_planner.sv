@@ -10,7 +10,7 @@ module message_planner
 (
   input  logic        clk,
   input  logic        rst,
-  input  source_cfg_t cfg,
+  input  source_cfg_t cfg,      // as it is a cycle before `start`
   input  logic        start,    // only while nothing runs
   input  logic        stop,     // after the message that is shown
   input  logic        cpl_valid,
@@ -49,27 +49,27 @@ module message_planner
   );
 
   // ---- warm-up, and the messages that begin a series --------------------------------------------------
-  logic [8:0] range, warm_left_q, warm_open_q, series_left_q;
+  logic [8:0] range_q, warm_left_q, warm_open_q, series_left_q;
   logic [23:0] warm_first_q, warm_offset;
-  logic series_q, warm_done;
-  assign range       = cfg.qp_last < cfg.qp_first ? 9'd1 : 9'(cfg.qp_last) - 9'(cfg.qp_first) + 9'd1;
+  logic series_q, warm_done_q;
   assign warm_offset = cpl_tag[23:0] - warm_first_q;
-  assign warm_done   = cpl_valid && cpl_tag[31:24] == cfg.tag_prefix && warm_offset < 24'(range);
 
   always_ff @(posedge clk) begin
+    range_q <= cfg.qp_last < cfg.qp_first ? 9'd1 : 9'(cfg.qp_last) - 9'(cfg.qp_first) + 9'd1;
+    warm_done_q <= cpl_valid && cpl_tag[31:24] == cfg.tag_prefix && warm_offset < 24'(range_q);
     if (take && warm_q) begin
       warm_left_q <= warm_left_q - 9'd1;
       warm_q      <= warm_left_q != 9'd1;
       waits_q     <= warm_left_q == 9'd1;
     end
-    if (warm_done && (warm_q || waits_q)) warm_open_q <= warm_open_q - 9'd1;
+    if (warm_done_q && (warm_q || waits_q)) warm_open_q <= warm_open_q - 9'd1;
     if (waits_q && warm_open_q == '0) waits_q <= 1'b0;
     if (take && series_q && !warm_q) begin
       series_left_q <= series_left_q - 9'd1;
       series_q      <= series_left_q != 9'd1;
     end
     if (start) begin
-      {warm_left_q, warm_open_q, series_left_q} <= {3{range}};
+      {warm_left_q, warm_open_q, series_left_q} <= {3{range_q}};
       warm_first_q <= cfg.restart ? cfg.first_event[23:0] : event_q[23:0];
       warm_q       <= cfg.warm_up != '0;
       series_q     <= 1'b1;
@@ -80,20 +80,20 @@ module message_planner
 
   // ---- where to -------------------------------------------------------------------------------------
   logic round_ends;
-  logic [31:0] next_slot;
-  assign next_slot  = slot_q + 32'd1;
+  logic [31:0] last_slot_q;
   assign round_ends = qp_q >= cfg.qp_last;
 
   always_ff @(posedge clk) begin
+    last_slot_q <= cfg.raddr_slots - 32'd1;
     if (take) begin
       event_q <= event_q + 64'd1;
       left_q  <= left_q - 32'd1;
       qp_q    <= round_ends ? cfg.qp_first : qp_q + 8'd1;
       // Every queue pair has its own memory: the address moves on once all have had it.
       if (round_ends) begin
-        slot_q  <= next_slot;
+        slot_q  <= slot_q + 32'd1;
         raddr_q <= raddr_q + 64'(cfg.raddr_stride);
-        if (cfg.raddr_slots != '0 && next_slot >= cfg.raddr_slots) begin
+        if (cfg.raddr_slots != '0 && slot_q >= last_slot_q) begin
           slot_q  <= '0;
           raddr_q <= cfg.raddr;
         end

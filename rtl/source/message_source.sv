@@ -37,13 +37,13 @@ module message_source
   localparam int unsigned LaneW = $clog2(Lanes);
 
   // ---- messages -------------------------------------------------------------------------------------
-  logic begins, plans, length_room, length_valid, length_ready;
-  logic [1:0] unused_length_level;
+  logic begins, plans, plan_valid, plan_room, length_room, length_valid, length_ready;
+  logic [1:0] unused_length_level, unused_plan_level;
   logic [31:0] length;
   logic active_q;
-  desc_t plan;
+  desc_t plan, desc;
 
-  assign status.running = plans || length_valid || active_q;
+  assign status.running = plans || m_axis_desc_tvalid || length_valid || active_q || m_axis_data_tvalid;
   assign begins         = start && !status.running;
 
   message_planner u_planner (
@@ -52,14 +52,34 @@ module message_source
     .cpl_valid, .cpl_tag(cpl.tag),
     .running(plans), .event_number(status.event_number),
     .room(length_room),
-    .desc(plan), .valid(m_axis_desc_tvalid), .ready(m_axis_desc_tready)
+    .desc(plan), .valid(plan_valid), .ready(plan_room)
   );
-  assign m_axis_desc_tdata = plan;
+
+  // The planner does not wait for the answer of the descriptors' taker, which comes late in its cycle. What is not kept
+  // follows from the settings, which stay while messages wait.
+  localparam int unsigned KeptW = $bits({plan.raddr, plan.imm, plan.length, plan.series, plan.qp});
+  logic [KeptW-1:0] kept;
+  sync_fifo #(.W(KeptW), .DEPTH(2)) u_plans (
+    .clk, .rst,
+    .s_data ({plan.raddr, plan.imm, plan.length, plan.series, plan.qp}),
+    .s_valid(plan_valid),
+    .s_ready(plan_room),
+    .m_data (kept),
+    .m_valid(m_axis_desc_tvalid),
+    .m_ready(m_axis_desc_tready),
+    .level  (unused_plan_level)
+  );
+  always_comb begin
+    desc = plan;
+    {desc.raddr, desc.imm, desc.length, desc.series, desc.qp} = kept;
+    desc.tag[23:0] = desc.imm[23:0];
+  end
+  assign m_axis_desc_tdata = desc;
 
   sync_fifo #(.W(32), .DEPTH(2)) u_lengths (
     .clk, .rst,
     .s_data (plan.length),
-    .s_valid(m_axis_desc_tvalid && m_axis_desc_tready),
+    .s_valid(plan_valid && plan_room),
     .s_ready(length_room),
     .m_data (length),
     .m_valid(length_valid),
@@ -67,19 +87,18 @@ module message_source
     .level  (unused_length_level)
   );
 
-  // ---- beats ----------------------------------------------------------------------------------------
+  // ---- beats: the next one is made while one is shown -----------------------------------------------
   logic [31:0] left_q;  // bytes of the message from this beat on
-  logic [LaneW-1:0] tail_q;  // bytes of this beat, 0 = all
-  logic last_q, word_valid, take, ends, anew_q;
-  logic [LaneW:0] n_bytes;
+  logic [LaneW-1:0] tail_q, shown_tail_q;  // bytes of this beat, and of the one that is shown; 0 = all
+  logic last_q, word_valid, free, take, ends, anew_q;
+  logic [LaneW:0] n_bytes, shown_bytes;
+  logic [DATA_W-1:0] word;
 
-  assign m_axis_data_tvalid = active_q && word_valid;
-  assign m_axis_data_tlast  = last_q;
-  assign m_axis_data_tkeep  = {Lanes{1'b1}} >> ((LaneW + 1)'(Lanes) - n_bytes);
-  assign n_bytes            = {tail_q == '0, tail_q};
-  assign take               = m_axis_data_tvalid && m_axis_data_tready;
-  assign ends               = take && last_q;
-  assign length_ready       = !active_q || ends;
+  assign n_bytes      = {tail_q == '0, tail_q};
+  assign free         = !m_axis_data_tvalid || m_axis_data_tready;
+  assign take         = active_q && word_valid && free;
+  assign ends         = take && last_q;
+  assign length_ready = !active_q || ends;
 
   always_ff @(posedge clk) begin
     if (take) begin
@@ -93,9 +112,21 @@ module message_source
       last_q   <= length <= 32'(Lanes);
       tail_q   <= length <= 32'(Lanes) ? length[LaneW-1:0] : '0;
     end
+    if (free) begin
+      m_axis_data_tvalid <= active_q && word_valid;
+      m_axis_data_tdata  <= word;
+      m_axis_data_tlast  <= last_q;
+      shown_tail_q       <= tail_q;
+    end
     anew_q <= (begins && cfg.restart) || rst;  // the first length takes longer
-    if (rst) active_q <= 1'b0;
+    if (rst) begin
+      active_q           <= 1'b0;
+      m_axis_data_tvalid <= 1'b0;
+    end
   end
+
+  assign shown_bytes       = {shown_tail_q == '0, shown_tail_q};
+  assign m_axis_data_tkeep = {Lanes{1'b1}} >> ((LaneW + 1)'(Lanes) - shown_bytes);
 
   // ---- payload --------------------------------------------------------------------------------------
   logic [DATA_W-1:0] prbs_word, counter_word, replay_word;
@@ -125,19 +156,21 @@ module message_source
   always_comb begin
     word_valid = 1'b1;
     unique case (cfg.generator)
-      GenCounter: m_axis_data_tdata = counter_word;
+      GenCounter: word = counter_word;
       GenReplay: begin
-        m_axis_data_tdata = replay_word;
-        word_valid        = replay_valid;
+        word       = replay_word;
+        word_valid = replay_valid;
       end
-      default: m_axis_data_tdata = cfg.prbs_invert ? ~prbs_word : prbs_word;
+      default: word = cfg.prbs_invert ? ~prbs_word : prbs_word;
     endcase
   end
 
   // ---- status ---------------------------------------------------------------------------------------
   always_ff @(posedge clk) begin
-    if (ends) status.messages <= status.messages + 64'd1;
-    if (take) status.bytes <= status.bytes + 64'(n_bytes);
+    if (m_axis_data_tvalid && m_axis_data_tready) begin
+      if (m_axis_data_tlast) status.messages <= status.messages + 64'd1;
+      status.bytes <= status.bytes + 64'(shown_bytes);
+    end
     if (m_axis_data_tvalid && !m_axis_data_tready) status.stalled <= status.stalled + 64'd1;
     if (anew_q || clear) begin
       status.messages <= '0;

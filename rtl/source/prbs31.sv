@@ -3,8 +3,8 @@
 // Bit i of the sequence is bit i of the stream: least significant bit of byte 0 first, as on the wire.
 // If only n_bytes of a word are taken, the sequence advances by just these.
 //
-// b[n] = b[n-31] ^ b[n-28], and as squaring is linear in GF(2), also b[n] = b[n-31f] ^ b[n-28f] for
-// every power of two f. So each step makes 28f bits from the existing ones, and 512 bits are six XORs deep.
+// b[n] = b[n-31] ^ b[n-28]: every bit is a sum of some of the 31 before the word. For 512 bits these are 15 at most, two
+// levels of LUTs, where a chain of the steps would be six XORs deep.
 module prbs31 #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned CountW = $clog2(DATA_W / 8)
@@ -20,21 +20,12 @@ module prbs31 #(
     $fatal(1, "%m: DATA_W is %0d; it must be 64 to 512", DATA_W);
   end
 
-  // The bits that follow 31 others; as many as a narrow word needs, or all.
-  function automatic logic [671:0] following(logic [30:0] state);
-    logic [702:0] b;
-    b         = '0;
-    b[30:0]   = state;
-    b[58:31]  = b[27:0] ^ b[30:3];      // f = 1
-    b[86:59]  = b[55:28] ^ b[58:31];
-    b[142:87] = b[80:25] ^ b[86:31];    // f = 2
-    if (DATA_W > 64) begin
-      b[254:143] = b[130:19] ^ b[142:31];   // f = 4
-      b[478:255] = b[230:7] ^ b[254:31];    // f = 8
-      b[702:479] = b[454:231] ^ b[478:255];
-    end
-    return b[702:31];
+  // Of which of the 31 bits before the word each of these and of the word's is the sum.
+  function automatic logic [DATA_W+30:0][30:0] summands();
+    for (int i = 0; i < int'(DATA_W + 31); i++)
+      summands[i] = i < 31 ? 31'd1 << i : summands[i-31] ^ summands[i-28];
   endfunction
+  localparam logic [DATA_W+30:0][30:0] Summands = summands();
 
   // The last 31 of the bits that are taken: one choice of as many as a word has bytes.
   function automatic logic [30:0] moved_on(logic [DATA_W+30:0] bits, logic [CountW-1:0] bytes);
@@ -47,19 +38,13 @@ module prbs31 #(
   endfunction
 
   logic [30:0] state_q;  // the 31 bits before `word`
-  logic [30:0] next;
 
-  always_comb begin
-    if (load) next = seed == '0 ? '1 : seed;
-    else next = moved_on({word, state_q}, n_bytes);
+  for (genvar i = 0; i < int'(DATA_W); i++) begin : gen_bit
+    assign word[i] = ^(state_q & Summands[i+31]);
   end
 
-  always_ff @(posedge clk) if (load || take) state_q <= next;
-
-  // A word of 64 bits is two XORs after the state; a longer one has its own registers.
-  if (DATA_W == 64) begin : gen_short
-    assign word = DATA_W'(following(state_q));
-  end else begin : gen_long
-    always_ff @(posedge clk) if (load || take) word <= DATA_W'(following(next));
+  always_ff @(posedge clk) begin
+    if (load) state_q <= seed == '0 ? '1 : seed;
+    else if (take) state_q <= moved_on({word, state_q}, n_bytes);
   end
 endmodule

@@ -21,11 +21,13 @@ module random_lengths
   logic [31:0] base_q;
   logic [32:0] range;  // max - min, its highest bit the borrow
   logic [3:0] valid_q;
-  logic step;
+  logic step, is_zero;
 
   assign step         = !valid || take;
   assign valid        = valid_q[3];
   assign drawn_length = base_q + 32'(middle_q[33:16]);
+  // a + b is 0 exactly if a ^ b is (a | b) << 1: the sum's zeros need not wait for its carries.
+  assign is_zero      = (base_q ^ 32'(middle_q[33:16])) == (base_q | 32'(middle_q[33:16])) << 1;
   assign range        = 33'(max) - 33'(min);
 
   always_ff @(posedge clk) begin
@@ -36,7 +38,7 @@ module random_lengths
       end
       middle_q <= 34'(parts_q[0][1]) + 34'(parts_q[1][0]) + 34'(parts_q[0][0][31:16]);
       base_q   <= min + parts_q[1][1];
-      length   <= drawn_length == '0 ? 32'd1 : drawn_length;
+      length   <= is_zero ? 32'd1 : drawn_length;
       valid_q  <= {valid_q[2:0], 1'b1};
     end
     if (load) begin
