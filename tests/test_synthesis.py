@@ -183,6 +183,23 @@ def test_front_ends_have_a_table_of_their_own():
     assert "cc_engine" in found[synth.MARK] and "penstock_xgmii" not in found[synth.MARK]
 
 
+def test_rows_of_the_page_that_were_not_made_again_stay():
+    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
+
+    def table(lut: int, *builds: tuple[int, str]) -> str:
+        rows = [{"top": "cc_engine", "n_qp": n_qp, "params": {}, "lut": lut} for n_qp, _ in builds]
+        return synth.table([(row, depth, build, 1.0) for row, (_, build) in zip(rows, builds, strict=True)])
+
+    both, alone, gone = (1, "DCQCN and QCN"), (1, "DCQCN alone"), (1, "a build that is no job any more")
+    page = f"# Cost\n\n{synth.MARK}{table(7, alone, gone, both)}\n## Below\n"
+    *_, first, second, published, _, _ = synth.with_rows(page, table(9, both), synth.MARK).splitlines()
+    assert first.startswith("| cc_engine | 1 | DCQCN alone | 7 |")
+    assert second.startswith("| cc_engine | 1 | DCQCN and QCN | 9 |")
+    assert published == synth.PUBLISHED
+    page = synth.with_rows(page, table(9, both), synth.MARK)
+    assert synth.with_rows(page, table(9, both), synth.MARK) == page
+
+
 def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):
     source = tmp_path / "pair.sv"
     source.write_text(PAIR)

@@ -7,7 +7,7 @@ Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut,
 max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site if they fit
 (sites.py), `rtl` is the fingerprint of the logic (fingerprint.py). A row takes minutes, so each is saved in
 build/synth/ as soon as it is made, and made again if the logic or a program has changed; `--saved` uses saved rows, of
-any version, and makes none. `--docs` updates the tables in docs/synthesis.md and leaves the rest of the page unchanged.
+any version, and makes none. `--docs` puts the rows into docs/synthesis.md and leaves the rest of the page unchanged.
 modules.py in this folder divides one row among its modules. Yosys 0.70, family xcup: for comparison, not a
 vendor's figures.
 """
@@ -22,6 +22,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -250,6 +251,17 @@ def with_table(page: str, new: str, wanted: str = MARK) -> str:
     return before + mark + new + "".join(lines[old:])
 
 
+def with_rows(page: str, new: str, mark: str) -> str:
+    """The page with the rows of a new table in one of its tables. Rows of other jobs stay as they are there."""
+    heads, ours = new.splitlines()[:2], new.splitlines()[2:]
+    there = list(takewhile(lambda line: line.startswith("|"), page.partition(mark)[2].splitlines()))[2:]
+    of_job = {tuple(cell.strip() for cell in line.split("|")[1:4]): line for line in [*there, *ours]}
+    jobs = [(top, str(n_qp), build) for top, n_qp, build, _ in TOPS]
+    rows = [of_job.pop(job) for job in jobs if job in of_job]
+    published = [line for line in ours if line in of_job.values()]
+    return with_table(page, "\n".join([*heads, *rows, *published]) + "\n", mark)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for synth.json")
@@ -257,7 +269,7 @@ def main() -> int:
     parser.add_argument("--n-qp", type=int, action="append", help="only rows with so many queue pairs; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="rows at a time")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/synthesis.md")
     options = parser.parse_args()
     jobs = [job for job in TOPS if options.only in job[0] and job[1] in (options.n_qp or [job[1]])]
     if not jobs:
@@ -278,7 +290,7 @@ def main() -> int:
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
         for mark, new in tables(rows).items():
-            DOCS.write_text(with_table(DOCS.read_text(), new, mark))
+            DOCS.write_text(with_rows(DOCS.read_text(), new, mark))
     return 0
 
 
