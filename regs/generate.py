@@ -8,7 +8,7 @@
 Written to the output folder by the writers in this folder: the register block (`penstock_regblock.sv` and its
 package), `penstock_regs_pkg.sv`, `penstock_regs.rs`, `penstock_map.rs`, `penstock_regs.py`, and the uHAL address
 table `penstock.xml` with `penstock_qp.xml`; for the switch a package, a Python map, Rust constants and
-`qcn_switch.xml`. PeakRDL makes the browsable page. Nothing is done when the outputs are
+data (`qcn_switch_map.rs`), and `qcn_switch.xml`. PeakRDL makes the browsable page. Nothing is done when the outputs are
 younger than their sources. Why not PeakRDL's writers: its register block reads every field back through
 a multiplexer, that of `write_block.py` from a RAM that holds the written words.
 """
@@ -47,6 +47,7 @@ NAMES = [
     "penstock_meter.xml",
     "qcn_switch_regs_pkg.sv",
     "qcn_switch_regs.rs",
+    "qcn_switch_map.rs",
     "qcn_switch_regs.py",
     "qcn_switch.xml",
     "qcn_switch_queue.xml",
@@ -101,6 +102,7 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
         (folder / "penstock_regs.py").write_text(python_map(model))
         (folder / f"{SWITCH}_regs_pkg.sv").write_text(words_package(SWITCH, switch))
         (folder / f"{SWITCH}_regs.rs").write_text(rust_constants(switch, SWITCH))
+        (folder / f"{SWITCH}_map.rs").write_text(rust_map(switch, SWITCH))
         (folder / f"{SWITCH}_regs.py").write_text(python_map(switch, SWITCH))
         for name, text in {**uhal_tables(model), **uhal_tables(switch, SWITCH)}.items():
             (folder / name).write_text(text)

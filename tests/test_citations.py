@@ -19,6 +19,7 @@ MADE = {
     "penstock_regs_pkg.sv",
     "penstock_regs.rs",
     "penstock_map.rs",
+    "qcn_switch_map.rs",
     "penstock_regs.py",
     "app.css",
 }

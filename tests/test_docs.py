@@ -30,7 +30,8 @@ def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) 
     assert "--slot-size" in options and "--trials" in options
     registers = made["registers"]
     assert all(f">{name}<" in registers for name in ("counters", "cc[0-3]", "qp[0-255]"))
-    for name in re.findall(r'^    "([\w.]+)":', (ROOT / "build/gen/penstock_regs.py").read_text(), re.MULTILINE):
+    maps = "".join((ROOT / f"build/gen/{name}_regs.py").read_text() for name in ("penstock", "qcn_switch"))
+    for name in re.findall(r'^    "([\w.]+)":', maps, re.MULTILINE):
         assert f"<strong>{name.rpartition('.')[2]}</strong>" in registers, name
 
 

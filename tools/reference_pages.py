@@ -67,25 +67,39 @@ def _rows(register: dict[str, Any]) -> list[str]:
     return rows
 
 
-def registers() -> str:
-    """The register map, a table for each block."""
-    found = json.loads(said("ctl", "registers", "--json"))
-    parts = [
-        "# Registers",
-        f"The register map with hash {found['map_hash']}. Addresses are in bytes, registers have 32 bits; an unmapped"
-        " address answers with a bus error. Names are `BLOCK.REGISTER.FIELD`, as `penstock ctl get` takes them. An"
-        " empty reset value follows from the build, such as its clock and its line rate.",
-    ]
+def _blocks(found: dict[str, Any], device: str) -> list[str]:
+    """A table for each block of a map; `device` heads that of the registers outside of blocks."""
+    parts = []
     for block, of_block in groupby(found["registers"], lambda register: register["name"].rpartition(".")[0]):
         listed = list(of_block)
         first = listed[0]
-        parts.append(f"## {block or 'Board'}")
+        parts.append(f"### {block or device}")
         if first["copies"] > 1:
             parts.append(
                 f"{first['copies']} copies, {first['stride']:#x} bytes apart; addresses are those of the first."
             )
         head = "| address | name | bits | reset | meaning |\n|---|---|---|---|---|"
         parts.append("\n".join([head, *(row for register in listed for row in _rows(register))]))
+    return parts
+
+
+def registers() -> str:
+    """The register maps of boards and of the QCN switch, a table for each block."""
+    board = json.loads(said("ctl", "registers", "--json"))
+    switch = json.loads(said("ctl", "switch", "registers", "--json"))
+    parts = [
+        "# Registers",
+        "Addresses are in bytes, registers have 32 bits; an unmapped address answers with a bus error. Names are"
+        " `BLOCK.REGISTER.FIELD`.",
+        "## Boards",
+        f"The register map with hash {board['map_hash']}. Names are as `penstock ctl get` takes them. An empty reset"
+        " value follows from the build, such as its clock and its line rate.",
+        *_blocks(board, "Board"),
+        "## QCN switches",
+        f"The map of the [QCN switch](qcn-switch.md), with hash {switch['map_hash']}. Names are as `penstock ctl switch"
+        " get` takes them.",
+        *_blocks(switch, "Switch"),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -21,7 +21,7 @@ fn main() {
         .output()
         .unwrap_or_else(|e| panic!("cannot run {python:?}: {e}; `make setup` makes .venv"));
     assert!(output.status.success(), "{}: {}", generator.display(), String::from_utf8_lossy(&output.stderr));
-    for name in ["penstock_map.rs", "penstock_regs.rs"] {
+    for name in ["penstock_map.rs", "penstock_regs.rs", "qcn_switch_map.rs", "qcn_switch_regs.rs"] {
         let made = repo.join("build/gen").join(name);
         fs::copy(&made, out.join(name)).unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", made.display()));
     }

@@ -8,14 +8,15 @@
 //! It prints "ready" when all addresses are taken, ends at Ctrl-C, and then prints how many packets it has answered.
 //! Faults are drawn from `--seed`: `--loss 0.01` loses datagrams of both directions, `--mute 5` makes the board of that
 //! number say nothing from the first write on, `--reset 5:200` resets it after 200 packets, `--wrong-map 5` gives it
-//! another register map, `--bare 5` a build without QCN and message source.
+//! another register map, `--bare 5` a build without QCN and message source. `--switch 5` makes it a QCN switch instead,
+//! `--holds 5:0x118=7` puts a word in a register.
 
 use clap::Parser;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{recvmmsg, sendmmsg, MsgFlags, MultiHeaders, SockaddrIn};
 use penstock_ipbus::map::MAP_HASH;
 use penstock_ipbus::regs::{global, qp};
-use penstock_ipbus::{Responder, ResponderConfig, PORT};
+use penstock_ipbus::{Responder, ResponderConfig, Switch, PORT};
 use std::collections::HashMap;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -64,6 +65,12 @@ struct Options {
     /// Boards whose builds have neither QCN nor the message source
     #[arg(long, value_delimiter = ',')]
     bare: Vec<u32>,
+    /// Boards that are QCN switches instead, of 4 ports with 2 queues
+    #[arg(long, value_delimiter = ',')]
+    switch: Vec<u32>,
+    /// BOARD:ADDRESS=WORD, what a register holds, both in hexadecimal
+    #[arg(long, value_delimiter = ',', value_parser = held)]
+    holds: Vec<(u32, u32, u32)>,
     /// The rates of queue pair 0 move, as if notifications came
     #[arg(long)]
     busy: bool,
@@ -103,10 +110,19 @@ fn main() {
             if options.bare.contains(&number) {
                 config.options = global::OPTIONS_SERVICES_MASK;
             }
-            let mut board = Responder::new(config);
-            let ip = address.to_bits();
-            board.set(global::LOCAL_IP, ip);
-            board.set(global::LOCAL_MAC_LO, ip);
+            let is_switch = options.switch.contains(&number);
+            let mut board = match is_switch {
+                true => Responder::switch(Switch { ports: 4, queues: 2, entries: 16 }),
+                false => Responder::new(config),
+            };
+            if !is_switch {
+                let ip = address.to_bits();
+                board.set(global::LOCAL_IP, ip);
+                board.set(global::LOCAL_MAC_LO, ip);
+            }
+            for (_, address, word) in options.holds.iter().filter(|(board, ..)| *board == number) {
+                board.set(*address, *word);
+            }
             Board {
                 socket,
                 board,
@@ -129,6 +145,16 @@ fn main() {
         }
     }
     println!("{answered} packets answered");
+}
+
+/// `5:0x118=7`
+fn held(text: &str) -> Result<(u32, u32, u32), String> {
+    let hex = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
+    let (board, rest) = text.split_once(':').ok_or("write BOARD:ADDRESS=WORD")?;
+    let (address, word) = rest.split_once('=').ok_or("write BOARD:ADDRESS=WORD")?;
+    let board = board.parse().map_err(|error| format!("{board:?}: {error}"))?;
+    let (address, word) = (hex(address), hex(word));
+    Ok((board, address.map_err(|error| error.to_string())?, word.map_err(|error| error.to_string())?))
 }
 
 impl Board {

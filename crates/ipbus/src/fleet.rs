@@ -5,6 +5,7 @@
 //! time at which the kernel took it, however long it waited to be read.
 
 use crate::client::{Client, Patience, RequestId};
+use crate::map::{Map, BOARD};
 use crate::packet::PORT;
 use crate::request::{Outcome, Request};
 use nix::errno::Errno;
@@ -76,6 +77,7 @@ struct Socket {
 
 /// Boards, by their number in the list.
 pub struct Fleet {
+    map: &'static Map,
     clients: Vec<Client>,
     addresses: Vec<BoardAddress>,
     numbers: HashMap<SocketAddrV4, usize>,
@@ -111,6 +113,7 @@ impl Fleet {
         let sockets = (0..sockets).map(|_| Socket::open()).collect::<io::Result<_>>().map_err(FleetError::Socket)?;
         let client = |number: usize| Client::new(patience, seed.wrapping_add(number as u64));
         Ok(Fleet {
+            map: &BOARD,
             clients: (0..addresses.len()).map(client).collect(),
             addresses: addresses.to_vec(),
             numbers,
@@ -131,6 +134,17 @@ impl Fleet {
     /// this saves most system calls. Zero, unless it is set.
     pub fn gather(&mut self, time: Time) {
         self.gather = time;
+    }
+
+    /// Devices with another register map than the board's.
+    #[must_use]
+    pub fn with(self, map: &'static Map) -> Fleet {
+        Fleet { map, ..self }
+    }
+
+    /// The register map by which changes are planned and told.
+    pub fn map(&self) -> &'static Map {
+        self.map
     }
 
     /// The boards in the order of their numbers.

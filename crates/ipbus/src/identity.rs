@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The identity that a board reports, and the check that this program may use it.
+//! The identity that a board reports, and the check that this program may use it. That of a switch: `switch`.
 //! Promise: a board with another register map is always rejected.
 
-use crate::map::{Build, Scale, MAP_HASH};
+use crate::map::{Build, Scale, MAP_HASH, SWITCH};
 use crate::regs::global;
 use crate::request::{Access, AccessError, Outcome, Request};
 use penstock_units::Rate;
 
 /// "PSTK"
-const ID: u32 = 0x5053_544B;
+pub(crate) const ID: u32 = 0x5053_544B;
 
 /// The identity that a board reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,11 @@ impl Identity {
             Err(error) => return Err(Unfit::Silent(error)),
         };
         let at = |address: u32| words[0][(address - global::ID) as usize / 4];
-        if at(global::ID) != ID {
-            return Err(Unfit::Foreign(at(global::ID)));
+        match at(global::ID) {
+            ID => {}
+            // A switch has no id; its map's hash is the first word.
+            first if first == SWITCH.hash => return Err(Unfit::Switch),
+            first => return Err(Unfit::Foreign(first)),
         }
         if at(global::MAP_HASH) != MAP_HASH {
             return Err(Unfit::OtherMap(at(global::MAP_HASH)));
@@ -72,7 +75,7 @@ impl Identity {
     }
 }
 
-/// Why a board is not accessed further.
+/// Why a board or a switch is not accessed further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Unfit {
@@ -86,4 +89,13 @@ pub enum Unfit {
     OtherMap(u32),
     #[error("its gateware is older than this program: its register map does not say which one it is; load the gateware of this version")]
     NoMap,
+    #[error("it is a QCN switch, and this is for boards: `penstock ctl switch` operates switches")]
+    Switch,
+    #[error("it is a board, and this is for QCN switches: `penstock ctl` without `switch` operates boards")]
+    Board,
+    #[error(
+        "its first register is 0x{0:08X}, that of this program's QCN switch 0x{hash:08X}: another device listens at this \
+         address, or a switch with the gateware of another version", hash = SWITCH.hash
+    )]
+    NoSwitch(u32),
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPbus 2.0, the slow control of the gateware: a client for hundreds of boards, the register map by name, and a board
-//! in software for tests.
+//! IPbus 2.0, the slow control of the gateware: a client for hundreds of boards, their register map and that of the QCN
+//! switch by name, and a board or a switch in software for tests.
 //!
 //! ```text
 //!  Request -> [ Client: one board, sans-IO ] -> packets -> [ Fleet: all boards, one thread, UDP ] -> network
@@ -22,6 +22,7 @@ pub mod regs;
 mod request;
 mod responder;
 mod rtt;
+mod switch;
 
 pub use client::{Client, Patience, RequestId};
 pub use fleet::{BoardAddress, Fleet, FleetError};
@@ -30,3 +31,4 @@ pub use options::Options;
 pub use packet::{Info, Kind, PacketHeader, PacketKind, StatusReply, TransactionHeader, PACKET_WORDS, PORT};
 pub use request::{Access, AccessError, Outcome, Request};
 pub use responder::{Answer, Responder, ResponderConfig};
+pub use switch::Switch;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board in software: the protocol of `rtl/ctrl/ipbus_target.sv` and the register map, without gateware.
+//! A board in software, or a QCN switch: the protocol of `rtl/ctrl/ipbus_target.sv` and the register map, without
+//! gateware.
 //! Promise: packets get the replies that the gateware gives: each packet id executed once, replies kept, bus errors,
 //! status and resend. Registers store values as the map says; of the gateware's functions, the board emulates the
 //! states of queue pairs, the source's run, the commit of the destination table, closing by command, and the locked
-//! access list.
+//! access list. A switch forwards nothing; its MAC table can be looked at.
 
-use crate::map::{Build, GROUPS, MAP_HASH};
+use crate::map::{Build, Map, BOARD, MAP_HASH, SWITCH};
 use crate::packet::{
     following, from_bytes, Info, Kind, PacketHeader, PacketKind, TransactionHeader, PACKET_WORDS, STATUS_WORDS,
 };
-use crate::regs::{access, connection, destination, events, global, qp, server, source, tcp};
+use crate::regs::{access, connection, destination, events, global, qcn_switch, qp, server, source, tcp};
+use crate::switch::Switch;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -25,37 +27,39 @@ struct Fact {
     lockable: bool,
     keep: u32,
     reset: u32,
-    /// Queue pair that it belongs to.
+    /// Queue pair that it belongs to, of a board.
     row: Option<u32>,
+    /// Copy of its group, and the group's number.
+    index: u32,
+    group: usize,
     /// The streams' rows follow.
     of_streams_too: bool,
 }
 
 /// By address, in words.
-fn facts() -> &'static [Option<Fact>] {
-    static FACTS: OnceLock<Vec<Option<Fact>>> = OnceLock::new();
-    FACTS.get_or_init(|| {
-        let mut facts = Vec::new();
-        for group in GROUPS {
-            for index in 0..group.count {
-                for register in group.registers {
-                    let fact = Fact {
-                        writable: register.writable,
-                        lockable: register.lockable,
-                        keep: register.kept(),
-                        reset: register.reset().unwrap_or(0),
-                        // The parameters of congestion control answer in every build.
-                        row: (group.per_queue_pair && group.count == MOST_QUEUE_PAIRS).then_some(index),
-                        of_streams_too: group.of_streams_too,
-                    };
-                    let at = group.address(register, index) as usize / 4;
-                    facts.resize(facts.len().max(at + 1), None);
-                    facts[at] = Some(fact);
-                }
+fn facts_of(map: &Map) -> Vec<Option<Fact>> {
+    let mut facts = Vec::new();
+    for (number, group) in map.groups.iter().enumerate() {
+        for index in 0..group.count {
+            for register in group.registers {
+                let fact = Fact {
+                    writable: register.writable,
+                    lockable: register.lockable,
+                    keep: register.kept(),
+                    reset: register.reset().unwrap_or(0),
+                    // The parameters of congestion control answer in every build.
+                    row: (group.per_queue_pair && group.count == MOST_QUEUE_PAIRS).then_some(index),
+                    index,
+                    group: number,
+                    of_streams_too: group.of_streams_too,
+                };
+                let at = group.address(register, index) as usize / 4;
+                facts.resize(facts.len().max(at + 1), None);
+                facts[at] = Some(fact);
             }
         }
-        facts
-    })
+    }
+    facts
 }
 
 /// The properties of a board in software.
@@ -92,15 +96,35 @@ impl Default for ResponderConfig {
     }
 }
 
-/// A board.
+/// What it is.
+#[derive(Debug, Clone, Copy)]
+enum Device {
+    Board(ResponderConfig),
+    Switch(Switch),
+}
+
+impl Device {
+    fn facts(&self) -> &'static [Option<Fact>] {
+        static OF_BOARD: OnceLock<Vec<Option<Fact>>> = OnceLock::new();
+        static OF_SWITCH: OnceLock<Vec<Option<Fact>>> = OnceLock::new();
+        match self {
+            Device::Board(_) => OF_BOARD.get_or_init(|| facts_of(&BOARD)),
+            Device::Switch(_) => OF_SWITCH.get_or_init(|| facts_of(&SWITCH)),
+        }
+    }
+}
+
+/// A board or a switch.
 #[derive(Debug)]
 pub struct Responder {
-    config: ResponderConfig,
+    device: Device,
     /// Words that are not as after reset.
     words: HashMap<u32, u32>,
     next_id: u16,
     kept: VecDeque<(u16, Vec<u8>)>,
     carried_out: u64,
+    /// Of a switch: `entry_hi` and `entry_lo` of each entry that was written.
+    table: HashMap<u32, (u32, u32)>,
 }
 
 /// The answer to a datagram.
@@ -109,9 +133,19 @@ pub type Answer = Option<Vec<u8>>;
 impl Responder {
     #[allow(missing_docs)]
     pub fn new(config: ResponderConfig) -> Self {
-        let mut board = Responder { config, words: HashMap::new(), next_id: 1, kept: VecDeque::new(), carried_out: 0 };
-        board.reset();
-        board
+        Responder::of(Device::Board(config))
+    }
+
+    /// A QCN switch of this build.
+    pub fn switch(build: Switch) -> Self {
+        Responder::of(Device::Switch(build))
+    }
+
+    fn of(device: Device) -> Self {
+        let (words, kept, table) = (HashMap::new(), VecDeque::new(), HashMap::new());
+        let mut found = Responder { device, words, next_id: 1, kept, carried_out: 0, table };
+        found.reset();
+        found
     }
 
     /// Everything as after power-on.
@@ -119,17 +153,28 @@ impl Responder {
         self.words.clear();
         self.next_id = 1;
         self.kept.clear();
-        let Build { queue_pairs, clock_khz } = self.config.build;
+        self.table.clear();
+        match self.device {
+            Device::Board(config) => self.reset_board(&config),
+            Device::Switch(build) => {
+                self.words.insert(qcn_switch::global::MAP_HASH, SWITCH.hash);
+                self.words.insert(qcn_switch::global::BUILD, build.build());
+            }
+        }
+    }
+
+    fn reset_board(&mut self, config: &ResponderConfig) {
+        let Build { queue_pairs, clock_khz } = config.build;
         let rate = crate::map::Scale { clock_khz }.rate_word(penstock_units::Rate::from_gbps(10)) as u32;
         for (address, word) in [
-            (global::MAP_HASH, self.config.map_hash),
+            (global::MAP_HASH, config.map_hash),
             (global::BUILD, 64 | queue_pairs << global::BUILD_N_QP_SHIFT),
             (global::CLOCK, clock_khz),
             (global::RING, 262_144),
             (global::SLOTS, 256),
-            (global::OPTIONS, self.config.options),
-            (tcp::BUILD, self.config.streams),
-            (events::BUILD, self.config.inputs << events::BUILD_N_IN_SHIFT),
+            (global::OPTIONS, config.options),
+            (tcp::BUILD, config.streams),
+            (events::BUILD, config.inputs << events::BUILD_N_IN_SHIFT),
         ] {
             self.words.insert(address, word);
         }
@@ -154,6 +199,11 @@ impl Responder {
     /// The word at a byte address; 0 where there is none.
     pub fn get(&self, address: u32) -> u32 {
         self.read(address).unwrap_or(0)
+    }
+
+    /// What was written to an entry of a switch's MAC table: `entry_hi` and `entry_lo`.
+    pub fn table_entry(&self, index: u32) -> Option<(u32, u32)> {
+        self.table.get(&index).copied()
     }
 
     /// Takes a datagram.
@@ -263,12 +313,19 @@ impl Responder {
     }
 
     fn fact(&self, address: u32) -> Option<Fact> {
-        *facts().get(address as usize / 4)?
+        let fact = (*self.device.facts().get(address as usize / 4)?)?;
+        match self.device {
+            // Ports and queues that a switch has not refuse.
+            Device::Switch(build) if fact.index >= build.copies(&SWITCH.groups[fact.group]) => None,
+            _ => Some(fact),
+        }
     }
 
+    /// A row that a board has not reads 0, and takes writes without effect.
     fn is_beyond(&self, fact: Fact) -> bool {
-        let streams = if fact.of_streams_too { self.config.streams } else { 0 };
-        fact.row.is_some_and(|row| row >= self.config.build.queue_pairs + streams)
+        let Device::Board(config) = self.device else { return false };
+        let streams = if fact.of_streams_too { config.streams } else { 0 };
+        fact.row.is_some_and(|row| row >= config.build.queue_pairs + streams)
     }
 
     fn read(&self, address: u32) -> Option<u32> {
@@ -282,20 +339,43 @@ impl Responder {
     /// False: SLVERR.
     fn write(&mut self, address: u32, word: u32) -> bool {
         let Some(fact) = self.fact(address) else { return false };
+        match self.device {
+            Device::Board(config) => self.write_board(&config, fact, address, word),
+            Device::Switch(build) => self.write_switch(build, fact, address, word & fact.keep),
+        }
+    }
+
+    fn write_board(&mut self, config: &ResponderConfig, fact: Fact, address: u32, word: u32) -> bool {
         let is_locked = self.get(access::CONTROL) & access::CONTROL_LOCKED_MASK != 0;
-        let is_void = self.config.writes.is_some_and(|writes| !writes.iter().any(|range| range.contains(&address)));
+        let is_void = config.writes.is_some_and(|writes| !writes.iter().any(|range| range.contains(&address)));
         if !fact.writable || is_void || (fact.lockable && is_locked) {
             return false;
         }
         if !self.is_beyond(fact) {
             self.words.insert(address, word & fact.keep);
-            self.act(address, word);
+            self.act(config, address, word);
         }
         true
     }
 
+    fn write_switch(&mut self, build: Switch, fact: Fact, address: u32, word: u32) -> bool {
+        if !fact.writable {
+            return false;
+        }
+        if address != qcn_switch::global::ENTRY_WRITE {
+            self.words.insert(address, word);
+            return true;
+        }
+        if word >= build.entries {
+            return false;
+        }
+        let entry = (self.get(qcn_switch::global::ENTRY_HI), self.get(qcn_switch::global::ENTRY_LO));
+        self.table.insert(word, entry);
+        true
+    }
+
     /// The gateware's action at a write.
-    fn act(&mut self, address: u32, word: u32) {
+    fn act(&mut self, config: &ResponderConfig, address: u32, word: u32) {
         match address {
             source::COMMAND => {
                 let is_start = word & source::COMMAND_START_MASK != 0;
@@ -310,7 +390,7 @@ impl Responder {
             }
             connection::COMMAND if word & connection::COMMAND_CLOSE_MASK != 0 => {
                 let row = (word & connection::COMMAND_QP_MASK) >> connection::COMMAND_QP_SHIFT;
-                if row < self.config.build.queue_pairs {
+                if row < config.build.queue_pairs {
                     self.words.insert(qp::BASE + row * qp::STRIDE + qp::STATE, 0);
                 }
             }
@@ -330,5 +410,32 @@ fn encoded(words: &[u32], big: bool) -> Vec<u8> {
         crate::packet::to_bytes(words)
     } else {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qcn_switch::{global as of_switch, port, queue};
+
+    #[test]
+    fn a_switch_has_what_was_built_and_takes_what_the_gateware_takes() {
+        let mut switch = Responder::switch(Switch { ports: 2, queues: 4, entries: 16 });
+        assert_eq!(switch.get(of_switch::MAP_HASH), SWITCH.hash);
+        assert_eq!(switch.get(of_switch::BUILD), 2 | 4 << 4 | 16 << 8);
+        assert_eq!(switch.get(of_switch::Q_EQ), of_switch::Q_EQ_RESET);
+        // The last queue and port that it has, and the first that it has not.
+        assert_eq!((switch.read(queue::BASE + 7 * 4), switch.read(queue::BASE + 8 * 4)), (Some(0), None));
+        let counter = |index| port::BASE + index * port::STRIDE + port::TX_PFC;
+        assert_eq!((switch.read(counter(1)), switch.read(counter(2))), (Some(0), None));
+        assert!(!switch.write(of_switch::BUILD, 1) && !switch.write(counter(0), 1) && !switch.write(0x03F0, 1));
+        assert!(switch.write(of_switch::Q_EQ, u32::MAX));
+        assert_eq!(switch.get(of_switch::Q_EQ), 0x00FF_FFFF);
+        assert!(switch.write(of_switch::ENTRY_HI, 0x8001_0200) && switch.write(of_switch::ENTRY_LO, 5));
+        assert!(switch.write(of_switch::ENTRY_WRITE, 15) && !switch.write(of_switch::ENTRY_WRITE, 16));
+        assert_eq!((switch.get(of_switch::ENTRY_WRITE), switch.table_entry(15)), (0, Some((0x8001_0200, 5))));
+        assert_eq!(switch.table_entry(0), None);
+        switch.reset();
+        assert_eq!((switch.get(of_switch::Q_EQ), switch.table_entry(15)), (of_switch::Q_EQ_RESET, None));
     }
 }

@@ -3,8 +3,9 @@
 //! Promise: as for settings: each write is in the journal, and a change by another operator is respected.
 
 use super::arguments::{BoardArguments, WriteArguments};
+use super::device::Device;
 use super::faults::Faults;
-use super::session::Session;
+use super::session::{Session, SessionOf};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use serde_json::json;
@@ -27,7 +28,7 @@ pub fn everywhere(boards: &BoardArguments, write: &WriteArguments, action: &Acti
 }
 
 /// Reports the boards on which it is done.
-pub fn tell(session: &Session, json: bool, done: &str, good: &[usize], faults: &Faults) -> Verdict {
+pub fn tell<D: Device>(session: &SessionOf<D>, json: bool, done: &str, good: &[usize], faults: &Faults) -> Verdict {
     faults.tell();
     let names: Vec<String> = good.iter().map(|board| session.address(*board).to_string()).collect();
     let text = match json {

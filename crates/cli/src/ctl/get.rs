@@ -2,8 +2,9 @@
 //! `penstock ctl get`: reads registers by name.
 
 use super::arguments::BoardArguments;
+use super::device::Device;
 use super::faults::Faults;
-use super::session::Session;
+use super::session::{Session, SessionOf};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use penstock_ipbus::map::{name_of, Field, Place, Scale, Target};
@@ -26,11 +27,15 @@ pub type Reading = (Place, u64);
 pub type Readings = Vec<(usize, Vec<Reading>)>;
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut session = Session::open(&arguments.boards)?;
+    tell(Session::open(&arguments.boards)?, &arguments.names, arguments.boards.link.json)
+}
+
+/// Reads registers of a session's devices, and prints them.
+pub fn tell<D: Device>(mut session: SessionOf<D>, names: &[String], as_json: bool) -> Result<Verdict, Failure> {
     let mut faults = session.unfit();
-    let places = session.places(&arguments.names)?;
+    let places = session.places(names)?;
     let readings = read(&mut session, &places, &mut faults)?;
-    let text = match arguments.boards.link.json {
+    let text = match as_json {
         true => json(&session, &readings, &faults).to_string(),
         false => lines(&session, &readings).join("\n"),
     };
@@ -42,7 +47,11 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 }
 
 /// Reads places of boards; what cannot be read is a fault.
-pub fn read(session: &mut Session, places: &[(usize, Vec<Place>)], faults: &mut Faults) -> Result<Readings, Failure> {
+pub fn read<D: Device>(
+    session: &mut SessionOf<D>,
+    places: &[(usize, Vec<Place>)],
+    faults: &mut Faults,
+) -> Result<Readings, Failure> {
     let requests: Vec<_> = places.iter().map(|(board, places)| (*board, request(places))).collect();
     let outcomes = session.run(&requests)?;
     let mut readings = Vec::new();
@@ -50,7 +59,7 @@ pub fn read(session: &mut Session, places: &[(usize, Vec<Place>)], faults: &mut 
         match numbers(places, outcome) {
             Ok(numbers) => readings.push((*board, places.iter().copied().zip(numbers).collect())),
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(*board), register, message);
             }
         }
@@ -86,7 +95,7 @@ pub fn named(error: &AccessError) -> (Option<String>, String) {
 }
 
 /// `BOARD REGISTER VALUE`, aligned; for a register with several fields, these follow its word.
-fn lines(session: &Session, readings: &Readings) -> Vec<String> {
+fn lines<D: Device>(session: &SessionOf<D>, readings: &Readings) -> Vec<String> {
     let rows: Vec<[String; 3]> = readings
         .iter()
         .flat_map(|(board, readings)| {
@@ -99,9 +108,9 @@ fn lines(session: &Session, readings: &Readings) -> Vec<String> {
     rows.iter().map(|[board, name, value]| format!("{board:0$}  {name:1$}  {value}", widths[0], widths[1])).collect()
 }
 
-pub fn scale(session: &Session, board: usize) -> Scale {
+pub fn scale<D: Device>(session: &SessionOf<D>, board: usize) -> Scale {
     let identity = session.boards[board].identity.as_ref();
-    identity.map_or(Scale { clock_khz: 1 }, |identity| identity.scale())
+    identity.map_or(Scale { clock_khz: 1 }, D::scale)
 }
 
 fn fields(place: &Place, number: u64, scale: Scale) -> Vec<(&'static str, String)> {
@@ -128,7 +137,7 @@ pub fn shown(place: &Place, number: u64, scale: Scale) -> String {
     }
 }
 
-fn json(session: &Session, readings: &Readings, faults: &Faults) -> Value {
+fn json<D: Device>(session: &SessionOf<D>, readings: &Readings, faults: &Faults) -> Value {
     let boards: Vec<Value> = readings
         .iter()
         .map(|(board, readings)| {

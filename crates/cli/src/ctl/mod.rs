@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl`: operates boards over IPbus, one or a thousand.
+//! `penstock ctl`: operates boards and QCN switches over IPbus, one or a thousand.
 //! Promise: exit status 0 only if every board did what was requested; a board that did not is named with the register,
 //! and the others continue. Nothing is written to a board with another register map, and every write is in the journal.
 
@@ -10,6 +10,7 @@ mod boards;
 mod close;
 mod configuration;
 mod counters;
+mod device;
 mod faults;
 mod get;
 mod registers;
@@ -21,11 +22,13 @@ mod set;
 mod source;
 mod status;
 mod streams;
+mod switch;
 mod watch;
 
 use crate::outcome::Verdict;
 use crate::output::told;
 use clap::Subcommand;
+use penstock_ipbus::map::BOARD;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -61,6 +64,8 @@ enum Command {
     Serve(serve::Arguments),
     /// List the registers by name, with their meaning
     Registers(registers::Arguments),
+    /// Operate QCN switches in gateware
+    Switch(switch::Arguments),
 }
 
 /// Executes a command; prints its own errors.
@@ -78,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
         Command::Apply(arguments) => apply::apply(arguments),
         Command::Sample(arguments) => sample::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
-        Command::Registers(arguments) => registers::run(arguments),
+        Command::Registers(arguments) => registers::run(&BOARD, arguments),
+        Command::Switch(arguments) => switch::run(arguments),
     })
 }

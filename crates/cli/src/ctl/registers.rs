@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `penstock ctl registers`: lists the register map.
+//! `penstock ctl registers`, `penstock ctl switch registers`: list a register map.
 
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
-use penstock_ipbus::map::{Field, Group, Register, Unit, GROUPS, MAP_HASH};
+use penstock_ipbus::map::{Field, Group, Map, Register, Unit};
 use serde_json::{json, Value};
 
 #[derive(clap::Args)]
@@ -16,8 +16,9 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let chosen: Vec<_> = GROUPS
+pub fn run(map: &'static Map, arguments: &Arguments) -> Result<Verdict, Failure> {
+    let chosen: Vec<_> = map
+        .groups
         .iter()
         .flat_map(|group| group.registers.iter().map(move |register| (name(group, register), group, register)))
         .filter(|(name, ..)| arguments.words.is_empty() || arguments.words.iter().any(|word| name.contains(word)))
@@ -28,7 +29,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     if arguments.json {
         let registers: Vec<Value> =
             chosen.iter().map(|(name, group, register)| as_json(name, group, register)).collect();
-        let all = json!({"map_hash": format!("0x{MAP_HASH:08X}"), "registers": registers});
+        let all = json!({"map_hash": format!("0x{:08X}", map.hash), "registers": registers});
         return Ok(print(all, Verdict::Verified));
     }
     let lines: Vec<String> = chosen.iter().flat_map(|(name, _, register)| lines(name, register)).collect();

@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The boards of a command: found, identified, and accessed in parallel.
-//! Promise: beyond identification, only boards with the register map of this program are accessed.
+//! The boards of a command, or its switches: found, identified, and accessed in parallel.
+//! Promise: beyond identification, only devices of the command's kind with the register map of this program are accessed.
 
 use super::arguments::{BoardArguments, LinkArguments, WriteArguments};
 use super::boards::Listed;
+use super::device::Device;
 use super::faults::Faults;
 use crate::outcome::Failure;
 use penstock_ipbus::change::{self, ChangeError, Plan, Setting};
-use penstock_ipbus::map::{find, Build, Place};
+use penstock_ipbus::map::Place;
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, Identity, Outcome, Patience, Request, Unfit};
 
-/// A board of the command.
-pub struct Board {
+/// A device of the command.
+pub struct Member<D> {
     pub listed: Listed,
-    pub identity: Result<Identity, Unfit>,
+    pub identity: Result<D, Unfit>,
 }
 
-/// The boards, in the order of the list.
-pub struct Session {
+/// The devices, in the order of the list.
+pub struct SessionOf<D> {
     pub fleet: Fleet,
-    pub boards: Vec<Board>,
+    pub boards: Vec<Member<D>>,
 }
 
-impl Session {
+/// The boards of a command.
+pub type Session = SessionOf<Identity>;
+
+impl<D: Device> SessionOf<D> {
     /// Speaks to all boards and identifies them.
-    pub fn open(arguments: &BoardArguments) -> Result<Session, Failure> {
-        Session::of(&arguments.boards.0, &arguments.link)
+    pub fn open(arguments: &BoardArguments) -> Result<Self, Failure> {
+        Self::of(&arguments.boards.0, &arguments.link)
     }
 
-    pub fn of(listed: &[Listed], link: &LinkArguments) -> Result<Session, Failure> {
+    pub fn of(listed: &[Listed], link: &LinkArguments) -> Result<Self, Failure> {
         let addresses: Vec<BoardAddress> = listed.iter().map(|board| board.address).collect();
-        let mut fleet = fleet(&addresses, link)?;
-        let requests: Vec<_> = (0..addresses.len()).map(|board| (board, Identity::request())).collect();
+        let mut fleet = fleet(&addresses, link)?.with(D::map());
+        let requests: Vec<_> = (0..addresses.len()).map(|board| (board, D::request())).collect();
         let outcomes = fleet.run(&requests).map_err(fault)?;
         let boards = listed.iter().zip(outcomes);
-        let boards =
-            boards.map(|(listed, outcome)| Board { listed: *listed, identity: Identity::of(outcome) }).collect();
-        Ok(Session { fleet, boards })
+        let boards = boards.map(|(listed, outcome)| Member { listed: *listed, identity: D::of(outcome) }).collect();
+        Ok(SessionOf { fleet, boards })
     }
 
     /// Another client of the same boards, whose requests wait for none of this session.
     pub fn another_fleet(&self, link: &LinkArguments) -> Result<Fleet, Failure> {
-        fleet(self.fleet.addresses(), link)
+        Ok(fleet(self.fleet.addresses(), link)?.with(D::map()))
     }
 
     /// A board does not do any more what one of its map does.
@@ -50,7 +53,7 @@ impl Session {
     }
 
     /// The usable boards, by number.
-    pub fn fit(&self) -> impl Iterator<Item = (usize, Identity)> + '_ {
+    pub fn fit(&self) -> impl Iterator<Item = (usize, D)> + '_ {
         self.boards.iter().enumerate().filter_map(|(number, board)| Some((number, *board.identity.as_ref().ok()?)))
     }
 
@@ -80,11 +83,17 @@ impl Session {
         let found: Vec<_> = all.collect::<Result<_, _>>()?;
         if found.is_empty() {
             // No board is there to say what its build has: what no board could have is refused all the same.
-            let build = Build { queue_pairs: 256, clock_khz: 1 };
-            places_of(names, &Identity { version: 0, data_width: 64, ring_bytes: 0, build })
-                .map_err(Failure::Refused)?;
+            places_of(names, &D::largest()).map_err(Failure::Refused)?;
         }
         Ok(found)
+    }
+
+    /// The register of an error, by name, and its message.
+    pub fn named(&self, error: &AccessError) -> (Option<String>, String) {
+        match error {
+            AccessError::Refused { address, .. } => (Some(D::map().name_of(*address)), error.to_string()),
+            _ => (None, error.to_string()),
+        }
     }
 
     /// Carries out one request of each of these boards.
@@ -127,10 +136,10 @@ impl Session {
 ///
 /// # Errors
 /// All names that stand for none.
-pub fn places_of(names: &[String], identity: &Identity) -> Result<Vec<Place>, String> {
+pub fn places_of<D: Device>(names: &[String], identity: &D) -> Result<Vec<Place>, String> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for name in names {
-        match find(name, identity.build) {
+        match identity.find(name) {
             Ok(places) => found.extend(places),
             Err(error) => wrong.push(error.to_string()),
         }

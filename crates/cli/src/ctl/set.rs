@@ -2,13 +2,13 @@
 //! `penstock ctl set`: writes registers by name, with units.
 
 use super::arguments::{BoardArguments, WriteArguments};
+use super::device::Device;
 use super::faults::Faults;
 use super::get::scale;
-use super::session::Session;
+use super::session::{Session, SessionOf};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use penstock_ipbus::change::{Plan, Setting};
-use penstock_ipbus::map::{find, name_of};
 use serde_json::{json, Value};
 
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub struct Arguments {
     pub write: WriteArguments,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -32,14 +32,24 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut session = Session::open(&arguments.boards)?;
+    let session = Session::open(&arguments.boards)?;
+    make(session, &arguments.settings, &arguments.write, arguments.boards.link.json)
+}
+
+/// Writes registers of a session's devices, and prints what has changed.
+pub fn make<D: Device>(
+    mut session: SessionOf<D>,
+    assignments: &[(String, String)],
+    write: &WriteArguments,
+    json: bool,
+) -> Result<Verdict, Failure> {
     let mut faults = session.unfit();
-    let names: Vec<String> = arguments.settings.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = assignments.iter().map(|(name, _)| name.clone()).collect();
     session.places(&names)?;
-    let settings = settings(&session, &arguments.settings)?;
+    let settings = settings(&session, assignments)?;
     let plans = session.plan(&settings, &mut faults)?;
-    let good = session.carry_out(&plans, &arguments.write, &mut faults)?;
-    let text = match arguments.boards.link.json {
+    let good = session.carry_out(&plans, write, &mut faults)?;
+    let text = match json {
         true => as_json(&session, &plans, &good, &faults).to_string(),
         false => lines(&session, &plans, &good).join("\n"),
     };
@@ -51,7 +61,10 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 }
 
 /// The numbers of each board, by its own clock.
-fn settings(session: &Session, assignments: &[(String, String)]) -> Result<Vec<(usize, Vec<Setting>)>, Failure> {
+fn settings<D: Device>(
+    session: &SessionOf<D>,
+    assignments: &[(String, String)],
+) -> Result<Vec<(usize, Vec<Setting>)>, Failure> {
     session
         .fit()
         .map(|(number, _)| {
@@ -64,11 +77,15 @@ fn settings(session: &Session, assignments: &[(String, String)]) -> Result<Vec<(
 }
 
 /// The numbers of one board, by its clock; names and values that it cannot have are refused.
-pub fn settings_of(session: &Session, board: usize, assignments: &[(String, String)]) -> Result<Vec<Setting>, String> {
+pub fn settings_of<D: Device>(
+    session: &SessionOf<D>,
+    board: usize,
+    assignments: &[(String, String)],
+) -> Result<Vec<Setting>, String> {
     let identity = session.boards[board].identity.as_ref().map_err(ToString::to_string)?;
     let mut found = Vec::new();
     for (name, text) in assignments {
-        for place in find(name, identity.build).map_err(|error| error.to_string())? {
+        for place in identity.find(name).map_err(|error| error.to_string())? {
             found.push((place, place.parse(text, identity.scale()).map_err(|error| error.to_string())?));
         }
     }
@@ -76,7 +93,7 @@ pub fn settings_of(session: &Session, board: usize, assignments: &[(String, Stri
 }
 
 /// The changes.
-pub fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
+pub fn lines<D: Device>(session: &SessionOf<D>, plans: &[Plan], good: &[usize]) -> Vec<String> {
     let mut lines = Vec::new();
     for plan in plans.iter().filter(|plan| good.contains(&plan.board)) {
         let board = session.address(plan.board);
@@ -88,27 +105,30 @@ pub fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
                 of_word(session, plan.board, word.address, word.old),
                 of_word(session, plan.board, word.address, word.new),
             );
-            format!("{board}  {}  {old} -> {new}", name_of(word.address))
+            format!("{board}  {}  {old} -> {new}", D::map().name_of(word.address))
         }));
     }
     lines
 }
 
 /// A word as people read it.
-pub fn of_word(session: &Session, board: usize, address: u32, word: u32) -> String {
+pub fn of_word<D: Device>(session: &SessionOf<D>, board: usize, address: u32, word: u32) -> String {
     let identity = session.boards[board].identity.as_ref().ok();
-    let place = identity.and_then(|identity| find(&name_of(address), identity.build).ok()?.into_iter().next());
+    let name = D::map().name_of(address);
+    let place = identity.and_then(|identity| identity.find(&name).ok()?.into_iter().next());
     place.map_or(format!("0x{word:08X}"), |place| place.show(place.number(&[word]), scale(session, board)))
 }
 
-pub fn as_json(session: &Session, plans: &[Plan], good: &[usize], faults: &Faults) -> Value {
+pub fn as_json<D: Device>(session: &SessionOf<D>, plans: &[Plan], good: &[usize], faults: &Faults) -> Value {
     let boards: Vec<Value> = plans
         .iter()
         .map(|plan| {
             let changes: Vec<Value> = plan
                 .words
                 .iter()
-                .map(|word| json!({"register": name_of(word.address), "old": word.old, "new": word.new}))
+                .map(|word| {
+                    json!({"register": D::map().name_of(word.address), "old": word.old, "new": word.new})
+                })
                 .collect();
             json!({"board": session.address(plan.board).to_string(), "done": good.contains(&plan.board), "changes": changes})
         })

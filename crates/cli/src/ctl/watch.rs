@@ -3,14 +3,15 @@
 //! Promise: every change between two polls is shown once, with the time. No board waits for another: a silent one is
 //! reported once and asked for its identity until it is back, with all its values, and the others are polled as before.
 
+use super::device::Device;
 use super::faults::Faults;
 use super::get::{self, scale, value_json};
-use super::session::{places_of, Board, Session};
+use super::session::{places_of, Member, Session, SessionOf};
 use crate::interrupt::{be_quiet, on_interrupt};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use penstock_ipbus::map::Place;
-use penstock_ipbus::{Identity, Outcome, Unfit};
+use penstock_ipbus::{Outcome, Unfit};
 use penstock_units::Time;
 use serde_json::json;
 use std::mem::{discriminant, Discriminant};
@@ -21,6 +22,13 @@ use std::time::SystemTime;
 pub struct Arguments {
     #[command(flatten)]
     of: get::Arguments,
+    #[command(flatten)]
+    poll: PollArguments,
+}
+
+/// When registers are polled.
+#[derive(clap::Args)]
+pub struct PollArguments {
     /// Time between two polls
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::arguments::patience)]
     interval: Time,
@@ -33,10 +41,21 @@ pub struct Arguments {
 const TURN: Time = Time::from_ms(50);
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let get::Arguments { boards, names } = &arguments.of;
+    poll(|| Session::open(boards), names, &arguments.poll, boards.link.json)
+}
+
+/// Polls registers of a session's devices.
+pub fn poll<D: Device>(
+    open: impl FnOnce() -> Result<SessionOf<D>, Failure>,
+    names: &[String],
+    arguments: &PollArguments,
+    json: bool,
+) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     be_quiet();
-    let mut session = Session::open(&arguments.of.boards)?;
-    let mut watch = Watch::of(&session, arguments)?;
+    let mut session = open()?;
+    let mut watch = Watch::of(&session, names, json)?;
     let (mut looks, mut due) = (0, Time::ZERO);
     while !interrupted.load(Ordering::Relaxed) {
         let now = session.fleet.now();
@@ -72,21 +91,22 @@ struct OfBoard {
 }
 
 struct Watch<'a> {
-    arguments: &'a Arguments,
+    names: &'a [String],
+    json: bool,
     boards: Vec<OfBoard>,
     verdict: Verdict,
 }
 
 impl<'a> Watch<'a> {
-    fn of(session: &Session, arguments: &'a Arguments) -> Result<Self, Failure> {
-        let places = session.places(&arguments.of.names)?;
-        let told = |board: &Board| board.identity.as_ref().err().map(discriminant);
+    fn of<D: Device>(session: &SessionOf<D>, names: &'a [String], json: bool) -> Result<Self, Failure> {
+        let places = session.places(names)?;
+        let told = |board: &Member<D>| board.identity.as_ref().err().map(discriminant);
         let mut boards: Vec<OfBoard> =
             session.boards.iter().map(|board| OfBoard { told: told(board), ..OfBoard::default() }).collect();
         for (board, places) in places {
             boards[board].places = places;
         }
-        let mut watch = Watch { arguments, boards, verdict: Verdict::Verified };
+        let mut watch = Watch { names, json, boards, verdict: Verdict::Verified };
         watch.told(&session.unfit());
         Ok(watch)
     }
@@ -99,7 +119,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Asks every board that owes no answer.
-    fn ask(&self, session: &mut Session) {
+    fn ask<D: Device>(&self, session: &mut SessionOf<D>) {
         for board in 0..self.boards.len() {
             if session.fleet.is_idle(board) {
                 self.ask_one(session, board);
@@ -107,20 +127,19 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn ask_one(&self, session: &mut Session, board: usize) {
+    fn ask_one<D: Device>(&self, session: &mut SessionOf<D>, board: usize) {
         let request = match session.boards[board].identity {
             Ok(_) => get::request(&self.boards[board].places),
-            Err(_) => Identity::request(),
+            Err(_) => D::request(),
         };
         session.fleet.submit(board, &request);
     }
 
-    fn take(&mut self, session: &mut Session, board: usize, outcome: Outcome, faults: &mut Faults) {
+    fn take<D: Device>(&mut self, session: &mut SessionOf<D>, board: usize, outcome: Outcome, faults: &mut Faults) {
         let of = &mut self.boards[board];
         if session.boards[board].identity.is_err() {
-            session.boards[board].identity = Identity::of(outcome);
-            match session.boards[board].identity.as_ref().map(|identity| places_of(&self.arguments.of.names, identity))
-            {
+            session.boards[board].identity = D::of(outcome);
+            match session.boards[board].identity.as_ref().map(|identity| places_of(self.names, identity)) {
                 Ok(Ok(places)) => {
                     of.places = places;
                     self.ask_one(session, board);
@@ -138,7 +157,7 @@ impl<'a> Watch<'a> {
                 self.show(session, board, &before);
             }
             Err(error) => {
-                let (register, _) = get::named(&error);
+                let (register, _) = session.named(&error);
                 session.lost(board, error);
                 self.lost(session, board, register, faults);
             }
@@ -146,7 +165,7 @@ impl<'a> Watch<'a> {
     }
 
     /// A board cannot be read: this is said once.
-    fn lost(&mut self, session: &Session, board: usize, register: Option<String>, faults: &mut Faults) {
+    fn lost<D: Device>(&mut self, session: &SessionOf<D>, board: usize, register: Option<String>, faults: &mut Faults) {
         let of = &mut self.boards[board];
         of.places.clear();
         of.known.clear();
@@ -157,7 +176,7 @@ impl<'a> Watch<'a> {
     }
 
     /// A line for each number that is not as before.
-    fn show(&mut self, session: &Session, board: usize, before: &[u64]) {
+    fn show<D: Device>(&mut self, session: &SessionOf<D>, board: usize, before: &[u64]) {
         let of = &self.boards[board];
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         let (address, scale) = (session.address(board).to_string(), scale(session, board));
@@ -166,7 +185,7 @@ impl<'a> Watch<'a> {
                 continue;
             }
             let name = place.name();
-            let line = match self.arguments.of.boards.link.json {
+            let line = match self.json {
                 true => {
                     let value = value_json(place, *number, scale);
                     json!({"time": time, "board": address, "register": name, "value": value}).to_string()

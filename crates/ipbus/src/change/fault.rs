@@ -2,7 +2,7 @@
 //! Failed requests to boards.
 
 use crate::fleet::BoardAddress;
-use crate::map::name_of;
+use crate::map::Map;
 use crate::request::AccessError;
 
 /// The kind of failure of a board.
@@ -51,10 +51,10 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// An access that went wrong.
-    pub fn of(board: BoardAddress, error: &AccessError) -> Self {
+    /// An access of a device with this map that went wrong.
+    pub fn of(map: &'static Map, board: BoardAddress, error: &AccessError) -> Self {
         let (kind, register) = match error {
-            AccessError::Refused { address, .. } => (FaultKind::Refused, Some(name_of(*address))),
+            AccessError::Refused { address, .. } => (FaultKind::Refused, Some(map.name_of(*address))),
             _ => (FaultKind::Silent, None),
         };
         Fault { board, kind, register, message: error.to_string() }

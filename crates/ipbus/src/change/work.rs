@@ -26,6 +26,6 @@ impl Change<'_> {
     }
 
     pub(super) fn failed(&mut self, board: usize, error: &AccessError) {
-        self.faults.push(Fault::of(self.address(board), error));
+        self.faults.push(Fault::of(self.fleet.map(), self.address(board), error));
     }
 }

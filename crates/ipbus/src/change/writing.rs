@@ -11,7 +11,7 @@ use super::manner::Manner;
 use super::operator::Ticket;
 use super::work::Change;
 use crate::fleet::{Fleet, FleetError};
-use crate::map::{name_of, Place};
+use crate::map::{Map, Place};
 use crate::options::Options;
 use crate::regs::qp;
 use crate::request::{Access, AccessError, Request};
@@ -41,13 +41,15 @@ pub struct Word {
 pub struct Plan {
     pub board: usize,
     pub words: Vec<Word>,
-    pub options: Options,
+    /// The parts of its build; None: its map does not tell.
+    pub options: Option<Options>,
 }
 
 impl Plan {
     /// The first word that does nothing in the board's build, and the part that this lacks.
     fn lacking(&self) -> Option<(&Word, String)> {
-        self.words.iter().find_map(|word| Some((word, self.options.lacking(word.address, word.old, word.new)?)))
+        let options = self.options?;
+        self.words.iter().find_map(|word| Some((word, options.lacking(word.address, word.old, word.new)?)))
     }
 }
 
@@ -70,7 +72,7 @@ pub fn plan(
         .iter()
         .map(|(_, settings)| {
             let own = addresses(settings).into_iter().chain(settings.iter().filter_map(state_of));
-            own.chain(Options::REGISTERS).collect()
+            own.chain(telling(fleet.map())).collect()
         })
         .collect();
     let requests: Vec<_> = settings
@@ -84,13 +86,24 @@ pub fn plan(
         match outcome {
             Ok(words) => {
                 let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
-                let options = Options::of(Options::REGISTERS.map(|address| old[&address]));
+                let of_build: Vec<u32> = telling(fleet.map()).map(|address| old[&address]).collect();
+                let options = options(&of_build);
                 plans.push(Plan { board: *board, words: differing(settings, &old), options });
             }
-            Err(error) => faults.push(Fault::of(fleet.addresses()[*board], &error)),
+            Err(error) => faults.push(Fault::of(fleet.map(), fleet.addresses()[*board], &error)),
         }
     }
     Ok(plans)
+}
+
+/// The registers that tell the parts of a build, where the map has them.
+fn telling(map: &'static Map) -> impl Iterator<Item = u32> {
+    Options::REGISTERS.into_iter().filter(move |_| map.has_operators)
+}
+
+/// Of the words of these registers.
+fn options(words: &[u32]) -> Option<Options> {
+    words.try_into().ok().map(Options::of)
 }
 
 /// The state of the queue pair that a critical setting belongs to.
@@ -167,21 +180,19 @@ pub fn command(
     manner: &Manner,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<usize>, ChangeError> {
+    let map = fleet.map();
     let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
     let boards: Vec<usize> = commands.iter().map(|(board, _)| *board).collect();
     let tickets = change.begin(&boards)?;
     let taken: Vec<_> = commands.iter().filter(|(board, _)| has_ticket(&tickets, *board)).collect();
-    let look = |writes: &[(u32, u32)]| {
-        Request::reads(Options::REGISTERS.into_iter().chain(writes.iter().map(|(address, _)| *address)))
-    };
+    let look = |writes: &[(u32, u32)]| Request::reads(telling(map).chain(writes.iter().map(|(address, _)| *address)));
     let requests: Vec<_> = taken.iter().map(|(board, writes)| (*board, look(writes))).collect();
     let mut plans = Vec::new();
     for ((board, writes), outcome) in taken.into_iter().zip(change.fleet.run(&requests)?) {
         match outcome {
             Ok(read) => {
                 let read: Vec<u32> = read.into_iter().flatten().collect();
-                let (parts, old) = read.split_at(Options::REGISTERS.len());
-                let options = Options::of(std::array::from_fn(|at| parts[at]));
+                let (of_build, old) = read.split_at(telling(map).count());
                 let words = writes.iter().zip(old.iter().copied());
                 let word = |((address, new), old): (&(u32, u32), u32)| Word {
                     address: *address,
@@ -190,11 +201,11 @@ pub fn command(
                     kept: 0,
                     critical: false,
                 };
-                let plan = Plan { board: *board, words: words.map(word).collect(), options };
+                let plan = Plan { board: *board, words: words.map(word).collect(), options: options(of_build) };
                 match plan.lacking() {
                     None => plans.push(plan),
                     Some((word, part)) => {
-                        let register = Some(name_of(word.address));
+                        let register = Some(map.name_of(word.address));
                         change.fault(*board, FaultKind::Refused, register, lacks(&part));
                     }
                 }
@@ -279,7 +290,7 @@ impl Change<'_> {
                 None => good.push(plan.board),
                 Some((word, read)) => {
                     let message = format!("0x{:08X} was written and 0x{read:08X} is read back", word.new);
-                    self.fault(plan.board, FaultKind::Differs, Some(name_of(word.address)), message);
+                    self.fault(plan.board, FaultKind::Differs, Some(self.name_of(word)), message);
                     wrong.push(plan);
                 }
             }
@@ -300,7 +311,7 @@ impl Change<'_> {
             let failed: Vec<String> = kept
                 .zip(outcomes)
                 .filter(|(_, outcome)| outcome.as_ref().is_err_and(is_lost))
-                .map(|(word, _)| name_of(word.address))
+                .map(|(word, _)| self.name_of(word))
                 .collect();
             if failed.is_empty() {
                 let message = format!("rolled back: its {} settings are as before", plan.words.len());
@@ -313,8 +324,12 @@ impl Change<'_> {
         Ok(())
     }
 
+    fn name_of(&self, word: &Word) -> String {
+        self.fleet.map().name_of(word.address)
+    }
+
     fn note(&mut self, plan: &Plan, result: &str) -> Result<(), JournalError> {
-        let names: Vec<String> = plan.words.iter().map(|word| name_of(word.address)).collect();
+        let names: Vec<String> = plan.words.iter().map(|word| self.name_of(word)).collect();
         let board = self.address(plan.board);
         let entries: Vec<Entry> = plan
             .words
@@ -332,9 +347,11 @@ impl Change<'_> {
 /// [`ChangeError::Lacking`].
 pub fn possible(fleet: &Fleet, plans: &[Plan]) -> Result<(), ChangeError> {
     match plans.iter().find_map(|plan| Some((plan.board, plan.lacking()?))) {
-        Some((board, (word, part))) => {
-            Err(ChangeError::Lacking { board: fleet.addresses()[board], register: name_of(word.address), part })
-        }
+        Some((board, (word, part))) => Err(ChangeError::Lacking {
+            board: fleet.addresses()[board],
+            register: fleet.map().name_of(word.address),
+            part,
+        }),
         None => Ok(()),
     }
 }
@@ -345,7 +362,7 @@ fn allowed(fleet: &Fleet, plans: &[Plan], manner: &Manner) -> Result<(), ChangeE
     match plans.iter().find_map(|plan| critical(plan).map(|word| (plan.board, word))) {
         Some((board, word)) if !manner.force => Err(ChangeError::Critical {
             board: fleet.addresses()[board],
-            register: name_of(word.address),
+            register: fleet.map().name_of(word.address),
             old: word.old,
             new: word.new,
             to_force: manner.to_force,

@@ -10,7 +10,16 @@
 //! | `group`, `group[2]` | all registers of it |
 //! | `register` for `register_lo` and `register_hi` | both as one number |
 
-use super::{Field, Group, Register, GROUPS};
+use super::{Field, Group, Map, Register, BOARD};
+
+/// How many copies of a group a device has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copies {
+    /// That a name without an index stands for.
+    pub named: u32,
+    /// That an index may name.
+    pub all: u32,
+}
 
 /// The meaning of a name depends on the board's build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +58,8 @@ pub struct Place {
 pub enum NameError {
     #[error("{name:?}: there is no such register; {hint}")]
     Unknown { name: String, hint: String },
-    #[error("{name:?}: {group} has {count} copies on this board, 0 to {}", .count - 1)]
-    NoCopy { name: String, group: &'static str, count: u32 },
+    #[error("{name:?}: {group} has {count} copies on this {device}, 0 to {}", .count - 1)]
+    NoCopy { name: String, group: &'static str, count: u32, device: &'static str },
     #[error("{name:?}: this board has no queue pairs: its gateware is built without RoCE (WITH_ROCE is 0)")]
     NoQueuePairs { name: String },
     #[error("{name:?}: write copies as {group}[0] or {group}[0-3]")]
@@ -116,35 +125,93 @@ impl Place {
 /// # Errors
 /// There is no such register, or no such copy.
 pub fn find(name: &str, build: Build) -> Result<Vec<Place>, NameError> {
-    let top = GROUPS.iter().find(|group| group.name.is_empty());
-    if let Some(place) = top.and_then(|group| within(group, 0, name)) {
-        return Ok(vec![place]);
-    }
-    let (head, rest) = name.split_once('.').unwrap_or((name, ""));
-    let (group_name, index) = match head.split_once('[') {
-        Some((group, index)) => (group, Some(index)),
-        None => (head, None),
-    };
-    let unknown = || NameError::Unknown { name: name.to_owned(), hint: hint(name) };
-    let group = GROUPS.iter().find(|group| group.name == group_name && !group_name.is_empty()).ok_or_else(unknown)?;
-    let (named, count) = (group.copies(build.queue_pairs), group.indices(build.queue_pairs));
-    let (first, last) = match index {
-        None => (0, named.saturating_sub(1)),
-        Some(index) => copies(name, group_name, index)?,
-    };
-    if count == 0 {
-        return Err(NameError::NoQueuePairs { name: name.to_owned() });
-    }
-    if last >= count {
-        return Err(NameError::NoCopy { name: name.to_owned(), group: group.name, count });
-    }
-    if rest.is_empty() {
-        let all = |index| {
-            group.registers.iter().map(move |register| Place { group, index, register, target: Target::Register })
+    let copies =
+        |group: &Group| Copies { named: group.copies(build.queue_pairs), all: group.indices(build.queue_pairs) };
+    BOARD.find(name, copies)
+}
+
+impl Map {
+    /// The register places of a name on a device that has these copies of each group.
+    ///
+    /// # Errors
+    /// There is no such register, or no such copy.
+    pub fn find(&'static self, name: &str, copies_of: impl Fn(&Group) -> Copies) -> Result<Vec<Place>, NameError> {
+        let top = self.groups.iter().find(|group| group.name.is_empty());
+        if let Some(place) = top.and_then(|group| within(group, 0, name)) {
+            return Ok(vec![place]);
+        }
+        let (head, rest) = name.split_once('.').unwrap_or((name, ""));
+        let (group_name, index) = match head.split_once('[') {
+            Some((group, index)) => (group, Some(index)),
+            None => (head, None),
         };
-        return Ok((first..=last).flat_map(all).collect());
+        let unknown = || NameError::Unknown { name: name.to_owned(), hint: self.hint(name) };
+        let is_named = |group: &&Group| group.name == group_name && !group_name.is_empty();
+        let group = self.groups.iter().find(is_named).ok_or_else(unknown)?;
+        let Copies { named, all } = copies_of(group);
+        let (first, last) = match index {
+            None => (0, named.saturating_sub(1)),
+            Some(index) => copies(name, group_name, index)?,
+        };
+        if all == 0 {
+            return Err(NameError::NoQueuePairs { name: name.to_owned() });
+        }
+        if last >= all {
+            let (name, device) = (name.to_owned(), self.device);
+            return Err(NameError::NoCopy { name, group: group.name, count: all, device });
+        }
+        if rest.is_empty() {
+            let all = |index| {
+                group.registers.iter().map(move |register| Place { group, index, register, target: Target::Register })
+            };
+            return Ok((first..=last).flat_map(all).collect());
+        }
+        (first..=last).map(|index| within(group, index, rest).ok_or_else(unknown)).collect()
     }
-    (first..=last).map(|index| within(group, index, rest).ok_or_else(unknown)).collect()
+
+    /// The register at an address.
+    pub fn place_of(&'static self, address: u32) -> Option<Place> {
+        self.groups.iter().filter(|group| address >= group.base).find_map(|group| {
+            let index = if group.count > 1 { (address - group.base) / group.stride } else { 0 };
+            let found = group
+                .registers
+                .iter()
+                .find(|register| index < group.copies(group.count) && group.address(register, index) == address);
+            found.map(|register| Place { group, index, register, target: Target::Register })
+        })
+    }
+
+    /// The name of the register at an address.
+    pub fn name_of(&'static self, address: u32) -> String {
+        self.place_of(address).map_or_else(|| format!("0x{address:05X}"), |place| place.name())
+    }
+
+    /// Every name without copies and fields.
+    fn all_names(&self) -> impl Iterator<Item = String> {
+        self.groups.iter().flat_map(|group| {
+            let prefix = match (group.name, group.count) {
+                ("", _) => String::new(),
+                (name, 1) => format!("{name}."),
+                (name, _) => format!("{name}[0]."),
+            };
+            group.registers.iter().map(move |register| format!("{prefix}{}", register.name))
+        })
+    }
+
+    /// Suggestions for an unknown name.
+    fn hint(&self, name: &str) -> String {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let far = |known: &str| (distance(known.rsplit('.').next().unwrap_or(known), last), distance(known, name));
+        let names = self.all_names().map(|known| (far(&known), known));
+        let mut near: Vec<_> = names.filter(|((far, _), _)| *far <= 2).collect();
+        near.sort();
+        let near: Vec<String> = near.into_iter().take(2).map(|(_, known)| known).collect();
+        let lists_all = format!("`{}` lists all", self.listed_by);
+        match near.is_empty() {
+            true => lists_all,
+            false => format!("is {} meant? {lists_all}", near.join(" or ")),
+        }
+    }
 }
 
 /// `0]` or `0-3]`.
@@ -176,51 +243,19 @@ fn within(group: &'static Group, index: u32, name: &str) -> Option<Place> {
     field_name.is_none().then_some(Place { group, index, register: low, target: Target::Pair(high) })
 }
 
-/// The register at an address.
+/// The board's register at an address.
 pub fn place_of(address: u32) -> Option<Place> {
-    GROUPS.iter().filter(|group| address >= group.base).find_map(|group| {
-        let index = if group.count > 1 { (address - group.base) / group.stride } else { 0 };
-        let found = group
-            .registers
-            .iter()
-            .find(|register| index < group.copies(group.count) && group.address(register, index) == address);
-        found.map(|register| Place { group, index, register, target: Target::Register })
-    })
+    BOARD.place_of(address)
 }
 
-/// The name of the register at an address.
+/// The name of the board's register at an address.
 pub fn name_of(address: u32) -> String {
-    place_of(address).map_or_else(|| format!("0x{address:05X}"), |place| place.name())
+    BOARD.name_of(address)
 }
 
-/// Every name without copies and fields.
-fn all_names() -> impl Iterator<Item = String> {
-    GROUPS.iter().flat_map(|group| {
-        let prefix = match (group.name, group.count) {
-            ("", _) => String::new(),
-            (name, 1) => format!("{name}."),
-            (name, _) => format!("{name}[0]."),
-        };
-        group.registers.iter().map(move |register| format!("{prefix}{}", register.name))
-    })
-}
-
-/// Names that contain a word.
+/// Names of the board's registers that contain a word.
 pub fn names_like(word: &str) -> Vec<String> {
-    all_names().filter(|name| name.contains(word)).collect()
-}
-
-/// Suggestions for an unknown name.
-fn hint(name: &str) -> String {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let far = |known: &str| (distance(known.rsplit('.').next().unwrap_or(known), last), distance(known, name));
-    let mut near: Vec<_> = all_names().map(|known| (far(&known), known)).filter(|((far, _), _)| *far <= 2).collect();
-    near.sort();
-    let near: Vec<String> = near.into_iter().take(2).map(|(_, known)| known).collect();
-    match near.is_empty() {
-        true => "`penstock ctl registers` lists all".to_owned(),
-        false => format!("is {} meant? `penstock ctl registers` lists all", near.join(" or ")),
-    }
+    BOARD.all_names().filter(|name| name.contains(word)).collect()
 }
 
 /// Changes of single characters from one word to another (Levenshtein).
@@ -279,7 +314,7 @@ mod tests {
 
     #[test]
     fn every_name_finds_its_place_again() {
-        for name in all_names() {
+        for name in BOARD.all_names() {
             let place = find(&name, BUILD).unwrap()[0];
             assert_eq!(place.name(), name);
             assert_eq!(find(&place.name(), BUILD).unwrap()[0], place);
