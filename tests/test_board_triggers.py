@@ -67,10 +67,12 @@ def test_a_trigger_while_busy_is_rejected_and_counted_and_no_event_is_cut(
     rows = [row for row in read_events(out) if row["complete"]]
     numbers = [row["event_number"] for row in rows]
     assert len(numbers) == accepted and numbers == sorted(set(numbers)) and numbers[-1] < events
-    # The receiver misses those in between.
+    # The receiver misses those in between. It knows nothing of those behind the last event: on a busy machine all
+    # others of the series may have come before the stopped receiver goes on.
     lacking = numbers[-1] + 1 - accepted
-    assert received.status == 1 and 0 < lacking <= rejected
-    assert received.json()["faults"] == [f"{lacking} events are incomplete (lacking {BOARD}: {lacking})"]
+    assert received.status == (lacking > 0) and (is_stopped or lacking > 0) and lacking <= rejected
+    faults = [f"{lacking} events are incomplete (lacking {BOARD}: {lacking})"] if lacking else []
+    assert received.json().get("faults", []) == faults
     times = np.array([row["timestamp_ns"] for row in rows]) - np.array(numbers) * interval_ns
     assert np.ptp(times) < 16, "the time of each is that of its trigger"
     for row in rows:
