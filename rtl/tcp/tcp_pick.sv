@@ -13,39 +13,44 @@ module tcp_pick
   assign unused = &{1'b0, row, params};
 
   function automatic logic [31:0] least(logic [31:0] a, logic [31:0] b);
-    return a < b ? a : b;
+    return a <= b ? a : b;
   endfunction
 
-  logic [31:0] sent, unsent, held, usable, full;
+  logic [31:0] sent, unsent, held, usable, full, probe;
   assign sent   = row.nxt - row.una;
   assign unsent = row.written - row.nxt;
   assign held   = row.written - row.una;
   assign full   = 32'(row.mss);
   // The peer may have shrunk its window to less than is under way.
-  assign usable = 32'(row.window) > sent ? 32'(row.window) - sent : '0;
+  logic has_room;
+  assign has_room = 32'(row.window) > sent;
+  assign usable   = has_room ? 32'(row.window) - sent : '0;
 
   // One byte is sent even into a closed window: the answer reports the window (3.8.6.1).
   tcp_mss_t again_len, new_len;
-  assign again_len = tcp_mss_t'(least(least(full, held), row.window == '0 ? 32'd1 : 32'(row.window)));
-  assign new_len   = tcp_mss_t'(least(least(full, unsent), usable));
+  assign probe     = row.window == '0 ? 32'd1 : 32'(row.window);
+  assign again_len = tcp_mss_t'(held <= full ? least(held, probe) : least(full, probe));
+  assign new_len   = tcp_mss_t'(unsent <= full ? least(unsent, usable) : least(full, usable));
 
   // 3.7.4 and 3.8.6.2.1: a segment that is not full goes if it is all there is, or half of the largest window so
   // far; with Nagle's algorithm only when nothing is under way. What was sent before goes at any length.
+  // What is asked of the least of three lengths is asked of all three: the answer does not wait for the least one.
   logic may_be_short, is_full, is_all, is_half, goes_again, goes_new;
   tcp_window_t half;
   assign half         = (row.max_window >> 1) + 30'(row.max_window[0]);
   assign may_be_short = row.una == row.max || !params.nagle;
-  assign is_full      = new_len == row.mss;
-  assign is_all       = 32'(new_len) == unsent && may_be_short;
-  assign is_half      = 30'(new_len) >= half && may_be_short;
-  assign goes_again   = row.resend && again_len != '0;
-  assign goes_new     = !row.resend && !(row.repairing && params.back_off) && new_len != '0
-                        && (row.nxt != row.max || is_full || is_all || is_half);
+  assign is_full      = full <= unsent && full <= usable;
+  assign is_all       = unsent <= full && unsent <= usable;
+  assign is_half      = full >= 32'(half) && unsent >= 32'(half) && usable >= 32'(half);
+  assign goes_again   = row.resend && full != '0 && held != '0;
+  assign goes_new     = !row.resend && !(row.repairing && params.back_off)
+                        && full != '0 && unsent != '0 && has_room
+                        && (row.nxt != row.max || is_full || (may_be_short && (is_all || is_half)));
 
   // 3.9.1.2: the last segment of the written data has PSH.
   logic has_data, ends_at_written;
   assign has_data        = goes_again || goes_new;
-  assign ends_at_written = row.resend ? 32'(again_len) == held : 32'(new_len) == unsent;
+  assign ends_at_written = row.resend ? held <= full && held <= probe : is_all;
 
   always_comb begin
     segment = '0;
