@@ -58,7 +58,7 @@ module cc_parameters
 
   // ---- what one of them has -------------------------------------------------------------------------------
   logic [1:0]  laws[CcGroups];
-(* ram_style = "distributed" *) logic [23:0] rules[CcGroups];
+(* ram_style = "distributed" *) logic [25:0] rules[CcGroups];
 (* ram_style = "distributed" *) logic [31:0] starts[CcGroups];
 (* ram_style = "distributed" *) logic [31:0] cooldowns[CcGroups];
 (* ram_style = "distributed" *) logic [31:0] alpha_intervals[CcGroups];
@@ -69,7 +69,7 @@ module cc_parameters
     if (to_control) begin
       laws[write.group] <= control.law;
       rules[write.group] <= {
-        control.cut_on_tick, control.clamp_increasing, control.alpha_rule, control.alpha_bits,
+        control.g_factor, control.cut_on_tick, control.clamp_increasing, control.alpha_rule, control.alpha_bits,
         control.clamp_target, control.restart_timer, control.hold_timer, control.two_counters, control.g_shift,
         control.hyper_threshold
       };
@@ -85,13 +85,13 @@ module cc_parameters
 
   for (genvar s = 0; s < int'(CcStages); s++) begin : gen_answer
     logic clamp_target, restart_timer, hold_timer, two_counters, cut_on_tick, clamp_increasing;
-    logic [1:0] alpha_rule;
+    logic [1:0] alpha_rule, g_factor;
     logic [3:0] g_shift, gd_shift, alpha_bits;
     logic [7:0] hyper_threshold;
     logic [6:0] jitter;
     assign threshold[s] = thresholds[ask[s]];
     assign {
-      cut_on_tick, clamp_increasing, alpha_rule, alpha_bits,
+      g_factor, cut_on_tick, clamp_increasing, alpha_rule, alpha_bits,
       clamp_target, restart_timer, hold_timer, two_counters, g_shift, hyper_threshold
     } = rules[ask[s].group];
     assign {gd_shift, jitter} = qcn_rules[ask[s].group];
@@ -101,6 +101,7 @@ module cc_parameters
       clamp_target: clamp_target, restart_timer: restart_timer, hold_timer: hold_timer,
       two_counters: two_counters, cut_on_tick: cut_on_tick, clamp_increasing: clamp_increasing,
       alpha_rule: alpha_rule_e'(alpha_rule), alpha_bits: alpha_bits, g_shift: g_shift,
+      g_factor: g_factor_e'(g_factor),
       stage_threshold: threshold[s], hyper_threshold: hyper_threshold,
       rate_ai: word[s][5], rate_hai: word[s][4], rate_min: word[s][3], rate_line: word[s][2],
       rate_start: starts[ask[s].group],

@@ -85,6 +85,28 @@ package cc_pkg;
     return bits == '0 ? '0 : {1'b0, {AlphaFullW - 1{1'b1}}} >> bits;
   endfunction
 
+  // g as a step of alpha, which is exact.
+  function automatic alpha_full_t gain(input logic [3:0] shift, input g_factor_e factor);
+    logic [3:0] eighths;
+    unique case (factor)
+      FactorThreeHalves:  eighths = 4'd12;
+      FactorFiveQuarters: eighths = 4'd10;
+      FactorSevenEighths: eighths = 4'd7;
+      default:            eighths = 4'd8;
+    endcase
+    return {eighths, {AlphaFullW - 4{1'b0}}} >> shift;
+  endfunction
+
+  // What alpha >> g_shift is short of alpha g, rounded down.
+  function automatic alpha_full_t besides(input alpha_full_t shifted, input g_factor_e factor);
+    unique case (factor)
+      FactorThreeHalves:  return shifted >> 1;
+      FactorFiveQuarters: return shifted >> 2;
+      FactorSevenEighths: return ~(shifted >> 3);  // and one more
+      default:            return '0;
+    endcase
+  endfunction
+
   // limit - sum - 1: bit 32 says that the limit is not reached, the others are the rest inverted. In
   // this form saturation and subtraction share one row of LUTs.
   function automatic logic [32:0] short_of(input logic [32:0] sum, input logic [31:0] limit);

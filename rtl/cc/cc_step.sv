@@ -6,9 +6,9 @@
 // The laws differ in when they cut and in how R_T grows; counters, stages, products and rates are shared:
 //
 //   1 count     every counter advances; stages are compared with the threshold; alpha is shifted
-//   2 compare   counters are compared with their limits: a cut, or a recovery event and its phase
-//   3 multiply  R_C * alpha, R_C * G_d |F_b|, or R_HAI * stages, in two halves; R_T before its increment
-//   4 target    R_T + increment; the halves are added
+//   2 compare   counters are compared with their limits: a cut, or a recovery event and its phase; alpha g
+//   3 multiply  R_C * alpha, R_C * G_d |F_b|, or R_HAI * stages, in two halves; R_T before its increment; alpha falls
+//   4 target    R_T + increment; the halves are added; alpha rises
 //   5 current   R_C - cut, or half way to R_T, in one adder
 //   6 bound     both rates between R_min and the line
 //
@@ -90,10 +90,11 @@ module cc_step
   visit_t      s1_q;           // the state as it was
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
-  alpha_full_t s1_shifted_q;
-  logic        s1_inexact_q;   // the bits shifted out round up
+  alpha_full_t s1_shifted_q;   // alpha by g_shift
+  logic        s1_lost_q;      // bits were shifted out
   // These go with the visit: alpha that fell by one g and rose by another could pass 1.
   logic [3:0]  s1_g_shift_q, s1_alpha_bits_q;
+  g_factor_e   s1_g_factor_q;
   feedback_t   s1_feedback_q;
   logic [3:0]  s1_gd_shift_q;
   // stages against the threshold, and against each other
@@ -115,9 +116,6 @@ module cc_step
       automatic logic holds = in_qcn ? in_happened.paused
                                       : params[0].hold_timer && (in_happened.paused || in_happened.idle);
       automatic logic [3:0] g_shift = params[0].g_shift;
-      automatic alpha_full_t below = below_resolution(params[0].alpha_bits);
-      automatic alpha_full_t shifted = in_state.own.alpha >> g_shift;
-      automatic logic lost = (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
                                                   : params[0].stage_threshold);
       automatic logic [7:0] stage_timer = in_state.c.stage_timer;
@@ -141,11 +139,10 @@ module cc_step
       s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
       s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
 
-      // At full resolution all that is lost counts as one more; else more than half of the last bit does.
-      s1_shifted_q <= shifted & ~below;
-      s1_inexact_q <= below == '0 ? lost
-          : (shifted & (below ^ below >> 1)) != '0 && (lost || (shifted & below >> 1) != '0);
+      s1_shifted_q <= in_state.own.alpha >> g_shift;
+      s1_lost_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       s1_g_shift_q <= g_shift;
+      s1_g_factor_q <= g_shift == '0 ? FactorOne : params[0].g_factor;
       s1_alpha_bits_q <= params[0].alpha_bits;
       s1_feedback_q <= in_happened.feedback;
       s1_gd_shift_q <= qcn_params[0].gd_shift;
@@ -197,12 +194,16 @@ module cc_step
 
   logic        s2_valid_q;
   logic        s2_follow_q;  // R_T follows R_C down
-  visit_t      s2_q;         // counters as counted, alpha but for its rise in a cut
+  visit_t      s2_q;         // counters as counted
+  logic        s2_fall_q;    // alpha by alpha g
   logic        s2_rise_q;    // alpha by g
+  alpha_full_t s2_taken_q;   // alpha g
+  logic        s2_inexact_q; // and one more
   tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q, s2_cut_q;
   rate_t       s2_rate_q;    // to be multiplied by
   logic [16:0] s2_factor_q;
   logic [3:0]  s2_g_shift_q, s2_alpha_bits_q;
+  g_factor_e   s2_g_factor_q;
   logic [31:0] s1_timer_limit, s1_byte_limit;
   logic        s1_timer_undrawn, s1_byte_undrawn;
 
@@ -231,6 +232,9 @@ module cc_step
       automatic logic [31:0] alpha_interval = params[1].alpha_interval;
       automatic logic [32:0] alpha_short = short_of(s1_alpha_elapsed_q, alpha_interval);
       automatic logic [7:0] beyond;
+      automatic alpha_full_t below = below_resolution(s1_alpha_bits_q);
+      automatic alpha_full_t taken =
+          s1_shifted_q + besides(s1_shifted_q, s1_g_factor_q) + alpha_full_t'(s1_g_factor_q == FactorSevenEighths);
 
       s2_q <= s1_q;
       s2_q.stray <= s1_q.stray || (s1_notified_q && (on_tick ? s1_q.c.cut_due : !cut));
@@ -273,16 +277,22 @@ module cc_step
       if (!recover || fast) s2_q.increase <= IncreaseNone;
       else s2_q.increase <= active ? IncreaseActive : IncreaseHyper;
 
-      // alpha falls before it rises, too; one adder with floor(alpha * (1 - g)) in it
+      // At full resolution all that is lost counts as one more; else more than half of the last bit does.
+      s2_taken_q <= taken & ~below;
+      s2_inexact_q <= below == '0 ? s1_lost_q
+          : (taken & (below ^ below >> 1)) != '0 && (s1_lost_q || (taken & below >> 1) != '0);
+
+      // alpha falls before it rises, too
       alpha_clear = s1_q.idle || alpha_interval == '0 || (at_interval ? first : s1_notified_q || cut);
       alpha_met = !alpha_short[32] && !alpha_clear;
       if (at_interval) rise = alpha_met && (s1_q.c.rise_due || s1_notified_q);
       else rise = params[1].alpha_rule == AlphaWithCnps ? s1_notified_q : cut;
+      s2_fall_q <= (rise || alpha_met) && !s1_q.idle;
       s2_rise_q <= rise;
       s2_q.c.rise_due <= at_interval && !alpha_clear && !alpha_met && (s1_q.c.rise_due || s1_notified_q);
-      s2_q.own.alpha <= s1_q.idle ? AlphaOneFull
-          : s1_q.own.alpha + (rise || alpha_met ? ~s1_shifted_q : '0) + alpha_full_t'((rise || alpha_met) && !s1_inexact_q);
+      if (s1_q.idle) s2_q.own.alpha <= AlphaOneFull;
       s2_g_shift_q <= s1_g_shift_q;
+      s2_g_factor_q <= s1_g_factor_q;
       s2_alpha_bits_q <= s1_alpha_bits_q;
       s2_q.own.since_cut <= s1_q.idle ? '1 : saturated(s1_since_cut_q);
       s2_cut_q <= judged(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle, VisitCyclesLog2);
@@ -303,6 +313,9 @@ module cc_step
   logic        s3_valid_q;
   visit_t      s3_q;
   logic [32:0] s3_product_high_q, s3_product_low_q;  // by the halves of the rate
+  logic        s3_rise_q;
+  logic [3:0]  s3_g_shift_q, s3_alpha_bits_q;
+  g_factor_e   s3_g_factor_q;
 
   always_ff @(posedge clk) begin
     s3_valid_q <= s2_valid_q && !rst;
@@ -318,8 +331,12 @@ module cc_step
       if (s2_q.idle) s3_q.c.rate_target <= start;
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
-      s3_q.own.alpha <= (s2_q.own.alpha & ~below_resolution(s2_alpha_bits_q))
-          + (s2_rise_q ? AlphaOneFull >> s2_g_shift_q & ~below_resolution(s2_alpha_bits_q) : '0);
+      // one adder with floor(alpha * (1 - g)) in it
+      s3_q.own.alpha <= s2_q.own.alpha + (s2_fall_q ? ~s2_taken_q : '0) + alpha_full_t'(s2_fall_q && !s2_inexact_q);
+      s3_rise_q <= s2_rise_q;
+      s3_g_shift_q <= s2_g_shift_q;
+      s3_g_factor_q <= s2_g_factor_q;
+      s3_alpha_bits_q <= s2_alpha_bits_q;
       s3_q.own.since_cut <= counted_on(s2_cut_q, s2_q.own.since_cut);
       s3_q.own.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.own.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
@@ -345,6 +362,8 @@ module cc_step
       else increment = params[3].rate_hai;
 
       s4_q <= s3_q;
+      s4_q.own.alpha <= (s3_q.own.alpha & ~below_resolution(s3_alpha_bits_q))
+          + (s3_rise_q ? gain(s3_g_shift_q, s3_g_factor_q) & ~below_resolution(s3_alpha_bits_q) : '0);
       s4_raised_q <= {1'b0, s3_q.c.rate_target} + {1'b0, increment};
       s4_reduction_q <= product[48:17];
       s4_line_q <= s3_q.qcn ? qcn_params[3].rate_line : params[3].rate_line;

@@ -128,6 +128,7 @@ module stream_registers
     clamp_target: control.clamp_target, restart_timer: control.restart_timer, hold_timer: control.hold_timer,
     two_counters: control.two_counters, cut_on_tick: control.cut_on_tick, clamp_increasing: control.clamp_increasing,
     alpha_rule: alpha_rule_e'(control.alpha_rule), alpha_bits: control.alpha_bits, g_shift: control.g_shift,
+    g_factor: g_factor_e'(control.g_factor),
     stage_threshold: control.stage_threshold, hyper_threshold: control.hyper_threshold,
     rate_ai: word_q[RateAi], rate_hai: word_q[RateHai], rate_min: word_q[RateMin], rate_line: word_q[RateLine],
     rate_start: word_q[RateStart], decrease_interval: word_q[DecreaseInterval],

@@ -161,6 +161,14 @@ package penstock_pkg;
     AlphaAtInterval = 2'd2  // at the end of one in which a CNP came
   } alpha_rule_e;
 
+  // g, the weight of alpha's moving average, has three significant bits: a power of two times one of these.
+  typedef enum logic [1:0] {
+    FactorOne          = 2'd0,
+    FactorThreeHalves  = 2'd1,
+    FactorFiveQuarters = 2'd2,
+    FactorSevenEighths = 2'd3
+  } g_factor_e;
+
   typedef struct packed {
     law_e        law;                 // of the queue pairs that name none
     logic        clamp_target;        // ClampTargetRate
@@ -171,7 +179,8 @@ package penstock_pkg;
     logic        clamp_increasing;    // ClampTargetRate after a recovery event
     alpha_rule_e alpha_rule;
     logic [3:0]  alpha_bits;          // fraction bits of alpha; 0: all
-    logic [3:0]  g_shift;             // g = 2^-g_shift
+    logic [3:0]  g_shift;             // g = 2^-g_shift ...
+    g_factor_e   g_factor;            // ... times this; with g_shift 0 it counts as 1
     logic [3:0]  stage_threshold;     // F: stages of fast recovery
     logic [7:0]  hyper_threshold;     // stages after which hyper increase begins (one counter)
     rate_t       rate_ai;

@@ -37,6 +37,7 @@ PARAMS = {
     "alpha_rule": 0,
     "alpha_bits": 0,
     "g_shift": 8,
+    "g_factor": 0,
     "stage_threshold": 5,
     "hyper_threshold": 10,
     "rate_ai": 644_245,

@@ -62,6 +62,7 @@ module cc_replay
     p.alpha_rule = alpha_rule_e'(2'(word()));
     p.alpha_bits = 4'(word());
     p.g_shift = 4'(word());
+    p.g_factor = g_factor_e'(2'(word()));
     p.stage_threshold = 4'(word());
     p.hyper_threshold = 8'(word());
     p.rate_ai = 32'(word());

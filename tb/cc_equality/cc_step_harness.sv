@@ -10,7 +10,7 @@ module cc_step_harness
 
   input logic              params_valid,
   input logic [1:0]        params_group,
-  input logic [30:0][31:0] params_words,
+  input logic [31:0][31:0] params_words,
 
   input logic             in_valid,
   input logic [31:0]      in_what,
@@ -36,17 +36,18 @@ module cc_step_harness
         restart_timer: params_words[2][0], hold_timer: params_words[3][0], two_counters: params_words[4][0],
         cut_on_tick: params_words[5][0], clamp_increasing: params_words[6][0],
         alpha_rule: alpha_rule_e'(params_words[7][1:0]), alpha_bits: params_words[8][3:0], g_shift: params_words[9][3:0],
-        stage_threshold: params_words[10][3:0], hyper_threshold: params_words[11][7:0],
-        rate_ai: params_words[12], rate_hai: params_words[13], rate_min: params_words[14], rate_line: params_words[15],
-        rate_start: params_words[16],
-        decrease_interval: params_words[17], alpha_interval: params_words[18],
-        increase_interval: params_words[19], byte_threshold: params_words[20]
+        g_factor: g_factor_e'(params_words[10][1:0]),
+        stage_threshold: params_words[11][3:0], hyper_threshold: params_words[12][7:0],
+        rate_ai: params_words[13], rate_hai: params_words[14], rate_min: params_words[15], rate_line: params_words[16],
+        rate_start: params_words[17],
+        decrease_interval: params_words[18], alpha_interval: params_words[19],
+        increase_interval: params_words[20], byte_threshold: params_words[21]
       };
       qcn_params[params_group] <= '{
-        gd_shift: params_words[21][3:0], stage_threshold: params_words[22][3:0], jitter: params_words[23][6:0],
-        rate_ai: params_words[24], rate_hai: params_words[25], rate_min: params_words[26],
-        rate_line: params_words[27], timer_period: params_words[28], byte_limit: params_words[29],
-        seed: params_words[30]
+        gd_shift: params_words[22][3:0], stage_threshold: params_words[23][3:0], jitter: params_words[24][6:0],
+        rate_ai: params_words[25], rate_hai: params_words[26], rate_min: params_words[27],
+        rate_line: params_words[28], timer_period: params_words[29], byte_limit: params_words[30],
+        seed: params_words[31]
       };
     end
   end

@@ -11,7 +11,7 @@
 namespace {
 
 constexpr int kStateWords = 9;
-constexpr int kParamWords = 31;
+constexpr int kParamWords = 32;
 const char* const kNames[kStateWords] = {
     "rate_current", "rate_target", "timer_elapsed",   "bytes_sent",            "stages, limited, law",
     "cnp_handled",  "alpha or lfsr", "since_cut or timer_limit", "alpha_elapsed or byte_limit"};

@@ -256,6 +256,7 @@ def table_ii() -> dict[str, int]:
         "alpha_rule": 0,
         "alpha_bits": 0,
         "g_shift": 8,
+        "g_factor": 0,
         "stage_threshold": 5,
         "rate_ai": rate(6e6),
         "rate_hai": rate(12e6),

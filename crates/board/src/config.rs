@@ -187,6 +187,7 @@ pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 10] {
         | field(alpha_rule, c::CONTROL_ALPHA_RULE_SHIFT, c::CONTROL_ALPHA_RULE_MASK)
         | field(params.alpha_bits, c::CONTROL_ALPHA_BITS_SHIFT, c::CONTROL_ALPHA_BITS_MASK)
         | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
+        | field(params.g_factor as u32, c::CONTROL_G_FACTOR_SHIFT, c::CONTROL_G_FACTOR_MASK)
         | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
         | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
     [

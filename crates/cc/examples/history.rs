@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! <rounds> <offset>                                                      once an episode
-//! <paused> <31 parameters>                                               once a round
+//! <paused> <32 parameters>                                               once a round
 //! <init> <law> <cnp> <feedback> <bytes> <waits> <ignored> <eligible> <credit> <9 words of state>  a round and QP
 //! ```
 //!

@@ -6,7 +6,7 @@
 //! packets, fresh starts, pauses, changes of parameters or law. Records of little-endian words:
 //!
 //! ```text
-//! 1 group 31 x parameter                      written when no earlier visit is in flight
+//! 1 group 32 x parameter                      written when no earlier visit is in flight
 //! 0 what bytes 9 x state flags                what: qp, group << 8, law << 10, init << 12, cnp << 13,
 //!                                             feedback << 14, paused << 20, idle << 21;
 //!                                             flags: unlimited, ignored << 1, clamped << 2

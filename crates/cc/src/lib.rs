@@ -37,7 +37,7 @@ pub use flow::{CcParams, Flow, FlowState};
 pub use lfsr::Lfsr;
 pub use notification::NotificationPoint;
 pub use pacer::Pacer;
-pub use params::{AlphaRule, DcqcnParams, DcqcnSettings, Law, StageCounting};
+pub use params::{AlphaRule, DcqcnParams, DcqcnSettings, GFactor, Law, StageCounting};
 pub use profile::Profile;
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};

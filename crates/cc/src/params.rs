@@ -39,6 +39,36 @@ pub enum AlphaRule {
     Interval,
 }
 
+/// By which 2^-g_shift is multiplied: g has three significant bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GFactor {
+    /// A power of two.
+    #[default]
+    One,
+    /// 3/2.
+    ThreeHalves,
+    /// 5/4.
+    FiveQuarters,
+    /// 7/8.
+    SevenEighths,
+}
+
+impl GFactor {
+    /// All, in the order of their codes in the register `cc.control.g_factor`.
+    pub const ALL: [GFactor; 4] = [GFactor::One, GFactor::ThreeHalves, GFactor::FiveQuarters, GFactor::SevenEighths];
+
+    /// Eight times it.
+    #[inline]
+    pub const fn eighths(self) -> u8 {
+        match self {
+            GFactor::One => 8,
+            GFactor::ThreeHalves => 12,
+            GFactor::FiveQuarters => 10,
+            GFactor::SevenEighths => 7,
+        }
+    }
+}
+
 /// The parameters as the registers hold them: rates in Q8.24 bytes per cycle, intervals in cycles.
 ///
 /// `Default` is AdvCam Table II at 156.25 MHz; see [`DcqcnSettings`] for physical units.
@@ -64,8 +94,10 @@ pub struct DcqcnParams {
     pub alpha_rule: AlphaRule,
     /// Fraction bits of alpha, rounded to the nearest with each update, 1 ..= 15; 0: 31 bits, rounded down.
     pub alpha_bits: u8,
-    /// g = 2^-g_shift, 0 ..= 15.
+    /// g = 2^-g_shift times the factor, 0 ..= 15.
     pub g_shift: u8,
+    /// At g_shift 0 it counts as 1.
+    pub g_factor: GFactor,
     /// F: this many stages of fast recovery follow a cut, 0 ..= 15.
     pub stage_threshold: u8,
     /// [`StageCounting::Single`] only: hyper increase begins after this many stages.
@@ -113,6 +145,7 @@ impl Default for DcqcnParams {
             alpha_rule: AlphaRule::Cut,
             alpha_bits: 0,
             g_shift: 8,
+            g_factor: GFactor::One,
             stage_threshold: 5,
             hyper_threshold: 10,
             rate_ai: CycleRate(644_245),       // 6 MB/s
@@ -152,8 +185,10 @@ pub struct DcqcnSettings {
     pub alpha_rule: AlphaRule,
     /// Fraction bits of alpha, 1 ..= 15; 0: all 31.
     pub alpha_bits: u8,
-    /// g = 2^-g_shift, 0 ..= 15.
+    /// g = 2^-g_shift times the factor, 0 ..= 15.
     pub g_shift: u8,
+    /// At g_shift 0 it counts as 1.
+    pub g_factor: GFactor,
     /// F, 0 ..= 15.
     pub stage_threshold: u8,
     /// Stages before hyper increase (single counter).
@@ -191,6 +226,7 @@ impl Default for DcqcnSettings {
             alpha_rule: AlphaRule::Cut,
             alpha_bits: 0,
             g_shift: 8,
+            g_factor: GFactor::One,
             stage_threshold: 5,
             hyper_threshold: 10,
             rate_ai: Rate::from_mbps(48),
@@ -225,6 +261,7 @@ impl DcqcnSettings {
             alpha_rule: self.alpha_rule,
             alpha_bits: nibble("alpha_bits", self.alpha_bits)?,
             g_shift: nibble("g_shift", self.g_shift)?,
+            g_factor: self.g_factor,
             stage_threshold: nibble("stage_threshold", self.stage_threshold)?,
             hyper_threshold: self.hyper_threshold,
             rate_ai: rate("rate_ai", self.rate_ai, clock_hz)?,

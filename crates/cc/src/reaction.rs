@@ -6,7 +6,7 @@
 //! `alpha_bits` names a coarser resolution, to which it is rounded to the nearest;
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
-use crate::alpha::{below_resolution, decayed, decayed_often, ALPHA_GUARD_BITS, ALPHA_ONE_FULL};
+use crate::alpha::{below_resolution, decayed, decayed_often, gain, ALPHA_GUARD_BITS, ALPHA_ONE_FULL};
 use crate::{AlphaRule, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
 
 /// Surplus bytes of a recovery event are kept for the next one up to this number; more than this can
@@ -429,7 +429,7 @@ impl State {
     fn update_alpha(&mut self, rise: bool, params: &DcqcnParams) {
         self.alpha_full = decayed(self.alpha_full, params);
         if rise {
-            self.alpha_full += (ALPHA_ONE_FULL >> params.g_shift) & !below_resolution(params.alpha_bits);
+            self.alpha_full += gain(params) & !below_resolution(params.alpha_bits);
         }
     }
 

@@ -2,8 +2,8 @@
 //! A flow under changing laws; skipping idle time gives exactly the result of single visits.
 
 use penstock_cc::{
-    AlphaRule, CcParams, CycleRate, DcqcnParams, Flow, FlowState, Happened, Law, Pacer, QcnParams, StageCounting,
-    Transmitter,
+    AlphaRule, CcParams, CycleRate, DcqcnParams, Flow, FlowState, GFactor, Happened, Law, Pacer, QcnParams,
+    StageCounting, Transmitter,
 };
 use proptest::prelude::*;
 
@@ -64,6 +64,7 @@ fn any_params() -> impl Strategy<Value = CcParams> {
                     alpha_rule: if flags[6] { AlphaRule::Interval } else { AlphaRule::Cnp },
                     alpha_bits: if flags[7] { jitter % 16 } else { 0 },
                     g_shift: shift,
+                    g_factor: GFactor::ALL[usize::from(jitter / 16 % 4)],
                     stage_threshold,
                     rate_ai: CycleRate(word(0)),
                     rate_min: CycleRate(word(1)),

@@ -2,8 +2,8 @@
 //! The reaction point follows the papers: AdvCam section II, Zhu et al. section 3.1.
 
 use penstock_cc::{
-    step, AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, Happened, Law, ParamError, ReactionPoint, StageCounting,
-    State, Transmitter, ALPHA_ONE,
+    step, AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, GFactor, Happened, Law, ParamError, ReactionPoint,
+    StageCounting, State, Transmitter, ALPHA_ONE,
 };
 use penstock_units::{Rate, Time};
 use proptest::prelude::*;
@@ -212,6 +212,44 @@ fn alpha_follows_its_power_law_down_to_zero() {
 }
 
 #[test]
+fn alpha_follows_a_gain_of_three_significant_bits_down_to_zero() {
+    for (g_shift, g_factor) in (1..16).flat_map(|shift| GFactor::ALL.map(|factor| (shift, factor))) {
+        let params = DcqcnParams { g_shift, g_factor, alpha_interval: VISIT, increase_interval: 0, ..timer_only() };
+        let gain = f64::from(g_factor.eighths()) / f64::from(8u32 << g_shift);
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        // Not longer than a few ten thousand visits; the smallest gains need more to reach zero.
+        for interval in 1..=40_000 {
+            let before = f64::from(flow.state.alpha_full);
+            flow.visit(NOTHING, &params);
+            let after = f64::from(flow.state.alpha_full);
+            assert!((after - before * (1.0 - gain)).abs() < 2.0, "{g_factor:?} >> {g_shift}: interval {interval}");
+        }
+        if g_shift <= 8 {
+            assert_eq!(flow.state.alpha_full, 0, "{g_factor:?} >> {g_shift}");
+        }
+        // A CNP raises it by g: from nothing to g itself.
+        let mut raised = ReactionPoint::new(&params);
+        raised.visit(CNP, &params);
+        raised.state.alpha_full = 0;
+        raised.visit(CNP, &DcqcnParams { decrease_interval: 0, ..params });
+        assert_eq!(f64::from(raised.state.alpha_full), gain * f64::from(1u32 << 31), "{g_factor:?} >> {g_shift}");
+    }
+}
+
+#[test]
+fn at_a_shift_of_zero_the_factor_counts_as_one() {
+    for g_factor in GFactor::ALL {
+        let params = DcqcnParams { g_shift: 0, g_factor, alpha_interval: VISIT, increase_interval: 0, ..timer_only() };
+        let mut flow = ReactionPoint::new(&params);
+        flow.visit(CNP, &params);
+        assert_eq!(flow.state.alpha_full, 1 << 31, "{g_factor:?}");
+        flow.visit(NOTHING, &params);
+        assert_eq!(flow.state.alpha_full, 0, "{g_factor:?}");
+    }
+}
+
+#[test]
 fn the_mean_alpha_interval_is_exact_though_visits_are_coarse() {
     let params = DcqcnParams { alpha_interval: 6_250, g_shift: 15, ..timer_only() };
     let mut flow = ReactionPoint::new(&params);
@@ -335,6 +373,7 @@ prop_compose! {
         alpha_bits in 0u8..16,
         single in any::<bool>(),
         (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
+        g_factor in prop::sample::select(&GFactor::ALL[..]),
         rates in any::<[u32; 5]>(),
         shifts in prop::array::uniform9(0u32..32),
         intervals in any::<[u32; 4]>(),
@@ -350,6 +389,7 @@ prop_compose! {
             alpha_rule,
             alpha_bits,
             g_shift,
+            g_factor,
             stage_threshold,
             hyper_threshold,
             rate_ai: CycleRate(rates[0] >> shifts[0]),

@@ -552,7 +552,17 @@ fn a_file_says_what_it_is_a_scenario_of() {
 fn a_gain_may_be_the_decimal_fraction_that_its_quotient_is() {
     let quotient = parse(STAR, &["cc.g=1/64"]).unwrap();
     assert_eq!(parse(STAR, &["cc.g=0.015625"]).unwrap().settings, quotient.settings);
-    for wrong in ["cc.g=0.01", "cc.g=0.0", "cc.g=2.0", "cc.g=nan", "cc.g=-0.5", "cc.g=0.0000152587890625"] {
-        assert!(parse(STAR, &[wrong]).unwrap_err().contains("inverse powers of two"), "{wrong}");
+    for (same, quotient) in
+        [("cc.g=0.0048828125", "cc.g=5/1024"), ("cc.g=6/1024", "cc.g=3/512"), ("cc.g=4/4", "cc.g=1/1")]
+    {
+        let settings = |text: &str| parse(STAR, &[text]).unwrap().settings;
+        assert_eq!(settings(same), settings(quotient), "{same}");
+        assert_ne!(settings(same), parse(STAR, &["cc.g=1/64"]).unwrap().settings);
     }
+    for wrong in
+        ["cc.g=0.01", "cc.g=0.0", "cc.g=2.0", "cc.g=nan", "cc.g=-0.5", "cc.g=9/1024", "cc.g=7/8", "cc.g=1/65536"]
+    {
+        assert!(parse(STAR, &[wrong]).unwrap_err().contains("divided by a power of two"), "{wrong}");
+    }
+    assert!(parse(STAR, &["cc.g=1/200"]).unwrap_err().contains("near it 3/512 and 5/1024"));
 }

@@ -3,7 +3,7 @@
 
 mod random;
 
-use penstock_cc::{AlphaRule, CcParams, CycleRate, DcqcnParams, Law, QcnParams, StageCounting};
+use penstock_cc::{AlphaRule, CcParams, CycleRate, DcqcnParams, GFactor, Law, QcnParams, StageCounting};
 
 pub use random::Random;
 
@@ -21,6 +21,7 @@ impl Random {
             alpha_rule: self.pick(&[AlphaRule::Cut, AlphaRule::Cut, AlphaRule::Cnp, AlphaRule::Interval]),
             alpha_bits: if self.one_in(2) { self.below(16) as u8 } else { 0 },
             g_shift: self.below(16) as u8,
+            g_factor: self.pick(&GFactor::ALL),
             stage_threshold: self.below(16) as u8,
             hyper_threshold: self.below(24) as u8,
             decrease_interval: self.magnitude(12),
@@ -72,7 +73,7 @@ fn alpha_rule_code(rule: AlphaRule) -> u32 {
 }
 
 /// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 31] {
+pub fn param_words(params: &CcParams) -> [u32; 32] {
     let (d, q) = (&params.dcqcn, &params.qcn);
     [
         law_code(d.law),
@@ -85,6 +86,7 @@ pub fn param_words(params: &CcParams) -> [u32; 31] {
         alpha_rule_code(d.alpha_rule),
         d.alpha_bits.into(),
         d.g_shift.into(),
+        d.g_factor as u32,
         d.stage_threshold.into(),
         d.hyper_threshold.into(),
         d.rate_ai.0,

@@ -3,7 +3,7 @@
 //! Promise: the values are those of `penstock_cc::Profile`, in every group; the line rate stays as in the build.
 
 use penstock_board::dcqcn_words;
-use penstock_cc::{AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, Law, Profile, StageCounting};
+use penstock_cc::{AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, GFactor, Law, Profile, StageCounting};
 use penstock_ipbus::map::{Scale, Unit};
 use penstock_ipbus::regs::cc;
 use penstock_ipbus::Identity;
@@ -66,6 +66,7 @@ pub fn cc_params(words: &[u32]) -> DcqcnParams {
         },
         alpha_bits: control(cc::CONTROL_ALPHA_BITS_MASK, cc::CONTROL_ALPHA_BITS_SHIFT) as u8,
         g_shift: control(cc::CONTROL_G_SHIFT_MASK, cc::CONTROL_G_SHIFT_SHIFT) as u8,
+        g_factor: GFactor::ALL[control(cc::CONTROL_G_FACTOR_MASK, cc::CONTROL_G_FACTOR_SHIFT) as usize],
         stage_threshold: control(cc::CONTROL_STAGE_THRESHOLD_MASK, cc::CONTROL_STAGE_THRESHOLD_SHIFT) as u8,
         hyper_threshold: control(cc::CONTROL_HYPER_THRESHOLD_MASK, cc::CONTROL_HYPER_THRESHOLD_SHIFT) as u8,
         rate_ai: CycleRate(word(cc::RATE_AI)),

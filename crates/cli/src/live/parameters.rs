@@ -18,7 +18,7 @@ const fn choice(parameter: Parameter, choices: &'static [&'static str]) -> Param
 /// The parameters that can be changed while boards run: their registers, and the switch's marking.
 pub const PARAMETERS: [Parameter; 18] = [
     choice(of_board("cc.law", "Law", "Who decides the rate: DCQCN, or nobody"), &["dcqcn", "off"]),
-    of_board("cc.g", "g", "Weight of a new CNP in alpha, an inverse power of two: 1/256"),
+    of_board("cc.g", "g", "Weight of a new CNP in alpha, three significant bits: 1/256, 5/1024"),
     of_board("cc.rate_ai", "R_AI", "Additive increase of R_T: 40Mbps"),
     of_board("cc.rate_hai", "R_HAI", "Hyper increase of R_T: 100Mbps"),
     of_board("cc.rate_min", "R_min", "R_C never falls below this: 10Mbps"),

@@ -3,7 +3,7 @@
 //! Promise: an absent key has the default that the caller gives; a key has the same name, unit and range in all tables.
 //! Source: AdvCam Table II and section VII for the defaults, Zhu et al. 2015 where AdvCam is silent.
 
-use penstock_cc::{AlphaRule, DcqcnSettings, Law, Profile, StageCounting};
+use penstock_cc::{AlphaRule, DcqcnSettings, GFactor, Law, Profile, StageCounting};
 use penstock_netsim::{Faults, LinkParams};
 
 use super::document::{Item, Value};
@@ -61,7 +61,7 @@ pub(crate) fn ack_timeout_code(ack_timeout: Time) -> u8 {
     (1..31).find(|code| Time::from_ns(4096) * (1 << code) >= ack_timeout).unwrap_or(31)
 }
 
-/// g as "1/256".
+/// G_d of QCN as "1/128".
 pub(crate) struct Gain(pub(crate) u8);
 
 impl std::fmt::Display for Gain {
@@ -87,6 +87,62 @@ impl FromItem for Gain {
             .ok_or_else(|| {
                 "allowed are inverse powers of two from \"1/1\" to \"1/32768\", such as \"1/256\"".to_owned()
             })
+    }
+}
+
+/// g as "1/256" or "5/1024": a power of two and its factor.
+#[derive(Clone, Copy)]
+pub(crate) struct Weight(pub(crate) u8, pub(crate) GFactor);
+
+impl Weight {
+    /// Every g that there is, from 1 downwards.
+    pub(crate) fn all() -> impl Iterator<Item = Weight> {
+        let factors = [GFactor::ThreeHalves, GFactor::FiveQuarters, GFactor::One, GFactor::SevenEighths];
+        std::iter::once(Weight(0, GFactor::One))
+            .chain((1..=15).flat_map(move |shift| factors.map(|factor| Weight(shift, factor))))
+    }
+
+    /// As a quotient without common factors.
+    fn quotient(self) -> (u64, u64) {
+        let (eighths, divisor) = (u64::from(self.1.eighths()), 8u64 << self.0);
+        let common = 1 << eighths.trailing_zeros();
+        (eighths / common, divisor / common)
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        let (dividend, divisor) = self.quotient();
+        dividend as f64 / divisor as f64
+    }
+}
+
+impl std::fmt::Display for Weight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (dividend, divisor) = self.quotient();
+        write!(f, "{dividend}/{divisor}")
+    }
+}
+
+impl FromItem for Weight {
+    fn from_item(item: &Item) -> Result<Self, String> {
+        // 1/64 of Python is 0.015625.
+        let value = match &item.value {
+            Value::Text(text) => text.split_once('/').and_then(|(dividend, divisor)| {
+                Some(f64::from(dividend.parse::<u32>().ok()?) / f64::from(divisor.parse::<u32>().ok()?))
+            }),
+            Value::Float(text) => text.parse::<f64>().ok(),
+            _ => None,
+        };
+        // Every g is exact as a double, and so is the quotient that it is written as.
+        if let Some(weight) = Weight::all().find(|weight| Some(weight.value()) == value) {
+            return Ok(weight);
+        }
+        let near = value.filter(|value| (0.0..=1.0).contains(value)).map_or_else(String::new, |value| {
+            let above = Weight::all().take_while(|weight| weight.value() > value).last();
+            let below = Weight::all().find(|weight| weight.value() < value);
+            let names: Vec<String> = [above, below].into_iter().flatten().map(|weight| weight.to_string()).collect();
+            format!("; near it {}", names.join(" and "))
+        });
+        Err(format!("allowed are 1/1, and 4, 5, 6 or 7 divided by a power of two from \"3/4\" to \"7/262144\", such as \"1/256\" or \"5/1024\"{near}"))
     }
 }
 
@@ -134,9 +190,11 @@ impl Profiled {
 pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> DcqcnSettings {
     let countings = [("single", StageCounting::Single), ("per-trigger", StageCounting::PerTrigger)];
     let alpha_rules = [("cut", AlphaRule::Cut), ("cnp", AlphaRule::Cnp), ("interval", AlphaRule::Interval)];
+    let g = section.read("g", Weight(default.g_shift, default.g_factor));
     DcqcnSettings {
         law: default.law,
-        g_shift: section.read("g", Gain(default.g_shift)).0,
+        g_shift: g.0,
+        g_factor: g.1,
         rate_ai: section.read("rate_ai", default.rate_ai),
         rate_hai: section.read("rate_hai", default.rate_hai),
         rate_min: section.read("rate_min", default.rate_min),

@@ -5,6 +5,7 @@
 //! Source: `mix/config_doc.txt` of the public simulators (units: us for intervals, KB for marking, MB for buffers).
 
 use super::ns3_lines::{number, rate, Lines, Ns3Error};
+use crate::language::keys::Weight;
 use crate::units::{ByteSize, Rate};
 
 /// A line of a configuration file as a key of a scenario.
@@ -147,7 +148,9 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
         "RATE_DECREASE_INTERVAL" => micros("cc.decrease_interval"),
         "RP_TIMER" => micros("cc.increase_interval"),
         "CLAMP_TARGET_RATE" => flag("cc.clamp_target"),
-        "EWMA_GAIN" => gain(first).map(|gain| Meaning::Key("cc.g", gain)).ok_or("an inverse power of two"),
+        "EWMA_GAIN" => gain(first)
+            .map(|gain| Meaning::Key("cc.g", gain))
+            .ok_or("a fraction of three significant bits, such as 0.00390625"),
         "FAST_RECOVERY_TIMES" => whole("cc.stage_threshold"),
         "RATE_AI" => speed("cc.rate_ai"),
         "RATE_HAI" => speed("cc.rate_hai"),
@@ -191,10 +194,10 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
 }
 
 fn gain(word: &str) -> Option<String> {
-    let divisor = 1.0 / number(word).filter(|gain| *gain > 0.0)?;
-    let whole = divisor.round();
-    let exact = (divisor - whole).abs() < 1e-6 && (whole as u64).is_power_of_two() && whole <= 32_768.0;
-    exact.then(|| format!("\"1/{whole}\""))
+    let wanted = number(word)?;
+    // As many digits as such a file gives.
+    let found = Weight::all().find(|weight| (weight.value() / wanted - 1.0).abs() < 1e-6)?;
+    Some(format!("\"{found}\""))
 }
 
 /// RoCEv2 has five MTUs; the nearest one replaces any other payload size.
