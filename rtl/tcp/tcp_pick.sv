@@ -64,8 +64,8 @@ module tcp_pick
       segment.valid     = 1'b1;
       segment.seq       = row.una;
       segment.flags.syn = 1'b1;
-    end else if (row.state == TcpEstablished && (has_data || row.ack_due)) begin
-      segment.valid     = 1'b1;
+    end else if (row.state == TcpEstablished) begin
+      segment.valid     = has_data || row.ack_due;  // else the other fields say nothing
       segment.seq       = !has_data ? row.max : row.resend ? row.una : row.nxt;
       segment.ack       = row.rcv_nxt;
       segment.flags.ack = 1'b1;
