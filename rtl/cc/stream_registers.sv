@@ -136,5 +136,5 @@ module stream_registers
     byte_threshold: word_q[ByteThreshold]
   };
 
-  wire unused = &{1'b0, s_axil_req, status.choice, control.hole0};
+  wire unused = &{1'b0, s_axil_req, status.choice};
 endmodule
