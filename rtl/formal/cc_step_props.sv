@@ -109,14 +109,6 @@ module cc_step_props
   logic [32:0] runs_on;  // the timer, which a cut need not restart
   assign runs_on = 33'(was_q.c.timer_elapsed) + (holds ? '0 : 33'd1 << VisitCyclesLog2);
 
-  // What alpha lost, and alpha g as shifts of it, rounded down; both in eighths.
-  logic [35:0] taken_eighths, alpha_g_eighths;
-  logic [3:0]  g_eighths;
-  assign g_eighths = law.g_shift == '0 || law.g_factor == FactorOne ? 4'd8
-      : law.g_factor == FactorThreeHalves ? 4'd12 : law.g_factor == FactorFiveQuarters ? 4'd10 : 4'd7;
-  assign taken_eighths = {1'b0, was_q.own.alpha - out_state.own.alpha, 3'b0};
-  assign alpha_g_eighths = (36'(was_q.own.alpha) * 36'(g_eighths)) >> law.g_shift;
-
   function automatic rate_t raised(input rate_t by);
     logic [32:0] sum;
     sum = {1'b0, was_q.c.rate_target} + {1'b0, by};
@@ -180,9 +172,6 @@ module cc_step_props
     end
     if (!qcn && !idle && ordered) begin
       if (!rises) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
-      // Once, in eighths of 2^-31, at full resolution: by alpha g or up to two units more, and less than one less.
-      if (!rises && law.alpha_bits == '0 && out_state.own.alpha != was_q.own.alpha)
-        a_falls_by_g : assert (taken_eighths + 36'd8 > alpha_g_eighths && taken_eighths <= alpha_g_eighths + 36'd16);
       a_coarse : assert ((out_state.own.alpha & below_resolution(law.alpha_bits)) == '0);
     end
     c_starts : cover (idle && !qcn && low < rate && rate < line);
