@@ -394,7 +394,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(installed, tmp_path):
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 PAGE = (TESTS.parent / "docs/ctl.md").read_text()
-SECTION = PAGE[PAGE.index("## Slow control") : PAGE.index("## Safety")]
+SECTION = PAGE[PAGE.index("## Slow control") : PAGE.index("## QCN switches")]
 
 
 def test_the_page_s_commands_read_and_write_a_board(start, installed, tmp_path, running):  # noqa: F811
