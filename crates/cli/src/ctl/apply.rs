@@ -7,7 +7,6 @@ use super::arguments::{LinkArguments, WriteArguments};
 use super::boards::Listed;
 use super::configuration::{Configuration, Resolved, Resolver};
 use super::faults::Faults;
-use super::get::named;
 use super::session::Session;
 use super::set::{as_json, of_word};
 use crate::outcome::{Failure, Verdict};
@@ -146,7 +145,7 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         match outcome {
             Ok(_) => waiting.push(*commit),
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(commit.0), register, message);
             }
         }

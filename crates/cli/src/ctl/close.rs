@@ -7,7 +7,6 @@
 use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
-use super::get::named;
 use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use penstock_ipbus::regs::{connection, qp};
@@ -115,7 +114,7 @@ fn states(session: &mut Session, rows: &Rows, faults: &mut Faults) -> Result<BTr
                 states.extend(rows.iter().zip(words).map(|(row, word)| ((*board, *row), word[0] & qp::STATE_MASK)))
             }
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(*board), register, message);
             }
         }
@@ -134,7 +133,7 @@ fn wait(session: &mut Session, mut boards: Vec<usize>, faults: &mut Faults) -> R
                 Ok(words) if words[0][0] & connection::STATUS_BUSY_MASK != 0 => busy.push(*board),
                 Ok(_) => {}
                 Err(error) => {
-                    let (register, message) = named(&error);
+                    let (register, message) = session.named(&error);
                     faults.push(session.address(*board), register, message);
                 }
             }

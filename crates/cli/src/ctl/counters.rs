@@ -3,7 +3,6 @@
 
 use super::arguments::BoardArguments;
 use super::faults::Faults;
-use super::get::named;
 use super::session::Session;
 use super::streams;
 use crate::outcome::{Failure, Verdict};
@@ -101,7 +100,7 @@ fn rows(session: &mut Session, arguments: &Arguments, faults: &mut Faults) -> Re
         match outcome {
             Ok(words) => rows.push((board, queue_pairs, streams::count_of(words[0][0]))),
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(board), register, message);
             }
         }
@@ -128,7 +127,7 @@ fn read(session: &mut Session, rows: &[Rows], faults: &mut Faults) -> Result<(Ve
                 read.push((*board, addresses.zip(words.into_iter().flatten()).collect()));
             }
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(*board), register, message);
             }
         }

@@ -7,7 +7,7 @@ use super::faults::Faults;
 use super::session::{Session, SessionOf};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
-use penstock_ipbus::map::{name_of, Field, Place, Scale, Target};
+use penstock_ipbus::map::{Field, Place, Scale, Target};
 use penstock_ipbus::{AccessError, Outcome, Request};
 use serde_json::{json, Map, Value};
 
@@ -84,14 +84,6 @@ pub fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessErr
             place.number(own)
         })
         .collect())
-}
-
-/// The register of an error, by name, and its message.
-pub fn named(error: &AccessError) -> (Option<String>, String) {
-    match error {
-        AccessError::Refused { address, .. } => (Some(name_of(*address)), error.to_string()),
-        _ => (None, error.to_string()),
-    }
 }
 
 /// `BOARD REGISTER VALUE`, aligned; for a register with several fields, these follow its word.

@@ -4,7 +4,6 @@
 
 use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};
-use super::get::named;
 use super::session::Session;
 use crate::outcome::{Failure, Verdict};
 use penstock_ipbus::regs::source;
@@ -51,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
                 Ok(words) if words[0][0] & source::STATUS_RUNNING_MASK != 0 => runs.push(*board),
                 Ok(_) => good.push(*board),
                 Err(error) => {
-                    let (register, message) = named(&error);
+                    let (register, message) = session.named(&error);
                     faults.push(session.address(*board), register, message);
                 }
             }

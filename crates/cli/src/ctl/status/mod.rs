@@ -6,7 +6,6 @@ mod sweep;
 use super::arguments::LinkArguments;
 use super::boards::BoardList;
 use super::faults::Faults;
-use super::get::named;
 use super::session::Session;
 use super::streams::{self, Stream};
 use crate::outcome::{Failure, Verdict};
@@ -190,7 +189,7 @@ fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failu
                 found.push(status);
             }
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(board), register, message);
             }
         }
@@ -205,7 +204,7 @@ fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failu
                     .for_each(|status| status.streams = streams.clone());
             }
             Err(error) => {
-                let (register, message) = named(&error);
+                let (register, message) = session.named(&error);
                 faults.push(session.address(board), register, message);
             }
         }
