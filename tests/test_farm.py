@@ -34,8 +34,8 @@ TIMEOUT_CODE, RETRIES = 6, 7
 # A queue pair is given up after retries + 1 timers without an answer, the first of them begun by the next event.
 TIMERS_US = (RETRIES + 1) * 4.096 * 2**TIMEOUT_CODE
 ALLOWANCE_US = TIMERS_US
-# Machines that are busy elsewhere make boards and heartbeats slow; looks cost the boards cycles.
-PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
+# Machines that are busy elsewhere make boards and heartbeats slow, and receivers full; looks cost the boards cycles.
+PATIENCE = "--board-patience 30s --heartbeat-patience 60s --start-patience 100s --look 200ms --full-for 1000s".split()
 
 
 def farm_file(folder, boards: int = len(BOARDS), unused: int | None = None, weights: tuple[int, int] = (1, 1)) -> str:
