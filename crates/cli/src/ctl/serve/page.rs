@@ -40,7 +40,7 @@ const fn register(key: &'static str, label: &'static str, help: &'static str) ->
 }
 
 /// Registers that the page's controls name. `POST /control` takes the name of any register.
-static REGISTERS: [Parameter; 10] = [
+static REGISTERS: [Parameter; 11] = [
     Parameter {
         choices: &["off", "dcqcn", "qcn"],
         ..register("cc.control.law", "Law", "Who decides the rate, in all groups: nobody, DCQCN or QCN")
@@ -52,7 +52,11 @@ static REGISTERS: [Parameter; 10] = [
     register("cc.alpha_interval", "Alpha interval", "Alpha decays after each such time without a CNP: 40us"),
     register("cc.increase_interval", "Increase interval", "Recovery events by time: 55us; 0: none"),
     register("cc.byte_threshold", "Byte counter", "Recovery events by bytes sent: 10000000B; 0: none"),
-    register("cc.control.g_shift", "g shift", "Weight of a new CNP in alpha, 2^-n: 8"),
+    register("cc.control.g_shift", "g shift", "Weight of a CNP in alpha, 2^-n times g factor: 8"),
+    Parameter {
+        choices: &["one", "three_halves", "five_quarters", "seven_eighths"],
+        ..register("cc.control.g_factor", "g factor", "By which 2^-n is multiplied")
+    },
     register("cc.control.stage_threshold", "F", "Recovery events before additive increase, 0 to 15"),
 ];
 
