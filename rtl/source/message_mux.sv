@@ -69,19 +69,30 @@ module message_mux
     end
   end
 
-  // ---- payloads: the side of the next one. A message of no bytes has none. ----------------------------
-  side_t data_side;
-  logic data_open, data_ends;
+  // ---- payloads: the side of each message that has one, in the order of descriptors ---------------------
+  // The side at hand stands in registers, since all of a payload's signals are chosen by it; the others wait behind it.
+  side_t data_side, queued_side;
+  logic data_open, data_ends, begins, is_queued, next_data;
   logic [2:0] unused_level;
+
+  assign begins    = taken && desc.length != '0;
+  assign next_data = data_ends || !data_open;
+  always_ff @(posedge clk) begin
+    if (next_data) begin
+      data_side <= is_queued ? queued_side : side;
+      data_open <= is_queued || begins;
+    end
+    if (rst) data_open <= 1'b0;
+  end
 
   sync_fifo #(.W(SideW), .DEPTH(4)) u_order (
     .clk, .rst,
     .s_data (side),
-    .s_valid(taken && desc.length != '0),
+    .s_valid(begins && (is_queued || !next_data)),
     .s_ready(order_room),
-    .m_data (data_side),
-    .m_valid(data_open),
-    .m_ready(data_ends),
+    .m_data (queued_side),
+    .m_valid(is_queued),
+    .m_ready(next_data),
     .level  (unused_level)
   );
 
