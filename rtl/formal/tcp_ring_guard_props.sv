@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises between software's commands and the sender of TCP, for any stream that is watched: it opens only when all
-// accesses to the rings that were under way at its end are done; an opening is passed on once as many accesses are
-// done as were under way when it came, whatever comes after them; no command is lost; a live stream whose bytes the
-// memory has failed is aborted and no other one, and its end is named so.
+// accesses to the rings that were under way at its end are done, when it has no RST to send, and when those that were
+// under way when its RST was sent are done; an opening is passed on once as many accesses are done as were under way
+// when it came, or when its RST was sent, whatever comes after them; a peer is written with its opening, and what comes
+// from another one, or while an opening waits, is stale; no command is lost; a live stream whose bytes the memory has
+// failed is aborted and no other one, and its end is named so.
 module tcp_ring_guard_props
   import tcp_pkg::*;
 #(
@@ -19,6 +21,11 @@ module tcp_ring_guard_props
   input tcp_command_t         m_command,
   input logic                 m_command_valid,
   input logic                 m_command_ready,
+  input logic                 peer_wr,
+  input logic                 peer_epoch,
+  input tcp_stream_t          arrival_stream,
+  input logic                 arrival_epoch,
+  input logic                 stale,
   input tcp_done_t            s_done,
   input tcp_done_t            m_done,
   input logic                 done_valid,
@@ -32,6 +39,8 @@ module tcp_ring_guard_props
   input tcp_stream_t          rd_fault_stream,
   input logic [N_STREAMS-1:0] live_q,
   input logic [N_STREAMS-1:0] fault_q,
+  input logic [N_STREAMS-1:0] due_q,
+  input logic [N_STREAMS-1:0] epoch_q,
   input logic [1:0]           state_q,
   input logic [StreamW-1:0]   at_q,
   input logic                 counted_q,
@@ -78,6 +87,7 @@ module tcp_ring_guard_props
   always_comb begin
     assume (32'(s_command.stream) < N_STREAMS && 32'(s_done.stream) < N_STREAMS);
     assume (32'(wr_fault_stream) < N_STREAMS && 32'(rd_fault_stream) < N_STREAMS);
+    assume (32'(arrival_stream) < N_STREAMS);
     if (done_valid && m_command_valid && m_command.stream == s_done.stream) assume (!m_command_ready);
     if (concerns) assume ((s_done.kind == TcpOpen) == opening_q);
     if (concerns && !live && !opening_q) assume (s_done.state == TcpClosed);
@@ -92,8 +102,10 @@ module tcp_ring_guard_props
   logic waiting_q;
   always_comb if (waiting_q) assume (s_command_valid && s_command == asked_q);
 
-  // ---- accesses under way: old ones, at the end of the watched stream; those in front of an opening -----------------
-  logic ended_q, first_q, offered, opens_now;
+  // ---- accesses under way: old ones, at the end of the watched stream and after its RST; those in front of an opening
+  logic [N_STREAMS-1:0] dues_q;  // streams that have an RST to send
+  logic ended_q, sent, first_q, offered, opens_now;
+  assign sent = concerns && dues_q[watched_q] && !s_done.reset_due;
   writes_t old_writes, old_writes_q, ahead_writes, ahead_writes_q;
   reads_t old_reads, old_reads_q, ahead_reads, ahead_reads_q;
   assign old_writes   = ended_q ? unconfirmed : old_writes_q;
@@ -110,17 +122,24 @@ module tcp_ring_guard_props
   assign failed = live && ((wr_fault_valid && index_t'(wr_fault_stream) == watched_q)
                            || (rd_fault_valid && index_t'(rd_fault_stream) == watched_q));
 
+  // ---- the peer of the watched stream's last opening ---------------------------------------------------------------
+  logic heard_q, waits_closed;
+  assign waits_closed = offered && !live && index_t'(s_command.stream) == watched_q;
+
   always_ff @(posedge clk) begin
     asked_q        <= s_command;
     waiting_q      <= s_command_valid && !s_command_ready;
-    ended_q        <= ended;
+    ended_q        <= ended || sent;
+    if (done_valid) dues_q[index_t'(s_done.stream)] <= s_done.reset_due;
     old_writes_q   <= old_writes - writes_t'(confirmed && old_writes != '0);
     old_reads_q    <= old_reads - reads_t'(read && old_reads != '0);
     ahead_writes_q <= ahead_writes - writes_t'(confirmed && ahead_writes != '0);
     ahead_reads_q  <= ahead_reads - reads_t'(read && ahead_reads != '0);
-    // An opening that waits has those in front of it counted once, or again when its stream ends.
-    first_q <= !offered || s_command_ready
-               || (done_valid && s_done.actions.ended != TcpNotEnded && s_done.stream == s_command.stream);
+    // An opening that waits has those in front of it counted once, or again when its stream ends or has sent an RST.
+    first_q <= !offered || s_command_ready || dues_q[index_t'(s_command.stream)]
+               || (done_valid && s_done.stream == s_command.stream
+                   && (s_done.actions.ended != TcpNotEnded || s_done.reset_due));
+    if (peer_wr && index_t'(s_command.stream) == watched_q) heard_q <= peer_epoch;
     if (opens_now) opening_q <= 1'b1;
     else if (concerns) opening_q <= 1'b0;
     if (failed) failed_q <= 1'b1;
@@ -128,7 +147,7 @@ module tcp_ring_guard_props
     if (state_q == 2'd1 && m_command_ready) {aborting_q, aborts_q} <= {1'b1, at_q};
     else if (done_valid && s_done.kind == TcpAbort && index_t'(s_done.stream) == aborts_q) aborting_q <= 1'b0;
     if (rst) begin
-      {waiting_q, ended_q, opening_q, failed_q, aborting_q} <= '0;
+      {waiting_q, ended_q, opening_q, failed_q, aborting_q, dues_q, heard_q} <= '0;
       {old_writes_q, old_reads_q} <= '0;
       first_q <= 1'b1;
     end
@@ -148,9 +167,16 @@ module tcp_ring_guard_props
       a_0_left : assert (writes_left_q >= old_writes && reads_left_q >= old_reads);
     a_0_state : assert ((state_q == 2'd2) == aborting_q && state_q != 2'd3 && (!aborting_q || aborts_q == at_q));
     a_0_live : assert (!failed_q || live);
+    a_0_due : assert (due_q == dues_q && epoch_q[watched_q] == heard_q);
     if (state_q == 2'd1 && at_q == watched_q && !live) a_0_no_opening : assert (!opening_q);
 
     if (opens_now) a_apart : assert (old_writes == '0 && old_reads == '0);
+    if (opens_now) a_told : assert (!dues_q[watched_q]);
+    if (opens_now && !live) a_peer : assert (peer_wr && peer_epoch != heard_q);
+    if (peer_wr) a_no_other : assert (opens_now || index_t'(s_command.stream) != watched_q);
+    if (peer_wr && index_t'(s_command.stream) == watched_q) a_closed : assert (!live);
+    if (index_t'(arrival_stream) == watched_q)
+      a_stale : assert (stale == (arrival_epoch != heard_q || waits_closed));
     if (offered && !first_q && ahead_writes == '0 && ahead_reads == '0 && state_q != 2'd1)
       a_soon : assert (m_command_valid && m_command == s_command);
     if (s_command_valid && !s_command.opens && state_q != 2'd1)
@@ -166,12 +192,14 @@ module tcp_ring_guard_props
 
     c_waits : cover (offered && !first_q && index_t'(s_command.stream) == watched_q && old_writes == 3'd2
                      && old_reads == 3'd2);
+    c_told : cover (waits_closed && waiting_q && sent);
+    c_moves : cover (opens_now && peer_wr && heard_q && unread != '0);
     c_again : cover (offered && first_q && waiting_q && ended_q);
     c_opens : cover (opens_now && unconfirmed != '0 && unread != '0);
     c_named : cover (own_abort && offered && aborts_q == watched_q && failed_q);
   end
 
-  wire unused = &{1'b0, s_done, m_done};
+  wire unused = &{1'b0, s_done, m_done, epoch_q};
 endmodule
 
 bind tcp_ring_guard tcp_ring_guard_props #(.N_STREAMS(N_STREAMS), .WRITES_W(WRITES_W), .READS_W(READS_W)) u_props (

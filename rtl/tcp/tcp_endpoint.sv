@@ -7,11 +7,11 @@
 //                      |  ^ una                 ^ segments
 //                      v  |                     |
 //   commands -> guard -> tcp_sender ------------+
-//                      ^
+//                 |    ^
 //   s_axis -> tcp_rx --+
 //
 // With STORE = 1 tcp_ring_writer_axi and tcp_ring_reader_axi take their places. tcp_ring_guard keeps connections of a
-// stream apart that follow one another.
+// stream apart that follow one another: their bytes, and their peers.
 module tcp_endpoint
   import roce_tx_pkg::StoreOnChip, roce_tx_pkg::StoreAxi;
   import tcp_pkg::*;
@@ -32,14 +32,12 @@ module tcp_endpoint
   input  logic [31:0]  local_ip,
   input  logic [7:0]   ttl,
   input  logic [7:0]   tos,
-  input  logic [15:0]  port_base,    // the local port of stream 0; stream n has port_base + n
+  input  logic [15:0]  port_base,  // the local port of stream 0; stream n has port_base + n
   input  tcp_params_t  params,
-  input  tcp_stream_t  peer_stream,  // a peer is written before its stream is opened
-  input  tcp_peer_t    peer,
-  input  logic         peer_wr,
   input  logic         tx_paused,
 
-  // software opens and aborts
+  // software opens and aborts; the peer is taken with an opening
+  input  tcp_peer_t    peer,
   input  tcp_command_t command,
   input  logic         command_valid,
   output logic         command_ready,
@@ -88,28 +86,31 @@ module tcp_endpoint
   logic rx_peer_rd, tx_peer_rd;
   tcp_stream_t rx_peer_stream, tx_peer_stream;
   tcp_peer_t rx_peer, tx_peer;
+  logic peer_wr, peer_epoch, rx_epoch;
   logic unused;  // no stream is beyond N_STREAMS
-  assign unused = &{1'b0, peer_stream, rx_peer_stream, tx_peer_stream};
-  ram_sdp #(.W($bits(tcp_peer_t)), .DEPTH(N_STREAMS)) u_rx_peers (
-    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(peer_stream)), .wr_data(peer),
-    .rd_en(rx_peer_rd), .rd_addr(StreamW'(rx_peer_stream)), .rd_data(rx_peer)
+  assign unused = &{1'b0, rx_peer_stream, tx_peer_stream};
+  ram_sdp #(.W($bits(tcp_peer_t) + 1), .DEPTH(N_STREAMS)) u_rx_peers (
+    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(command.stream)), .wr_data({peer_epoch, peer}),
+    .rd_en(rx_peer_rd), .rd_addr(StreamW'(rx_peer_stream)), .rd_data({rx_epoch, rx_peer})
   );
   ram_sdp #(.W($bits(tcp_peer_t)), .DEPTH(N_STREAMS)) u_tx_peers (
-    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(peer_stream)), .wr_data(peer),
+    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(command.stream)), .wr_data(peer),
     .rd_en(tx_peer_rd), .rd_addr(StreamW'(tx_peer_stream)), .rd_data(tx_peer)
   );
 
   // ---- in
   // ------------------------------------------------------------------------------------------------------------
   tcp_arrival_t arrival;
-  logic arrival_valid, arrival_ready;
+  logic arrival_valid, arrival_ready, stale;
   tcp_rx #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS)) u_rx (
     .clk, .rst, .local_mac, .local_ip, .port_base,
     .s_axis_tdata, .s_axis_tkeep, .s_axis_tvalid, .s_axis_tlast, .s_axis_tuser,
     .peer_rd    (rx_peer_rd),
     .peer_stream(rx_peer_stream),
     .peer       (rx_peer),
-    .arrival, .arrival_valid, .arrival_ready,
+    .peer_epoch (rx_epoch),
+    .arrival, .arrival_valid,
+    .arrival_ready(arrival_ready || stale),
     .counts     (rx_counts)
   );
 
@@ -126,7 +127,8 @@ module tcp_endpoint
     .command_valid(sender_command_valid),
     .command_ready(sender_command_ready),
     .write, .write_valid, .write_ready,
-    .arrival, .arrival_valid, .arrival_ready,
+    .arrival, .arrival_ready,
+    .arrival_valid(arrival_valid && !stale),
     .send_room,
     .done         (sender_done),
     .done_valid
@@ -263,6 +265,9 @@ module tcp_endpoint
     .m_command      (sender_command),
     .m_command_valid(sender_command_valid),
     .m_command_ready(sender_command_ready),
+    .peer_wr, .peer_epoch, .stale,
+    .arrival_stream (arrival.stream),
+    .arrival_epoch  (arrival.epoch),
     .s_done         (sender_done),
     .m_done         (done),
     .done_valid,

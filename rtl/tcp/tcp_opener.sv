@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Opens and aborts streams, by command or again after they have ended: reads the receiver's address, gets its
-// MAC address by ARP unless software has set it, and passes both on.
+// MAC address by ARP unless software has set it, and passes both on together with the command to open.
 // Promise: an opening waits until all messages of the stream's last connection have completed; an abort ends a stream
 // that is open or about to be; a receiver that does not answer delays others by no more than its ARP lookup.
 // Initial sequence numbers: from a running register (xorshift32, Marsaglia 2003), the time of the read and a secret set
@@ -40,8 +40,7 @@ module tcp_opener
   output logic                 unreachable,  // of stream `peer_stream`
 
   // to tcp_endpoint
-  output tcp_peer_t            peer,         // of stream `peer_stream`
-  output logic                 peer_wr,
+  output tcp_peer_t            peer,         // of the stream that a command opens
   output tcp_command_t         command,
   output logic                 command_valid,
   input  logic                 command_ready
@@ -52,6 +51,7 @@ module tcp_opener
   // ---------------------------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
   logic takes_open, takes_abort, again;
+  logic given_up;  // it is live, or software has aborted it meanwhile
   index_t at_q, next_open, next_abort;
   assign may_open = want_q & clean & ~live & ~abort_q;
   always_comb begin
@@ -83,10 +83,11 @@ module tcp_opener
 
   // ---- one at a time
   // ------------------------------------------------------------------------------------------------------
-  typedef enum logic [3:0] {StIdle, StRead, StKnown, StLookup, StFind, StPeer, StOpen, StLive, StAbort} state_e;
+  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive, StAbort} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way
   logic [31:0] random_q, stirred;
+  assign given_up    = !want_q[at_q];
   assign takes_abort = state_q == StIdle && abort_q != '0;
   assign takes_open  = state_q == StIdle && abort_q == '0 && may_open != '0;
 
@@ -96,12 +97,11 @@ module tcp_opener
       StIdle: if (takes_abort) state_d = StAbort;
               else if (takes_open) state_d = StRead;
       StRead: if (word_q == 3'd4) state_d = StKnown;
-      StKnown: state_d = peer.mac == '0 ? StLookup : StPeer;
+      StKnown: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : StOpen;
       StLookup: if (lookup_ready) state_d = StFind;
-      StFind: if (found_valid) state_d = found ? StPeer : StIdle;
-      StPeer: state_d = want_q[at_q] ? StOpen : StIdle;  // software may have aborted it meanwhile
+      StFind: if (found_valid) state_d = found && !given_up ? StOpen : StIdle;
       StOpen: if (command_ready) state_d = StLive;
-      StLive: if (!want_q[at_q]) state_d = StIdle;  // it is live, or aborted
+      StLive: if (given_up) state_d = StIdle;
       default: if (command_ready) state_d = StIdle;  // StAbort
     endcase
   end
@@ -151,7 +151,6 @@ module tcp_opener
   assign peer_word      = word_q[1:0];
   assign lookup_valid   = state_q == StLookup;
   assign lookup_ip      = peer.ip;
-  assign peer_wr        = state_q == StPeer;
   assign command.stream = tcp_stream_t'(at_q);
   assign command.opens  = state_q == StOpen;
   assign command_valid  = state_q inside {StOpen, StAbort};

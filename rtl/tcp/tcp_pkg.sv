@@ -228,6 +228,7 @@ package tcp_pkg;
   // A segment of a stream's peer, or a router's word about one of its own (TcpSegment, TcpPathMtu).
   typedef struct packed {
     tcp_stream_t stream;
+    logic        epoch;   // of the connection whose peer it is from (tcp_ring_guard)
     tcp_event_t  what;
   } tcp_arrival_t;
 
@@ -242,6 +243,7 @@ package tcp_pkg;
     tcp_seq_t     written;
     tcp_window_t  window;
     logic [29:0]  srtt;
+    logic         reset_due;  // an RST still has to be sent
   } tcp_done_t;
 
   // ---- frames ---------------------------------------------------------------------------------------------------

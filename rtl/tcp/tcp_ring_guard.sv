@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
 // Between software's commands and tcp_sender.
-// Promise: an opening waits until the accesses to the rings that were under way when its stream ended are done, so that
-// no bytes of a new connection get into segments of an earlier one, or the reverse; it waits for no later ones. A live
-// stream whose bytes an AXI4 memory refused or did not give back is aborted, and its end is named TcpBadMemory. Aborts
-// of software do not wait for accesses.
+// Promise: an opening waits until the accesses to the rings that were under way when its stream ended are done, its RST
+// included, so that no bytes of a new connection get into segments of an earlier one, or the reverse, and all segments
+// go to the peer of their own connection; it waits for no later ones. Meanwhile, and of the earlier peer also later,
+// arrivals are `stale`. A live stream whose bytes an AXI4 memory refused or did not give back is aborted, and its end
+// is named TcpBadMemory. Aborts of software do not wait for accesses.
 module tcp_ring_guard
   import tcp_pkg::*;
 #(
@@ -22,13 +23,21 @@ module tcp_ring_guard
   output tcp_command_t m_command,
   output logic         m_command_valid,
   input  logic         m_command_ready,
+  output logic         peer_wr,     // an opening is taken, and with it the peer of its stream
+  output logic         peer_epoch,  // of that peer: the parity of the stream's connections
+
+  // whether what has arrived is of another connection than the one that is open
+  input  tcp_stream_t  arrival_stream,
+  input  logic         arrival_epoch,
+  output logic         stale,
 
   // what the sender has done, and the same with the name of the end
   input  tcp_done_t    s_done,
   output tcp_done_t    m_done,
   input  logic         done_valid,
 
-  // accesses under way, of the writer and of the reader, each in order; those that failed
+  // accesses under way, of the writer and of the reader (segments without payload count), each in order; those that
+  // failed
   input  logic [WRITES_W-1:0] unconfirmed,
   input  logic                confirmed,
   input  logic [READS_W-1:0]  unread,
@@ -87,10 +96,14 @@ module tcp_ring_guard
   end
 
   // ---- an opening waits for the accesses before it ------------------------------------------------------------------
-  logic opens, counted_q, quiet;
+  logic [N_STREAMS-1:0] due_q;  // streams that have an RST to send
+  logic opens, of_opening, counted_q, quiet;
+  index_t opens_at;
   logic [WRITES_W-1:0] writes_left_q;
   logic [READS_W-1:0] reads_left_q;
-  assign opens = s_command_valid && s_command.opens;
+  assign opens      = s_command_valid && s_command.opens;
+  assign opens_at   = index_t'(s_command.stream);
+  assign of_opening = done_valid && done_at == opens_at;
   assign quiet = counted_q && writes_left_q == '0 && reads_left_q == '0;
   always_ff @(posedge clk) begin
     if (!counted_q) begin
@@ -100,13 +113,27 @@ module tcp_ring_guard
       if (confirmed && writes_left_q != '0) writes_left_q <= writes_left_q - 1'b1;
       if (read && reads_left_q != '0) reads_left_q <= reads_left_q - 1'b1;
     end
-    // If the stream was still live and ends now, its last accesses are under way from the next cycle on.
-    counted_q <= opens && !s_command_ready && !(ended && done_at == index_t'(s_command.stream)) && !rst;
+    // If the stream was still live and ends now, its last accesses are under way from the next cycle on; so is its RST
+    // from the cycle on in which it is no longer due.
+    counted_q <= opens && !s_command_ready && !(of_opening && (ended || s_done.reset_due)) && !due_q[opens_at] && !rst;
+    if (done_valid) due_q[done_at] <= s_done.reset_due;
+    if (rst) due_q <= '0;
+  end
+
+  // ---- a peer is heard only in its own connection ------------------------------------------------------------------
+  logic [N_STREAMS-1:0] epoch_q;
+  assign peer_wr    = opens && s_command_ready && !live_q[opens_at];
+  assign peer_epoch = !epoch_q[opens_at];
+  assign stale      = arrival_epoch != epoch_q[index_t'(arrival_stream)]
+                      || (opens && !live_q[opens_at] && arrival_stream == s_command.stream);
+  always_ff @(posedge clk) begin
+    if (peer_wr) epoch_q[opens_at] <= peer_epoch;
+    if (rst) epoch_q <= '0;
   end
 
   assign m_command       = state_q == StAsk ? '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0} : s_command;
   assign m_command_valid = state_q == StAsk || (s_command_valid && (!s_command.opens || quiet));
   assign s_command_ready = m_command_ready && state_q != StAsk && m_command_valid;
 
-  wire unused = &{1'b0, wr_fault_stream, rd_fault_stream};
+  wire unused = &{1'b0, wr_fault_stream, rd_fault_stream, arrival_stream};
 endmodule

@@ -2,8 +2,8 @@
 // Fetches the payload of each segment from its stream's ring, from any byte to any byte, and makes its header with the
 // payload's sum: the sum before its end less the sum before its start, both stored by tcp_ring_writer.
 // Promise: segments leave in the order of their requests; the payload starts in the low lane and has no
-// gap while it is taken; it is `read` when nothing more of it is needed from the ring. A segment acknowledged meanwhile
-// may carry other bytes: its receiver already has them.
+// gap while it is taken; it is `read` when nothing more of it is needed from the ring and from the table of peers. A
+// segment acknowledged meanwhile may carry other bytes: its receiver already has them.
 module tcp_ring_reader
   import tcp_pkg::*;
 #(
@@ -36,7 +36,7 @@ module tcp_ring_reader
   output tcp_stream_t       peer_stream,
   input  tcp_peer_t         peer,
 
-  // tcp_ring_guard: segments whose bytes are still needed from the ring, those of one have been read
+  // tcp_ring_guard: segments that are not read, one is read
   output logic [UnreadW-1:0] unread,
   output logic               read,
 
@@ -91,7 +91,7 @@ module tcp_ring_reader
   assign out_free    = !m_axis_tvalid || m_axis_tready;
   assign moves       = state_q == StSend && out_free;
   assign ends        = moves && left_q <= 14'(Bytes);
-  assign read        = ends;
+  assign read        = ends || (job_taken && !has_payload);
   assign job_taken   = state_q == StIdle && job_valid;
   assign peer_rd     = job_taken;
   assign peer_stream = job.stream;
@@ -124,7 +124,7 @@ module tcp_ring_reader
     if (state_q == StFirst || state_q == StLoad || moves) at_q <= place + RingW'(Bytes);
     if (state_q == StLoad || moves) prev_q <= rd_data;
     if (moves) left_q <= left_q - (left_q < 14'(Bytes) ? left_q : 14'(Bytes));
-    unread <= unread + UnreadW'(s_valid && s_segment.len != '0) - UnreadW'(read);
+    unread <= unread + UnreadW'(s_valid) - UnreadW'(read);
     if (rst) begin
       state_q <= StIdle;
       unread  <= '0;

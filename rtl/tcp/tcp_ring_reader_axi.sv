@@ -37,7 +37,7 @@ module tcp_ring_reader_axi
   output tcp_stream_t  peer_stream,
   input  tcp_peer_t    peer,
 
-  // tcp_ring_guard: segments whose bytes have not come from the memory, those of one have; some could not be read
+  // tcp_ring_guard: segments whose bytes and peer are still needed, those of one are there; some could not be read
   output logic [UnreadW-1:0] unread,
   output logic               read,
   output logic               fault_valid,
@@ -182,7 +182,6 @@ module tcp_ring_reader_axi
   assign is_last  = got_q == fetching.last_beat;
   assign arrives  = m_axi_rsp.rvalid && is_last;
   assign bad      = bad_q || m_axi_rsp.rresp[1];
-  assign read     = arrives;
   always_comb begin
     for (int unsigned i = 0; i < Bytes; i++)
       part[8*i+:8] = (is_first && ByteW'(i) < fetching.first_lane) || (is_last && ByteW'(i) > fetching.last_lane)
@@ -195,12 +194,10 @@ module tcp_ring_reader_axi
       got_q  <= arrives ? '0 : got_q + 1'b1;
       bad_q  <= bad && !arrives;
     end
-    unread <= unread + UnreadW'(s_valid && s_segment.len != '0) - UnreadW'(arrives);
     if (rst) begin
       head_q <= '0;
       got_q  <= '0;
       bad_q  <= 1'b0;
-      unread <= '0;
     end
   end
 
@@ -288,6 +285,7 @@ module tcp_ring_reader_axi
   assign moves       = state_q == StSend && out_free;
   assign ends        = moves && left_q <= 14'(Bytes);
   assign peer_rd     = out_taken;
+  assign read        = out_taken;
   assign peer_stream = out_job.stream;
   assign frees       = drops || ends;
   assign freed       = (PtrW + 1)'(drops ? sum.last_beat : last_beat_q) + 1'b1;
@@ -332,6 +330,7 @@ module tcp_ring_reader_axi
     if (out_free) m_axis_tvalid <= moves;
     // A segment's words are given back when it has left: never too early.
     if (frees) tail_q <= tail_q + PtrW'(freed);
+    unread     <= unread + UnreadW'(s_valid) - UnreadW'(read);
     reserved_q <= reserved_q + (job_fetched ? (PtrW + 1)'(job_shape.last_beat) + 1'b1 : '0) - (frees ? freed : '0);
     fault_valid  <= drops;
     fault_stream <= out_job.stream;
@@ -344,6 +343,7 @@ module tcp_ring_reader_axi
       state_q       <= StIdle;
       m_axis_tvalid <= 1'b0;
       tail_q        <= '0;
+      unread        <= '0;
       reserved_q    <= '0;
       fault_valid   <= 1'b0;
       hdr_due_q     <= 1'b0;

@@ -34,6 +34,7 @@ module tcp_rx
   output logic        peer_rd,
   output tcp_stream_t peer_stream,
   input  tcp_peer_t   peer,
+  input  logic        peer_epoch,  // goes with what its peer sends
 
   output tcp_arrival_t   arrival,
   output logic           arrival_valid,
@@ -194,7 +195,7 @@ module tcp_rx
   // ---------------------------------------------------------------
   parsed_t [5:2] parsed_q;
   logic [5:2] end_at_q;
-  logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q;
+  logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q, epoch_q, epoch5_q;
   assign peer_rd     = end_at_q[2];
   assign peer_stream = parsed_q[2].has_port ? parsed_q[2].stream : '0;
   always_ff @(posedge clk) begin
@@ -204,6 +205,8 @@ module tcp_rx
     peer_ours_q     <= parsed_q[3].has_port && peer.ip == parsed_q[3].src_ip && peer.port == parsed_q[3].src_port;
     ip_sum_right_q  <= ones_complement_fold(parsed_q[3].ip_sum) == 16'hffff;
     peer_ours5_q    <= peer_ours_q;
+    epoch_q         <= peer_epoch;
+    epoch5_q        <= epoch_q;
     ip_sum_right5_q <= ip_sum_right_q;
     if (rst) end_at_q <= '0;
   end
@@ -232,6 +235,7 @@ module tcp_rx
   always_comb begin
     plain = '0;
     plain.stream      = last.stream;
+    plain.epoch       = epoch5_q;
     plain.what.kind   = told ? TcpPathMtu : TcpSegment;
     plain.what.seq    = last.seq;
     plain.what.ack    = last.ack;

@@ -92,7 +92,7 @@ module tcp_sender
   logic grant_valid;
   logic [7:0] granted;
   logic unused;
-  assign unused = &{1'b0, granted};
+  assign unused = &{1'b0, granted, arrival};
   tx_scheduler #(.N_QP(N_STREAMS)) u_scheduler (
     .clk, .rst,
     .ready   (wants_q),
@@ -192,16 +192,17 @@ module tcp_sender
     if (rst) wants_q <= '0;
   end
 
-  assign busy         = init_q || valid1_q || valid2_q || valid3;
-  assign done_valid   = valid3;
-  assign done.stream  = stream3_q;
-  assign done.kind    = kind3_q;
-  assign done.state   = next.state;
-  assign done.una     = next.una;
-  assign done.nxt     = next.nxt;
-  assign done.written = next.written;
-  assign done.window  = next.window;
-  assign done.srtt    = next.srtt;
+  assign busy           = init_q || valid1_q || valid2_q || valid3;
+  assign done_valid     = valid3;
+  assign done.stream    = stream3_q;
+  assign done.kind      = kind3_q;
+  assign done.state     = next.state;
+  assign done.una       = next.una;
+  assign done.nxt       = next.nxt;
+  assign done.written   = next.written;
+  assign done.window    = next.window;
+  assign done.srtt      = next.srtt;
+  assign done.reset_due = next.reset_due;
 
 `ifndef SYNTHESIS
   a_command : assert property (@(posedge clk) disable iff (rst) command_valid |-> 32'(command.stream) < N_STREAMS);

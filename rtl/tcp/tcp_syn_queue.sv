@@ -32,6 +32,7 @@ module tcp_syn_queue
   typedef struct packed {
     logic         good;
     tcp_stream_t  stream;
+    logic         epoch;
     tcp_seq_t     seq;
     tcp_seq_t     ack;
     tcp_flags_t   flags;
@@ -46,6 +47,7 @@ module tcp_syn_queue
   assign in = '{
     good:   good,
     stream: syn.stream,
+    epoch:  syn.epoch,
     seq:    syn.what.seq,
     ack:    syn.what.ack,
     flags:  syn.what.flags,
@@ -95,6 +97,7 @@ module tcp_syn_queue
   always_comb begin
     arrival              = '0;
     arrival.stream       = out.stream;
+    arrival.epoch        = out.epoch;
     arrival.what.kind    = TcpSegment;
     arrival.what.seq     = out.seq;
     arrival.what.ack     = out.ack;

@@ -98,7 +98,7 @@ module tcp_transport
   logic [N_STREAMS-1:0] opens, aborts, reopen, opening, live, clean, room;
   tcp_end_e [N_STREAMS-1:0] ended;
   tcp_done_t done;
-  logic done_valid, peer_rd, unreachable, peer_wr;
+  logic done_valid, peer_rd, unreachable;
   tcp_stream_t opener_stream, count_stream;
   logic [1:0] peer_word;
   logic [31:0] peer_data, count;
@@ -173,7 +173,6 @@ module tcp_transport
     .tos      (cfg.tos),
     .port_base(cfg.port_base),
     .params   (params_q),
-    .peer_stream      (opener_stream),
     .s_msg_stream     (bytes_stream),
     .s_axis_msg_tdata (bytes_tdata),
     .s_axis_msg_tkeep (bytes_tkeep),

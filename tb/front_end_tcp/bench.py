@@ -13,13 +13,14 @@ from lib.board import FLUSH_ERR, SUCCESS, Board, start
 from lib.detector import Detector, Raw
 from lib.fragment import Fragment, Part, padded
 from lib.register_map import address, pack, unpack
-from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import Bench, seed
 from lib.services_peer import checked, datagram
 from lib.source_model import prbs31_bytes
 from lib.tcp_host import PORT, TcpHost
-from lib.tcp_receiver import FIN, RST, SYN
-from scapy.layers.inet import UDP
+from lib.tcp_receiver import FIN, RST, SYN, KeepingReceiver, Segment, segment_of, tcp_of
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
 
 N, RING, INPUTS = 4, 16_384, 2
 PARAMETERS = {"WITH_ROCE": 0, "WITH_TCP": 1, "N_STREAMS": N, "RING_BYTES": RING, "N_IN": INPUTS, "EVENT_BYTES": 4096}
@@ -32,6 +33,7 @@ LOC_LEN_ERR, REM_ABORT = 1, 16
 CLOSED, SYN_SENT, ESTABLISHED = range(3)
 NONE, REFUSED, RESET, FINISHED, TIMED_OUT, ABORTED, NO_ADDRESS = range(7)
 IPBUS_PORT = 50001
+NEXT_MAC, NEXT_IP, NEXT_PORT = "02:00:00:00:00:77", "10.0.0.77", 20_000
 
 
 async def prepare(dut, *streams: int, mac: bool = True) -> Board:
@@ -200,6 +202,45 @@ async def a_stream_that_ends_in_a_message_fails_what_is_affected_and_comes_back(
     assert not await board.field("stream.command", "reopen", 0)
     await ClockCycles(dut.clk, 200)
     assert board.peer.segments[-1][1].flags & RST
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def a_stream_that_moves_takes_nothing_of_its_last_connection_to_the_next_receiver(dut):
+    """Segments and the RST wait for the line while software names another receiver and opens the stream."""
+    rng = seed()
+    board = await prepare(dut, 0)
+    registers, old, new = board.registers, board.peer.receivers[0], KeepingReceiver(iss=rng.getrandbits(32))
+    homes = {(PEER_MAC, PEER_IP, PORT): old, (NEXT_MAC, NEXT_IP, NEXT_PORT): new}
+    to_new: list[Segment] = []
+
+    async def take(frame) -> None:
+        ip, tcp = frame[IP], frame[TCP]
+        receiver = homes[frame.dst, ip.dst, tcp.dport]  # addresses are never mixed
+        payload = bytes(tcp)[4 * tcp.dataofs :][: ip.len - 20 - 4 * tcp.dataofs]
+        segment = segment_of(tcp, len(payload))
+        if receiver is new:
+            to_new.append(segment)
+        for answer in receiver.take(segment, payload):
+            back = tcp_of(answer, sport=tcp.dport, dport=tcp.sport)
+            await board.peer.send(Ether(src=frame.dst, dst=LOCAL_MAC) / IP(src=ip.dst, dst=LOCAL_IP) / back)
+
+    board.peer.take = take
+    await board.post(0, rng.randbytes(RING - 8), 0)
+    while old.bytes < 2 * 1460:
+        await ClockCycles(dut.clk, 5)
+    await registers.write_fields("stream.command", 0, abort=1)
+    await registers.write("stream.peer_mac_hi", mac_int(NEXT_MAC) >> 32, 0)
+    await registers.write("stream.peer_mac_lo", mac_int(NEXT_MAC) & 0xFFFF_FFFF, 0)
+    await registers.write("stream.peer_ip", ip_int(NEXT_IP), 0)
+    await registers.write("stream.peer_port", NEXT_PORT, 0)
+    await registers.write_fields("stream.command", 0, open=1)
+    await reaches(board, 0, "state", ESTABLISHED)
+    assert old.resets == 1, "its RST is for the receiver that it had"
+    payload = rng.randbytes(3000)
+    await board.post(0, payload, 1)
+    assert [(await board.completion())[1:] for _ in range(2)] == [(0, FLUSH_ERR), (1, SUCCESS)]
+    assert bytes(new.content) == framed(payload)
+    assert to_new[0].flags == SYN and not any(segment.flags & RST for segment in to_new), to_new
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")

@@ -36,6 +36,7 @@ class TcpBed:
         self.queue: deque = deque()  # (stream, message) to be sent
         self.state, self.acked = [0] * streams, [0] * streams
         self.ended = [0] * streams  # tcp_end_e, why it ended last
+        self.homes: list[int] = []  # tcp_peer_t, that a stream is opened to
         self.counts: Counter = Counter()
         self.kinds: Counter = Counter()  # of received frames
 
@@ -47,23 +48,20 @@ class TcpBed:
         dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
         dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
         dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
-        for name in ("command_valid", "command", "peer_wr", "peer", "peer_stream", "s_msg_stream"):
+        for name in ("command_valid", "command", "peer", "s_msg_stream"):
             getattr(dut, name).value = 0
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
-        for stream, (ip, port) in enumerate(peers):
-            dut.peer_stream.value, dut.peer_wr.value = stream, 1
-            dut.peer.value = pack("tcp_peer_t", mac=mac_int(PEER_MAC), ip=ip_int(ip), port=port)
-            await RisingEdge(dut.clk)
-        dut.peer_wr.value = 0
+        self.homes = [pack("tcp_peer_t", mac=mac_int(PEER_MAC), ip=ip_int(ip), port=port) for ip, port in peers]
         for task in (self._watch(), self._write()):
             cocotb.start_soon(task)
 
     async def command(self, stream: int, **fields: int) -> None:
         dut = self.dut
+        dut.peer.value = self.homes[stream]
         dut.command.value, dut.command_valid.value = pack("tcp_command_t", stream=stream, **fields), 1
         await RisingEdge(dut.clk)
         while not dut.command_ready.value:

@@ -9,7 +9,7 @@ import os
 from collections import deque
 
 import cocotb
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamFrame
 from scapy.layers.inet import ICMP, IP, TCP
 from scapy.layers.l2 import Ether
@@ -17,9 +17,9 @@ from scapy.packet import Raw
 
 from lib.axi_memory import AxiMemory
 from lib.frames_tx import stalls
-from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC
+from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_MAC, ip_int
 from lib.runner import seed
-from lib.structs import unpack
+from lib.structs import pack, unpack
 from lib.tcp_bed import PORT_BASE, TcpBed
 from lib.tcp_receiver import ACK, RST, SYN, WRAP, KeepingReceiver, Segment, segment_of, tcp_of
 
@@ -48,6 +48,7 @@ class Bed(TcpBed):
         self.flight: deque = deque()  # (cycle, frame) from the peers
         self.frames = 0
         self.dropped = 0
+        self.moved: list[Segment] = []  # to peers beyond the streams' first ones
         self.memory: AxiMemory | None = None
         self.latency = lambda rng: rng.randrange(10, 60)  # of the memory, cycles
 
@@ -98,13 +99,15 @@ class Bed(TcpBed):
             assert bytes(again) == bytes(frame), f"a checksum is wrong: {bytes(frame).hex()}"
             ip, tcp = frame[IP], frame[TCP]
             stream = tcp.sport - PORT_BASE
-            peer = self.peers[stream]
+            peer = next(peer for peer in (self.peers[stream], *self.peers[self.n :]) if peer.ip == ip.dst)
             assert (frame.src, frame.dst) == (LOCAL_MAC, PEER_MAC)
             assert (ip.src, ip.dst, tcp.dport) == (LOCAL_IP, peer.ip, peer.port)
             payload = bytes(tcp.payload)
             assert len(payload) <= peer.mss
             if int(tcp.flags) & SYN:
                 assert tcp.options == [("MSS", 1460), ("NOP", None), ("WScale", 0)]
+            if peer in self.peers[self.n :]:
+                self.moved.append(segment_of(tcp, len(payload)))
             if ip.len > self.path_mtu:
                 self.flight.append((self.cycle + self.delay, self.too_long(bytes(ip)[:28])))
                 continue
@@ -112,10 +115,10 @@ class Bed(TcpBed):
                 continue
             for answer in peer.take(segment_of(tcp, len(payload)), payload):
                 if self.rng.random() >= self.loss:
-                    self.flight.append((self.cycle + self.delay, self.frame(stream, answer)))
+                    self.flight.append((self.cycle + self.delay, self.frame(stream, answer, peer)))
 
-    def frame(self, stream: int, segment: Segment) -> bytes:
-        peer = self.peers[stream]
+    def frame(self, stream: int, segment: Segment, peer: Peer | None = None) -> bytes:
+        peer = peer or self.peers[stream]
         tcp = tcp_of(segment, sport=peer.port, dport=PORT_BASE + stream)
         whole = bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / IP(src=peer.ip, dst=LOCAL_IP) / tcp).ljust(60, b"\0")
         if self.rng.random() < self.damage:
@@ -292,6 +295,41 @@ async def segments_that_wait_for_the_line_keep_their_bytes_when_their_stream_is_
 
 
 @cocotb.test()
+async def a_stream_opens_to_another_peer_only_when_the_earlier_one_has_all_of_its_own(dut):
+    """The line stands still meanwhile, and the earlier peer goes on sending: nothing of it reaches the next one."""
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.open_all()
+    first = bed.peers[0]
+    await bed.until(lambda: bed.frames == 2 * bed.n)  # SYN and ACK of each
+    bed.sink.pause = True
+    bed.write(0, rng.randbytes(3 * first.mss))
+    await bed.until(lambda: bed.counts["segment"] >= 2 * bed.n + 2)
+    late = [bed.frame(0, first.acknowledgement()) for _ in range(40)]
+    await bed.command(0)
+    await bed.until(lambda: bed.state[0] == 0 and not bed.queue and bed.msg.idle())
+    bed.written[0].clear()
+    bed.acked[0] = 0
+    bed.peers.append(Peer(bed.n, rng.getrandbits(32), buffer=1 << 15))
+    bed.homes[0] = bed.homes[0] ^ pack("tcp_peer_t", ip=ip_int(first.ip) ^ ip_int(bed.peers[-1].ip),
+                                       port=first.port ^ bed.peers[-1].port)  # fmt: skip
+    opening = cocotb.start_soon(bed.command(0, opens=1, iss=rng.getrandbits(32)))
+    for frame in late[:20]:
+        bed.flight.append((0, frame))
+    await ClockCycles(dut.clk, 600)
+    assert not opening.done(), "it opens before its last connection's segments and RST have left"
+    for frame in late[20:]:
+        bed.flight.append((0, frame))
+    bed.sink.pause = False
+    await bed.until(lambda: bed.state[0] == 2)
+    assert first.resets == 1 and bed.moved[0].flags == SYN
+    bed.write(0, rng.randbytes(5000))
+    await bed.until(lambda: bed.acked[0] == 5000)
+    assert bytes(bed.peers[-1].content) == bytes(bed.written[0])
+    assert not any(segment.flags & RST for segment in bed.moved), bed.moved
+
+
+@cocotb.test()
 async def a_full_ring_holds_the_next_message_back_until_there_is_room(dut):
     rng = seed()
     bed = await Bed(dut, rng).start()
@@ -354,6 +392,7 @@ ALL = [
     a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_ring,
     streams_that_end_between_short_messages_mix_nothing_of_two_connections,
     segments_that_wait_for_the_line_keep_their_bytes_when_their_stream_is_aborted_and_opened_again,
+    a_stream_opens_to_another_peer_only_when_the_earlier_one_has_all_of_its_own,
     a_full_ring_holds_the_next_message_back_until_there_is_room,
     a_line_is_filled,
 ]

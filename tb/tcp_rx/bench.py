@@ -59,7 +59,8 @@ def segment(rng, stream: int, payload: int = 0, **changes) -> Case:
         "window": rng.getrandbits(16),
     } | changes
     frame = bytes(lower(stream) / TCP(**tcp) / Raw(rng.randbytes(payload)))
-    fields = {"stream": stream, "what.seq": tcp["seq"], "what.ack": tcp["ack"], "what.window": tcp["window"]}
+    fields = {"stream": stream, "epoch": stream & 1}
+    fields |= {"what.seq": tcp["seq"], "what.ack": tcp["ack"], "what.window": tcp["window"]}
     fields |= {"what.kind": 3, "what.len": payload}
     fields |= {f"what.flags.{name}": tcp["flags"] >> bit & 1 for bit, name in enumerate(FLAGS)}
     options = ("has_mss", "mss", "has_scale", "scale", "malformed")
@@ -81,7 +82,8 @@ def told(rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None =
     returned = bytes(head / TCP(**ports))[: 4 * (head.ihl or 5) + 8]
     router = ICMP(**({"type": 3, "code": 4, "nexthopmtu": mtu} | (icmp or {})))
     frame = bytes(lower(stream, src="10.9.9.9") / router / Raw(returned))
-    fields = {"stream": stream, "what.kind": 4, "what.seq": seq, "what.options.mss": max(mtu - 40, 0)}
+    fields = {"stream": stream, "epoch": stream & 1, "what.kind": 4, "what.seq": seq}
+    fields |= {"what.options.mss": max(mtu - 40, 0)}
     return Case(frame, "other", fields)
 
 
@@ -245,7 +247,7 @@ class Bed:
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         dut.rst.value = 1
         dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
-        dut.port_base.value, dut.arrival_ready.value, dut.peer.value = PORT_BASE, 1, 0
+        dut.port_base.value, dut.arrival_ready.value, dut.peer.value, dut.peer_epoch.value = PORT_BASE, 1, 0, 0
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
@@ -259,6 +261,7 @@ class Bed:
             if dut.peer_rd.value:
                 stream = int(dut.peer_stream.value)
                 dut.peer.value = structs.pack("tcp_peer_t", ip=ip_int(peer_ip(stream)), port=peer_port(stream))
+                dut.peer_epoch.value = stream & 1
             counts = structs.unpack("tcp_rx_counts_t", int(dut.counts.value)) if dut.rst.value == 0 else {}
             pulses = [name for name, value in counts.items() if value]
             assert len(pulses) <= 1, f"one frame, two counts: {pulses}"
