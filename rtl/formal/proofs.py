@@ -601,7 +601,9 @@ PROOFS = [
         free=("ram_sdp", "tcp_engine"),
         mutants=(
             Mutant("&& !(valid3 && stream3_q == streams[i]);", ";", "a_read"),
-            Mutant("!(valid1_q && stream1_q == streams[i])", "1'b1", "a_apart"),
+            Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
+            Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
+            Mutant("if (issue) event1_q <=", "event1_q <=", "a_stays"),
             Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
             Mutant("ByArrival: event0 = arrival.what;", "ByArrival: event0 = '0;", "a_arrival"),
             Mutant("stream1_q <= streams[turn[2:0]];", "stream1_q <= streams[ByCommand];", "a_write"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Consistency of the rows of TCP streams: no event starts while another one of its stream is in flight, so it reads the
-// row that the last event of the stream wrote; the executed event is the requested one; and at most one
+// row that the last event of the stream wrote; the executed event is the requested one, and stays as it is
+// for the two cycles in which tcp_engine reads it, like its time; and at most one
 // segment is in flight, so there must be room for only one.
 module tcp_sender_props
   import tcp_pkg::*;
@@ -14,9 +15,10 @@ module tcp_sender_props
   input logic [4:0] goes,
   input logic [4:0] asks,
   input logic valid1_q, valid2_q, valid3,
-  input tcp_stream_t stream1_q, stream2_q, stream3_q,
+  input tcp_stream_t stream1_q, stream3_q,
   input tcp_event_t  event1_q,
-  input tcp_event_e  kind2_q, kind3_q,
+  input tcp_event_e  kind3_q,
+  input tcp_tick_t   now_q,
   input tcp_command_t command,
   input tcp_write_t   write,
   input tcp_arrival_t arrival,
@@ -43,29 +45,32 @@ module tcp_sender_props
   tcp_command_t command_q;
   tcp_write_t write_q;
   tcp_arrival_t arrival_q;
-  tcp_stream_t granted_q;
+  tcp_stream_t granted_q, stream_q;
+  tcp_event_t event_q;
+  tcp_tick_t time_q;
   always_ff @(posedge clk) begin
     went_q    <= rst ? '0 : goes;
     command_q <= command;
     write_q   <= write;
     arrival_q <= arrival;
     granted_q <= granted[$bits(tcp_stream_t)-1:0];
+    {stream_q, event_q, time_q} <= {stream1_q, event1_q, now_q};
   end
 
   logic [3:1] transmits;
   assign transmits = {
-    valid3 && kind3_q == TcpTransmit, valid2_q && kind2_q == TcpTransmit, valid1_q && event1_q.kind == TcpTransmit
+    valid3 && kind3_q == TcpTransmit, valid2_q && event1_q.kind == TcpTransmit,
+    valid1_q && event1_q.kind == TcpTransmit
   };
 
   always_comb if (started_q) begin
-    a_apart : assert (!(valid1_q && valid2_q && stream1_q == stream2_q) && !(valid1_q && valid3 && stream1_q == stream3_q)
-                      && !(valid2_q && valid3 && stream2_q == stream3_q));
+    a_apart : assert (!(valid1_q && valid2_q) && !(valid2_q && valid3) && !(valid1_q && valid3 && stream1_q == stream3_q));
+    if (valid2_q) a_stays : assert (event1_q == event_q && stream1_q == stream_q && now_q == time_q);
     a_granted : assert (!grant_valid || 32'(granted) < N_STREAMS);
-    a_known : assert ((!valid1_q || 32'(stream1_q) < N_STREAMS) && (!valid2_q || 32'(stream2_q) < N_STREAMS)
+    a_known : assert ((!(valid1_q || valid2_q) || 32'(stream1_q) < N_STREAMS)
                       && (!valid3 || 32'(stream3_q) < N_STREAMS));
     // The row is read in the cycle in which it is chosen, and written in that of `valid3`.
-    if (issue) a_read : assert (!(valid1_q && stream1_q == chosen) && !(valid2_q && stream2_q == chosen)
-                                && !(valid3 && stream3_q == chosen));
+    if (issue) a_read : assert (!valid1_q && !(valid2_q && stream1_q == chosen) && !(valid3 && stream3_q == chosen));
     a_after_init : assert (!(init_q && issue));
     a_one : assert ($onehot0(goes) && issue == |goes && (goes & ~asks) == '0);
     a_handshakes : assert ({arrival_ready, write_ready, command_ready} == goes[2:0]);
@@ -79,7 +84,7 @@ module tcp_sender_props
     if (went_q[4]) a_line : assert (event1_q.kind == TcpTransmit && stream1_q == granted_q);
     a_one_segment : assert ($onehot0(transmits) && !(grant_valid && transmits != '0));
 
-    c_three : cover (valid1_q && valid2_q && valid3);
+    c_two : cover (valid1_q && valid3 && now_q != time_q);
     c_waits : cover (command_valid && !command_ready && valid3 && stream3_q == command.stream && !init_q);
     c_sends : cover (transmits[3] && valid1_q && event1_q.kind == TcpWritten);
   end

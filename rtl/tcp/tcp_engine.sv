@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); set the timer and check whether
 // the row has something to send (tcp_timer, tcp_pick). The result comes two cycles after the event; a row must not be
-// given again before its result has been stored. An event uses its own `in_now` and `in_params` in all stages.
+// given again before its result has been stored. An event, its row and its time are needed for two cycles: they come
+// again a cycle later (`again_*`), so that tcp_sender, which keeps them that long, needs no second copy.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -12,16 +13,18 @@ module tcp_engine
   input  tcp_row_t     in_row,
   input  tcp_params_t  in_params,  // constant while an event is in flight
   input  tcp_tick_t    in_now,
+  input  tcp_event_t   again_event,
+  input  tcp_row_t     again_row,
+  input  tcp_tick_t    again_now,
   output logic         out_valid,
   output tcp_row_t     out_row,
   output tcp_actions_t out_actions,
   output logic         out_wants   // another TcpTransmit would send a segment
 );
   logic valid1_q, valid2_q, starts1, starts2_q;
-  tcp_event_t event1_q;
-  tcp_row_t row1_q, next1, next2_q;
+  tcp_row_t next1, next2_q;
   tcp_facts_t facts0, facts1_q;
-  tcp_tick_t now1_q, now2_q, deadline;
+  tcp_tick_t now2_q, deadline;
   tcp_actions_t actions1, actions2_q;
   tcp_segment_t next_segment;
 
@@ -34,11 +37,11 @@ module tcp_engine
   );
 
   tcp_step u_step (
-    .event_in(event1_q),
-    .row     (row1_q),
+    .event_in(again_event),
+    .row     (again_row),
     .facts   (facts1_q),
     .params  (in_params),
-    .now     (now1_q),
+    .now     (again_now),
     .next    (next1),
     .starts  (starts1),
     .actions (actions1)
@@ -59,14 +62,11 @@ module tcp_engine
   );
 
   always_ff @(posedge clk) begin
-    event1_q   <= in_event;
-    row1_q     <= in_row;
     facts1_q   <= facts0;
-    now1_q     <= in_now;
     next2_q    <= next1;
     starts2_q  <= starts1;
     actions2_q <= actions1;
-    now2_q     <= now1_q;
+    now2_q     <= again_now;
     valid1_q   <= in_valid && !rst;
     valid2_q   <= valid1_q && !rst;
   end

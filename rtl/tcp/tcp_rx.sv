@@ -199,8 +199,7 @@ module tcp_rx
   assign peer_rd     = end_at_q[2];
   assign peer_stream = parsed_q[2].has_port ? parsed_q[2].stream : '0;
   always_ff @(posedge clk) begin
-    if (end_q) parsed_q[2] <= parsed;
-    parsed_q[5:3]   <= parsed_q[4:2];
+    parsed_q        <= {parsed_q[4:2], parsed};  // what is not of a frame's end has no verdict either
     end_at_q        <= {end_at_q[4:2], end_q};
     peer_ours_q     <= parsed_q[3].has_port && peer.ip == parsed_q[3].src_ip && peer.port == parsed_q[3].src_port;
     ip_sum_right_q  <= ones_complement_fold(parsed_q[3].ip_sum) == 16'hffff;

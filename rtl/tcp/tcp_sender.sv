@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves the rows of all TCP streams through one pipeline: choose an event; read its row; apply the rules
-// (tcp_engine, three cycles), write back. One event per cycle, the same stream at most every fourth, so that a row is
-// never read while it is about to change. Requests are served round robin: commands, written payload,
-// arrivals, the clock, the line; streams with something to send also take turns.
+// (tcp_engine, three cycles), write back. One event every other cycle, which stays for the first two stages; the same
+// stream at most every fourth, so that a row is never read while it is about to change. Requests are served round robin:
+// commands, written payload, arrivals, the clock, the line; streams with something to send also take turns.
 module tcp_sender
   import tcp_pkg::*;
 #(
@@ -44,13 +44,15 @@ module tcp_sender
   // ---- time -------------------------------------------------------------------------------------------------------
   logic [$clog2(CyclesPerTick+1)-1:0] prescale_q;
   tcp_tick_t now_q;
+  logic tick_q, valid1_q;
   always_ff @(posedge clk) begin
-    if (!tx_paused) begin
-      prescale_q <= prescale_q == '0 ? $bits(prescale_q)'(CyclesPerTick - 1) : prescale_q - 1'b1;
-      if (prescale_q == '0) now_q <= now_q + 1'b1;
-    end
+    if (!tx_paused) prescale_q <= prescale_q == '0 ? $bits(prescale_q)'(CyclesPerTick - 1) : prescale_q - 1'b1;
+    tick_q <= prescale_q == '0 && !tx_paused;
+    if (tick_q && valid1_q) tick_q <= 1'b1;  // an event has one time
+    if (tick_q && !valid1_q) now_q <= now_q + 1'b1;
     if (rst) begin
       prescale_q <= '0;
+      tick_q     <= 1'b0;
       now_q      <= '0;
     end
   end
@@ -109,17 +111,17 @@ module tcp_sender
   logic [Askers-1:0] asks, free;
   logic issue;
   logic [7:0] turn;
-  logic valid1_q, valid2_q, valid3;
-  tcp_stream_t stream1_q, stream2_q, stream3_q;
+  logic valid2_q, valid3;
+  tcp_stream_t stream1_q, stream3_q;
   tcp_event_t event0, event1_q;
-  tcp_event_e kind2_q, kind3_q;
+  tcp_event_e kind3_q;
 
   always_comb begin
     asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
     streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
                command.stream};
     for (int unsigned i = 0; i < Askers; i++)
-      free[i] = asks[i] && !init_q && !(valid1_q && stream1_q == streams[i]) && !(valid2_q && stream2_q == streams[i])
+      free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && stream1_q == streams[i])
                 && !(valid3 && stream3_q == streams[i]);
   end
 
@@ -156,15 +158,19 @@ module tcp_sender
   // ---------------------------------------------------------
   tcp_row_t row, next;
   logic wants;
-  ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
-    .clk,
-    .wr_en  (init_q || valid3),
-    .wr_addr(init_q ? init_stream_q : StreamW'(stream3_q)),
-    .wr_data(init_q ? '0 : next),
-    .rd_en  (issue),
-    .rd_addr(StreamW'(streams[turn[2:0]])),
-    .rd_data(row)
-  );
+  if (N_STREAMS > 1) begin : gen_rows
+    ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
+      .clk,
+      .wr_en  (init_q || valid3),
+      .wr_addr(init_q ? init_stream_q : StreamW'(stream3_q)),
+      .wr_data(init_q ? '0 : next),
+      .rd_en  (issue),
+      .rd_addr(StreamW'(streams[turn[2:0]])),
+      .rd_data(row)
+    );
+  end else begin : gen_row
+    always_ff @(posedge clk) if (init_q || valid3) row <= init_q ? '0 : next;
+  end
 
   tcp_engine u_engine (
     .clk, .rst,
@@ -173,6 +179,9 @@ module tcp_sender
     .in_row     (row),
     .in_params  (params),
     .in_now     (now_q),
+    .again_event(event1_q),
+    .again_row  (row),
+    .again_now  (now_q),
     .out_valid  (valid3),
     .out_row    (next),
     .out_actions(done.actions),
@@ -180,12 +189,10 @@ module tcp_sender
   );
 
   always_ff @(posedge clk) begin
-    event1_q  <= event0;
-    stream1_q <= streams[turn[2:0]];
-    stream2_q <= stream1_q;
-    stream3_q <= stream2_q;
-    kind2_q   <= event1_q.kind;
-    kind3_q   <= kind2_q;
+    if (issue) event1_q <= event0;
+    if (issue) stream1_q <= streams[turn[2:0]];
+    stream3_q <= stream1_q;
+    kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
     valid2_q  <= valid1_q && !rst;
     if (valid3) wants_q[StreamW'(stream3_q)] <= wants;

@@ -77,6 +77,11 @@ module tcp_step_harness
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
 
+  tcp_event_t happened_q;
+  tcp_row_t row_q;
+  logic [31:0] now_q;
+  always_ff @(posedge clk) {happened_q, row_q, now_q} <= {happened, row, in_event[1]};
+
   tcp_actions_t actions;
   logic wants;
   assign out_actions[0] = {
@@ -93,6 +98,9 @@ module tcp_step_harness
     .in_row     (row),
     .in_params  (params),
     .in_now     (in_event[1]),
+    .again_event(happened_q),
+    .again_row  (row_q),
+    .again_now  (now_q),
     .out_valid,
     .out_row    (answer),
     .out_actions(actions),
