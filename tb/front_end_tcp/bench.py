@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end with TCP: messages of the user, the source and the detector reach a host's receivers, framed and
-completed; the end of a stream fails only the messages that it affects; software can observe and control all of it."""
+completed; the end of a stream fails only the messages that it affects; software can observe and control all of it.
+
+At 10 and 100 Gb/s; with `PENSTOCK_ALL_SIZES=1` (`make soak`) at 100 Gb/s with rings in an AXI4 memory, too.
+"""
 
 import os
 import struct
@@ -29,9 +32,11 @@ BENCHES = [
     Bench("penstock_xgmii", [{"CLK_KHZ": 156_250, **PARAMETERS}], inside=CLOCKS),
     Bench("penstock_100g", [{"CLK_KHZ": 322_266, **PARAMETERS}], inside=CLOCKS),
 ]
+if os.environ.get("PENSTOCK_ALL_SIZES"):
+    BENCHES[-1].configs.append({"CLK_KHZ": 322_266, **PARAMETERS, "STORE": 1})
 LOC_LEN_ERR, REM_ABORT = 1, 16
 CLOSED, SYN_SENT, ESTABLISHED = range(3)
-NONE, REFUSED, RESET, FINISHED, TIMED_OUT, ABORTED, NO_ADDRESS = range(7)
+NONE, REFUSED, RESET, FINISHED, TIMED_OUT, ABORTED, NO_ADDRESS, BAD_MEMORY = range(8)
 IPBUS_PORT = 50001
 NEXT_MAC, NEXT_IP, NEXT_PORT = "02:00:00:00:00:77", "10.0.0.77", 20_000
 
@@ -241,6 +246,38 @@ async def a_stream_that_moves_takes_nothing_of_its_last_connection_to_the_next_r
     assert [(await board.completion())[1:] for _ in range(2)] == [(0, FLUSH_ERR), (1, SUCCESS)]
     assert bytes(new.content) == framed(payload)
     assert to_new[0].flags == SYN and not any(segment.flags & RST for segment in to_new), to_new
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms", skip=os.environ.get("PARAM_STORE") != "1")
+async def a_memory_that_does_not_give_bytes_back_ends_its_stream_by_name_and_the_stream_comes_back(dut):
+    """Every channel of the memory stalls at random meanwhile."""
+    rng = seed()
+    board = await prepare(dut, 0, 1)
+    registers, memory = board.registers, board.memory
+    memory.stall(rng, 0.2)
+    await registers.write("tcp.reopen_interval", 1)
+    await registers.write_fields("stream.command", 1, reopen=1)
+    arrived = rng.randbytes(3000)
+    await board.post(1, arrived, 0)
+    assert await board.completion() == (1, 0, SUCCESS)
+    memory.fault = lambda address, is_write: not is_write and RING <= address < 2 * RING
+    beside = rng.randbytes(6000)
+    for tag, (stream, payload) in enumerate([(1, rng.randbytes(9000)), (0, beside), (1, rng.randbytes(50))], 1):
+        await board.post(stream, payload, tag)
+    done = {await board.completion() for _ in range(3)}
+    assert done == {(1, 1, FLUSH_ERR), (0, 2, SUCCESS), (1, 3, FLUSH_ERR)}
+    await reaches(board, 1, "ended", BAD_MEMORY)
+    assert content(board, 0) == framed(beside) and content(board, 1) == framed(arrived)
+    assert await board.count("store_read_errors") > 0 and await board.count("store_write_errors") == 0
+    memory.fault = lambda address, is_write: False
+    await ClockCycles(dut.clk, 500)
+    assert board.peer.receivers[1].resets == 1
+    await millisecond_ends(dut)
+    await reaches(board, 1, "state", ESTABLISHED)
+    again = rng.randbytes(5000)
+    await board.post(1, again, 4)
+    assert await board.completion() == (1, 4, SUCCESS)
+    assert content(board, 1) == framed(again)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
