@@ -633,6 +633,25 @@ PROOFS = [
         ),
     ),
     Proof(
+        "tcp_ring_reader_axi",
+        {"DATA_W": 64, "RING_BYTES": 16384, "ADDR_W": 32},
+        cycles=10,
+        free=("ram_sdp", "sync_fifo"),
+        mutants=(
+            Mutant("PlaceW'(asked) + 1'b1;", "PlaceW'(asked);", "a_0_ask"),
+            Mutant("last_burst ? ask_left_q : to_boundary;", "ask_left_q;", "a_within"),
+            Mutant("ask_left_q <= to_boundary;", "ask_left_q < to_boundary;", "a_all"),
+            Mutant("15'(job.segment.len) - 15'd1;", "15'(job.segment.len);", "a_0_ask"),
+            Mutant("(ADDR_W'(ask_stream_q) << RingW)", "ADDR_W'(ask_stream_q)", "a_address"),
+            Mutant("(!arvalid_q || m_axi_rsp.arready)", "1'b1", "a_hold"),
+            Mutant("(PtrW + 1)'(Words - MaxWords)", "(PtrW + 1)'(Words)", "a_room"),
+            Mutant("ends        = moves && left_q <=", "ends        = moves && left_q <", "a_0_left"),
+            Mutant("~({Bytes{1'b1}} << left_q[ByteW-1:0])", "'1", "a_length"),
+            Mutant("drops       = sum_taken && sum.bad;", "drops       = 1'b0;", "a_bad"),
+            Mutant("if (out_taken && !drops) hdr_due_q", "if (out_taken) hdr_due_q", "a_not_sent"),
+        ),
+    ),
+    Proof(
         "tcp_ring_guard",
         {"N_STREAMS": 2, "WRITES_W": 3, "READS_W": 3},
         mutants=(

@@ -46,6 +46,7 @@ FRONT_ENDS = [
     ("100G", "penstock_100g", {}),
     ("25G", "penstock_xgmii", {"CLK_KHZ": 390_625}),
 ]
+ROCE = "roce_transport"  # in the table of TCP, to compare
 # What can be left out, one after the other; one queue pair at 10G.
 LEFT_OUT = [
     ("without QCN", {"WITH_QCN": 0}),
@@ -86,6 +87,8 @@ TOPS = [
         for top, what, counts in (("tcp_sender", "", (1, 16, 64)), ("tcp_endpoint", ", rings of 64 KiB", (1, 4)))
         for n in counts
     ),
+    ("tcp_transport", NO_QP, "1 stream, ring of 256 KiB", {"N_STREAMS": 1}),
+    (ROCE, 1, "1 queue pair, ring of 256 KiB, both laws", {}),
     ("congestion_point", NO_QP, "one queue", {}),
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
 ]
@@ -229,7 +232,7 @@ def tables(rows: list[Row]) -> dict[str, str]:
     """The tables of the page by their marks: front ends, events, limiter, TCP, QCN switch, congestion controller."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
-    tcp = [row for row in rows if row[0]["top"].startswith("tcp_")]
+    tcp = [row for row in rows if row[0]["top"].startswith("tcp_") or row[0]["top"] == ROCE]
     limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
     switch = [row for row in rows if row[0]["top"] in SWITCH]
     rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch)]

@@ -2,7 +2,8 @@
 """A TCP receiver for benches: listens, accepts one connection, acknowledges in-order data, keeps out-of-order data.
 
 Sans-IO, without payload bytes: `handle` takes a segment and returns the answers. Source: RFC 9293 section 3.10.7
-(LISTEN, SYN-RECEIVED, ESTABLISHED), RFC 5681 section 4.2 (an immediate ACK for out-of-order data).
+(LISTEN, SYN-RECEIVED, ESTABLISHED), RFC 5681 section 4.2 (an immediate ACK for out-of-order data), RFC 5961
+section 3.2 (a challenge ACK for an RST that is not the next sequence number).
 """
 
 from dataclasses import dataclass, field
@@ -51,9 +52,10 @@ class Receiver:
     def handle(self, segment: Segment) -> list[Segment]:
         """The answers to a segment."""
         if segment.flags & RST:
-            if self.connected and segment.seq == self.rcv_nxt:
+            beyond = ahead(segment.seq, self.rcv_nxt)
+            if self.connected and beyond == 0:
                 self.connected, self.resets = False, self.resets + 1
-            return []
+            return [self.acknowledgement()] if self.connected and 0 < beyond < self.buffer else []
         if segment.flags & SYN:
             return self._syn(segment)
         if not self.connected:
