@@ -122,10 +122,11 @@ module tcp_ring_guard
 
   // ---- a peer is heard only in its own connection ------------------------------------------------------------------
   logic [N_STREAMS-1:0] epoch_q;
+  index_t arrives_at;
+  assign arrives_at = index_t'(arrival_stream);
   assign peer_wr    = opens && s_command_ready && !live_q[opens_at];
   assign peer_epoch = !epoch_q[opens_at];
-  assign stale      = arrival_epoch != epoch_q[index_t'(arrival_stream)]
-                      || (opens && !live_q[opens_at] && arrival_stream == s_command.stream);
+  assign stale      = arrival_epoch != epoch_q[arrives_at] || (opens && !live_q[opens_at] && arrives_at == opens_at);
   always_ff @(posedge clk) begin
     if (peer_wr) epoch_q[opens_at] <= peer_epoch;
     if (rst) epoch_q <= '0;

@@ -189,8 +189,8 @@ module tcp_sender
   );
 
   always_ff @(posedge clk) begin
-    if (issue) event1_q <= event0;
-    if (issue) stream1_q <= streams[turn[2:0]];
+    if (!valid1_q) event1_q <= event0;
+    if (!valid1_q) stream1_q <= streams[turn[2:0]];
     stream3_q <= stream1_q;
     kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
