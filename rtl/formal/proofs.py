@@ -600,7 +600,7 @@ PROOFS = [
         cycles=20,
         free=("ram_sdp", "tcp_engine"),
         mutants=(
-            Mutant("&& !(valid3 && stream3_q == streams[i]);", ";", "a_read"),
+            Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));", ";", "a_read"),
             Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
             Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),

@@ -116,13 +116,17 @@ module tcp_sender
   tcp_event_t event0, event1_q;
   tcp_event_e kind3_q;
 
+  function automatic logic same(logic [StreamW-1:0] a, logic [StreamW-1:0] b);
+    return N_STREAMS == 1 || a == b;
+  endfunction
+
   always_comb begin
     asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
     streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
                command.stream};
     for (int unsigned i = 0; i < Askers; i++)
-      free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && stream1_q == streams[i])
-                && !(valid3 && stream3_q == streams[i]);
+      free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && same(StreamW'(stream1_q), StreamW'(streams[i])))
+                && !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));
   end
 
   arbiter_rr #(.N(Askers)) u_turn (
