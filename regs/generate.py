@@ -52,6 +52,7 @@ NAMES = [
     "qcn_switch.xml",
     "qcn_switch_queue.xml",
     "qcn_switch_port.xml",
+    "qcn_switch_access_entry.xml",
 ]
 
 

@@ -70,6 +70,18 @@ targets:
     filesets: [rtl]
     toplevel: penstock_dcqcn
 
+  switch:
+    description: The QCN switch at 10 Gb/s, with its management port
+    generate: [registers]
+    filesets: [rtl]
+    toplevel: penstock_switch
+
+  switch_1g:
+    description: The QCN switch at 1 Gb/s, with its management port
+    generate: [registers]
+    filesets: [rtl]
+    toplevel: penstock_switch_1g
+
   lint:
     <<: *default
     description: Verilator's linter over the 10G front end

@@ -58,6 +58,16 @@ package switch_pkg;
     switch_pause_cfg_t pause;
   } switch_cfg_t;
 
+  // The management port: the switch's own addresses, and what it serves there.
+  typedef struct packed {
+    logic [47:0] mac;
+    logic [31:0] ip;
+    logic [7:0]  ttl;
+    logic        gratuitous;  // announce and defend the address (RFC 5227)
+    logic        echo;        // answer pings
+    services_pkg::access_list_t access;
+  } management_cfg_t;
+
   // An entry of the MAC table, written by software; entries that are not static are learned.
   typedef struct packed {
     logic        valid;
@@ -105,6 +115,18 @@ package switch_pkg;
     logic tx_pause;
     logic tx_pfc;
   } switch_stat_t;
+
+  // Events of the management port, one pulse each.
+  typedef struct packed {
+    logic rx_frame;           // good frames for the services
+    logic rx_bad;
+    logic rx_lost;            // no room
+    logic arp_requests;
+    logic icmp_echo_replies;
+    logic ipbus_packets;
+    logic ipbus_bus_errors;
+    logic udp_strangers;
+  } management_stat_t;
 
   // Where the EtherType of a frame is after its tags, and what they say.
   typedef struct packed {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: SHL-2.1
 // The QCN switch as a top: N_PORTS ports of 10 Gb/s on 64-bit XGMII at 156.25 MHz, its registers on AXI4-Lite, all in
-// one clock. The register map is regs/qcn_switch.rdl. The rest is qcn_switch's.
+// one clock, and by IPbus at a management port on GMII. The register map is regs/qcn_switch.rdl. The rest is
+// qcn_switch's and switch_control's.
 module penstock_switch
   import switch_pkg::*;
 #(
-  parameter  int unsigned N_PORTS  = 4,
-  parameter  int unsigned N_QUEUES = 2,
-  parameter  int unsigned CELLS    = 4096,
-  parameter  int unsigned ENTRIES  = 16,
-  localparam int unsigned Queues   = N_PORTS * N_QUEUES
+  parameter  int unsigned N_PORTS    = 4,
+  parameter  int unsigned N_QUEUES   = 2,
+  parameter  int unsigned CELLS      = 4096,
+  parameter  int unsigned ENTRIES    = 16,
+  parameter  bit          MANAGEMENT = 1'b1,
+  localparam int unsigned Queues     = N_PORTS * N_QUEUES
 ) (
   input  logic clk,
   input  logic rst,
@@ -17,6 +19,21 @@ module penstock_switch
   output logic [N_PORTS-1:0][7:0]  xgmii_txc,
   input  logic [N_PORTS-1:0][63:0] xgmii_rxd,
   input  logic [N_PORTS-1:0][7:0]  xgmii_rxc,
+
+  // The management port on GMII, with MANAGEMENT: ARP, ping and IPbus; quiet otherwise. MII has nibbles in [3:0]. The link
+  // is told from any clock; half duplex is no link.
+  input  logic       mgmt_gmii_tx_clk,
+  input  logic       mgmt_gmii_tx_enable,  // the line moves in this cycle: always 1 where it has a clock of its own
+  output logic [7:0] mgmt_gmii_txd,
+  output logic       mgmt_gmii_tx_en,
+  output logic       mgmt_gmii_tx_er,
+  input  logic       mgmt_gmii_rx_clk,
+  input  logic [7:0] mgmt_gmii_rxd,
+  input  logic       mgmt_gmii_rx_dv,
+  input  logic       mgmt_gmii_rx_er,
+  input  logic       mgmt_link_up,
+  input  logic       mgmt_link_full_duplex,
+  input  logic [1:0] mgmt_link_speed,      // gmii_pkg::speed_e: 0 10 Mb/s, 1 100 Mb/s, 2 1 Gb/s
 
   input  logic [11:0] s_axil_awaddr,
   input  logic [2:0]  s_axil_awprot,
@@ -45,11 +62,15 @@ module penstock_switch
 );
   axi_pkg::axil_req_t axil_req;
   axi_pkg::axil_rsp_t axil_rsp;
+  gmii_pkg::link_t    mgmt_link;
   switch_cfg_t cfg;
   mac_entry_t  table_entry;
   logic        table_valid;
   logic [$clog2(ENTRIES)-1:0] table_index;
 
+  assign mgmt_link = '{
+    up: mgmt_link_up, full_duplex: mgmt_link_full_duplex, speed: gmii_pkg::speed_e'(mgmt_link_speed)
+  };
   assign axil_req = '{
     awaddr: 18'(s_axil_awaddr), awprot: s_axil_awprot, awvalid: s_axil_awvalid,
     wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid, bready: s_axil_bready,
@@ -64,13 +85,24 @@ module penstock_switch
   assign s_axil_rresp   = axil_rsp.rresp;
   assign s_axil_rvalid  = axil_rsp.rvalid;
 
-  qcn_switch_registers #(
-    .N_PORTS (N_PORTS),
-    .N_QUEUES(N_QUEUES),
-    .ENTRIES (ENTRIES)
-  ) u_registers (
-    .s_axil_req(axil_req),
-    .s_axil_rsp(axil_rsp),
+  switch_control #(
+    .N_PORTS   (N_PORTS),
+    .N_QUEUES  (N_QUEUES),
+    .ENTRIES   (ENTRIES),
+    .MANAGEMENT(MANAGEMENT)
+  ) u_control (
+    .s_axil_req    (axil_req),
+    .s_axil_rsp    (axil_rsp),
+    .gmii_tx_clk   (mgmt_gmii_tx_clk),
+    .gmii_tx_enable(mgmt_gmii_tx_enable),
+    .gmii_txd      (mgmt_gmii_txd),
+    .gmii_tx_en    (mgmt_gmii_tx_en),
+    .gmii_tx_er    (mgmt_gmii_tx_er),
+    .gmii_rx_clk   (mgmt_gmii_rx_clk),
+    .gmii_rxd      (mgmt_gmii_rxd),
+    .gmii_rx_dv    (mgmt_gmii_rx_dv),
+    .gmii_rx_er    (mgmt_gmii_rx_er),
+    .link          (mgmt_link),
     .*
   );
 

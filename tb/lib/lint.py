@@ -57,6 +57,9 @@ CONFIGURATIONS = [
     ("qcn_switch", {"CLK_KHZ": 62_500, "LINE_MBPS": 1_000, "CELLS": 256, "MAX_BYTES": 1518}),
     *((f"qcn_switch_{line}", {"N_PORTS": 2, "N_QUEUES": 1}) for line in ("gmii", "xgmii")),
     ("penstock_switch", {"N_PORTS": 2, "N_QUEUES": 8, "ENTRIES": 128}),
+    *((f"penstock_switch{line}", {"N_PORTS": 3, "MANAGEMENT": 0}) for line in ("", "_1g")),
+    ("penstock_switch_1g", {"N_PORTS": 2, "N_QUEUES": 8, "ENTRIES": 128, "CLK_KHZ": 125_000}),
+    ("qcn_switch_registers", {"MANAGEMENT": 0}),
     ("eth_port", {"DATA_W": 512, "CLK_KHZ": 322266, "LINE_MBPS": 100_000}),
 ]
 
