@@ -1,44 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """The QCN switch by its registers: every one reads what was written, refuses what it should, and acts on the switch."""
 
-import importlib.util
-from functools import cache
+import os
 from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
 from lib.mac_control import pause
-from lib.rtl import GENERATED
 from lib.runner import Bench, seed
+from lib.switch_registers import SLVERR, SwitchRegisters, address, generated
 from scapy.layers.l2 import Ether
 
-BENCH = Bench(top="penstock_switch_lines", sources=[Path(__file__).parent / "penstock_switch_lines.sv"])
+BENCH = Bench(
+    top="penstock_switch_lines",
+    sources=[Path(__file__).parent / "penstock_switch_lines.sv"],
+    configs=[{"MANAGEMENT": 1}, {"MANAGEMENT": 0}],
+)
 PORTS, QUEUES, ENTRIES = 2, 2, 16
 STATIONS = [f"02:00:00:00:01:{port:02x}" for port in range(PORTS)]
 READ_ONLY = ("map_hash", "build", "queue.", "port.")
-SLVERR = 2
+MANAGEMENT = int(os.environ.get("PARAM_MANAGEMENT", 1))
 
 
-@cache
-def generated():
-    """The module that regs/generate.py wrote; loaded late, as benches are collected before it exists."""
-    spec = importlib.util.spec_from_file_location("qcn_switch_regs", GENERATED / "qcn_switch_regs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-class Switch:
+class Switch(SwitchRegisters):
     """Its registers by name, and a station at each port."""
 
     def __init__(self, dut):
+        super().__init__(dut)
         self.dut = dut
         ports = range(PORTS)
         signal = {name: [getattr(dut, f"{name}_{port}") for port in ports] for name in ("rxd", "rxc", "txd", "txc")}
-        self.registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
         self.stations = [XgmiiSource(signal["rxd"][p], signal["rxc"][p], dut.clk, dut.rst) for p in ports]
         self.sinks = [XgmiiSink(signal["txd"][p], signal["txc"][p], dut.clk, dut.rst) for p in ports]
         for model in (*self.stations, *self.sinks):
@@ -51,41 +44,6 @@ class Switch:
         self.dut.rst.value = 0
         await ClockCycles(self.dut.clk, 4)
 
-    async def read_at(self, at: int) -> tuple[int, int]:
-        answer = await self.registers.read(at, 4)
-        return int.from_bytes(answer.data, "little"), int(answer.resp)
-
-    async def write_at(self, at: int, word: int, octets: int = 4) -> int:
-        return int((await self.registers.write(at, word.to_bytes(4, "little")[:octets])).resp)
-
-    async def read(self, name: str, copy: int = 0) -> int:
-        word, resp = await self.read_at(address(name, copy))
-        assert resp == 0, f"{name} answers {resp}"
-        return word
-
-    async def write(self, name: str, word: int) -> None:
-        resp = await self.write_at(address(name), word)
-        assert resp == 0, f"{name} answers {resp}"
-
-    async def write_fields(self, name: str, **values: int) -> None:
-        """The register with these fields changed."""
-        word, fields = await self.read(name), generated().REGISTERS[name][1]
-        for field, value in values.items():
-            low, width = fields[field]
-            word = word & ~((1 << width) - 1 << low) | value << low
-        await self.write(name, word)
-
-    async def enter(self, index: int, mac: str, port: int) -> None:
-        octets = bytes.fromhex(mac.replace(":", ""))
-        await self.write_fields("entry_hi", mac=int.from_bytes(octets[:2], "big"), port=port, is_static=1, valid=1)
-        await self.write("entry_lo", int.from_bytes(octets[2:], "big"))
-        await self.write("entry_write", index)
-
-    async def counters(self, port: int) -> dict[str, int]:
-        names = [name for name in generated().REGISTERS if name.startswith("port.")]
-        counts = {name.removeprefix("port."): await self.read(name, port) for name in names}
-        return {name: count for name, count in counts.items() if count}
-
     async def send(self, port: int, frame: bytes) -> None:
         await self.stations[port].send(XgmiiFrame.from_payload(frame))
 
@@ -93,9 +51,9 @@ class Switch:
         return bytes((await self.sinks[port].recv()).get_payload())
 
 
-def address(name: str, copy: int = 0) -> int:
-    stride = getattr(generated(), f"{name.split('.')[0].upper()}_STRIDE", 0)
-    return generated().REGISTERS[name][0] + copy * stride
+def is_writable(name: str) -> bool:
+    counted = address("management.rx_frame") <= address(name) < address("access.control")
+    return not name.startswith(READ_ONLY) and not counted
 
 
 def frame(rng, source: int, to: int, size: int = 200) -> bytes:
@@ -108,18 +66,22 @@ async def every_register_reads_what_was_written_and_refuses_what_it_should(dut):
     await switch.start()
     made = generated()
     assert await switch.read("map_hash") == made.MAP_HASH
-    assert await switch.read("build") == PORTS | QUEUES << 4 | ENTRIES << 8
+    assert await switch.read("build") == PORTS | QUEUES << 4 | ENTRIES << 8 | MANAGEMENT << 16
     assert await switch.read("q_eq") == 33_000 and await switch.read("xoff") == 130_000
     samples = [await switch.read(f"sample.octets_{eighth}") for eighth in range(8)]
     assert samples == [150_000, 75_000, 50_000, 37_500, 30_000, 25_000, 21_500, 18_500]
     written = {}
     for name, (at, fields) in made.REGISTERS.items():
-        if name.startswith(READ_ONLY):
+        if not MANAGEMENT and at >= address("management.mac_hi"):
+            assert await switch.read_at(at) == (0, SLVERR) and await switch.write_at(at, 1) == SLVERR, name
+        elif not is_writable(name):
             before = await switch.read(name)
             assert await switch.write_at(at, 0x5A5A5A5A) == SLVERR
             assert await switch.read(name) == before
         elif name != "entry_write":
             word = rng.getrandbits(32)
+            if name == "access.control":
+                word &= ~0b10  # a locked list is another test's
             await switch.write(name, word)
             written[name] = word & sum((1 << width) - 1 << low for low, width in fields.values())
             assert await switch.write_at(at, ~word & 0xFFFF_FFFF, octets=2) == SLVERR
@@ -128,7 +90,7 @@ async def every_register_reads_what_was_written_and_refuses_what_it_should(dut):
     assert await switch.write_at(address("entry_write"), ENTRIES) == SLVERR
     assert await switch.read("entry_write") == 0
     last_queue, last_port = address("queue.octets", PORTS * QUEUES), address("port.rx_frame", PORTS)
-    beyond = [0x60, 0x7C, last_queue, last_port - 16, last_port, 0xFFC]
+    beyond = [0x60, 0x7C, last_queue, last_port - 16, last_port, 0x244, 0x2C0, 0xFFC]
     for at in beyond:
         assert await switch.read_at(at) == (0, SLVERR), hex(at)
         assert await switch.write_at(at, 1) == SLVERR
