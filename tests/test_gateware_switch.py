@@ -44,6 +44,17 @@ QCN = (
     "switch.qcn.q_eq=33KB",
     "run.time_limit=3ms",
 )
+# The same loop on lines of a tenth: everything takes ten times as long.
+QCN_1G = (
+    "link.rate=1Gbps",
+    "cc.law=qcn",
+    "cc.qcn.rate_ai=5Mbps",
+    "cc.qcn.rate_hai=50Mbps",
+    "cc.qcn.timer_period=10ms",
+    "switch.qcn.q_eq=33KB",
+    "run.time_limit=30ms",
+    "trace.interval=20us",
+)
 PAUSE = (
     "run.time_limit=1ms",
     "cc.law=off",
@@ -82,8 +93,9 @@ def server_port(run: Run) -> dict:
     return port
 
 
-def test_the_closed_loop_is_that_of_the_simulated_switch(both) -> None:
-    gateware, model = both(*QCN)
+@pytest.mark.parametrize("settings", [QCN, QCN_1G], ids=["10Gbps", "1Gbps"])
+def test_the_closed_loop_is_that_of_the_simulated_switch(both, settings: tuple[str, ...]) -> None:
+    gateware, model = both(*settings)
     switches = [run.summary()["switches"][0] for run in (gateware, model)]
     assert [switch["gateware"] for switch in switches] == [True, False]
     port = server_port(gateware)["port"]
@@ -106,8 +118,11 @@ def test_the_closed_loop_is_that_of_the_simulated_switch(both) -> None:
 
 
 @pytest.mark.parametrize("frame", ["port", "class"])
-def test_pauses_by_the_egress_queue_are_those_of_the_simulated_switch(both, frame: str) -> None:
-    gateware, model = both(*PAUSE, f"switch.pause={frame}")
+@pytest.mark.parametrize(
+    "line", [("link.rate=1Gbps", "run.time_limit=10ms", "trace.interval=20us"), ()], ids=["1G", "10G"]
+)
+def test_pauses_by_the_egress_queue_are_those_of_the_simulated_switch(both, frame: str, line: tuple[str, ...]) -> None:
+    gateware, model = both(*PAUSE, f"switch.pause={frame}", *line)
     ports = [server_port(run) for run in (gateware, model)]
     for one in ports:
         assert one["dropped"] == 0 and 130_000 < one["peak_queue_bytes"] < 160_000
@@ -139,7 +154,8 @@ def test_a_full_queue_drops_as_many_frames_as_a_full_buffer(both) -> None:
     ("setting", "said"),
     [
         ("topology.boards=4", "switch has 5 links; the gateware has 4 ports"),
-        ("link.rate=25Gbps", "has 25Gbps; the gateware's lines have 10Gbps"),
+        ("link.rate=25Gbps", "has 25Gbps; the gateware's lines have 1Gbps or 10Gbps"),
+        ("link.at.board1-switch.rate=1Gbps", "has 1Gbps; the gateware's lines have all one rate, the first 10Gbps"),
         ("flow.0.sender=gateware", "board0 at link board0-switch is in gateware too"),
         ("switch.ecn=true", "switch.ecn = true: allowed is false with gateware = true"),
         ("switch.pfc=true", 'switch.threshold = static (default): allowed is "queue"'),

@@ -30,8 +30,10 @@ const FURTHER: [Top; 7] = [
     Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, tcp: true },
 ];
 
-/// The QCN switch at 10 Gb/s: module, class, no parameters but its defaults.
-const SWITCH: (&str, &str, Vec<String>) = ("penstock_switch", "Vqcn_switch", Vec::new());
+/// The QCN switch at 10 and 1 Gb/s: module, class, whether it has its management port. That at 10 Gb/s is a node of the
+/// laboratory, which sets it by its pins and runs faster without; that at 1 Gb/s is a live one, too.
+const SWITCHES: [(&str, &str, bool); 2] =
+    [("penstock_switch", "Vqcn_switch", false), ("penstock_switch_1g", "Vqcn_switch_1g", true)];
 
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
@@ -59,7 +61,9 @@ fn main() {
     let _ = fs::remove_dir_all(out.join("verilated"));
     let mut verilated = Vec::new();
     let generics = tops.iter().map(|top| (top.module, top.class, top.generics()));
-    for (module, class, generics) in generics.chain([SWITCH]) {
+    let switches =
+        SWITCHES.map(|(module, class, with)| (module, class, vec![format!("-GMANAGEMENT={}", u8::from(with))]));
+    for (module, class, generics) in generics.chain(switches) {
         let mdir = out.join("verilated").join(class);
         fs::create_dir_all(&mdir).unwrap_or_else(|e| panic!("{}: {e}", mdir.display()));
         let arguments = run(Command::new(&python).arg(repo.join("tb/lib/rtl.py")).arg(module));

@@ -67,18 +67,22 @@ void penstock_board_free(void *board);
 // One clock cycle: applies the inputs, samples the outputs, gives the rising edge.
 void penstock_board_cycle(void *board, PenstockPins *pins);
 
-// Pins of the QCN switch (rtl/top/penstock_switch.sv with its defaults: 4 ports, 2 queues each).
+// Pins of the QCN switch (rtl/top/penstock_switch.sv or penstock_switch_1g.sv with 4 ports, 2 queues each).
 struct PenstockSwitchPins {
     PenstockLine line[4];
+    PenstockLine management;  // GMII, of the switch at 1 Gb/s
     PenstockAxil axil;
-    // input, held during the cycle
+    // inputs, held during the cycle
     uint8_t rst;
+    uint8_t link_up;          // of each port, at 1 Gb/s
+    uint8_t management_up;
     // outputs, as they stand right before the rising edge that ends the cycle
     uint64_t stat;         // switch_stat_t of each port, port 0 lowest
     uint8_t level[24];     // of each queue, three octets
 };
 
-void *penstock_switch_new();
+// A top by its number in `enum SwitchLine` of `src/switch/gateware.rs`; a null pointer for any other.
+void *penstock_switch_new(uint32_t top);
 void penstock_switch_free(void *gateware);
 void penstock_switch_cycle(void *gateware, PenstockSwitchPins *pins);
 }

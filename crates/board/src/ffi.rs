@@ -87,8 +87,11 @@ pub struct Pins {
 #[derive(Default, Clone)]
 pub struct SwitchPins {
     pub line: [Line; SWITCH_PORTS],
+    pub management: Line,
     pub axil: Axil,
     pub rst: u8,
+    pub link_up: u8,
+    pub management_up: u8,
     pub stat: u64,
     pub level: [u8; 24],
 }
@@ -97,7 +100,7 @@ extern "C" {
     fn penstock_board_new(top: u32) -> *mut c_void;
     fn penstock_board_free(board: *mut c_void);
     fn penstock_board_cycle(board: *mut c_void, pins: *mut Pins);
-    fn penstock_switch_new() -> *mut c_void;
+    fn penstock_switch_new(top: u32) -> *mut c_void;
     fn penstock_switch_free(gateware: *mut c_void);
     fn penstock_switch_cycle(gateware: *mut c_void, pins: *mut SwitchPins);
 }
@@ -138,9 +141,10 @@ pub struct SwitchModel(NonNull<c_void>);
 unsafe impl Send for SwitchModel {}
 
 impl SwitchModel {
-    pub fn new() -> Self {
-        // SAFETY: the constructor has no precondition.
-        Self(NonNull::new(unsafe { penstock_switch_new() }).expect("new gives an object"))
+    /// An instance of the top with this number (`switch/gateware.rs`).
+    pub fn new(top: u32) -> Self {
+        // SAFETY: the constructor has no precondition; it answers a number it does not know with null.
+        Self(NonNull::new(unsafe { penstock_switch_new(top) }).expect("cpp/switch.cpp has every top of SwitchLine"))
     }
 
     /// One clock cycle: inputs are applied, outputs sampled, then the clock rises.

@@ -8,15 +8,31 @@ use std::collections::VecDeque;
 
 /// IEEE 802.3 clause 4.4.2.
 const GAP_OCTETS: usize = 12;
+/// The same where a frame has waited for the next cycle.
+const LEAST_GAP_OCTETS: usize = GAP_OCTETS + 1 - OCTETS_PER_CYCLE as usize;
 const OCTETS_PER_CYCLE: u64 = 2;
 
 /// A PHY on GMII.
-#[derive(Default)]
 pub struct Gmii {
     /// Octets to the gateware; `None` in gaps.
     receiving: VecDeque<Option<u8>>,
+    least_gap: usize,
     /// A frame of the gateware without its first octet, and the time of that; whether it is without error.
     sending: Option<(u64, BytesMut, bool)>,
+}
+
+impl Default for Gmii {
+    /// With the standard's gap of 12 octets.
+    fn default() -> Self {
+        Self { receiving: VecDeque::new(), least_gap: GAP_OCTETS, sending: None }
+    }
+}
+
+impl Gmii {
+    /// One whose frames come at the times of a line, each at the next cycle: that shortens a gap by up to an octet.
+    pub fn timed() -> Self {
+        Self { least_gap: LEAST_GAP_OCTETS, ..Self::default() }
+    }
 }
 
 impl Port for Gmii {
@@ -28,7 +44,7 @@ impl Port for Gmii {
         self.receiving.extend([Some(PREAMBLE); 7]);
         self.receiving.push_back(Some(SFD));
         self.receiving.extend(octets(frame, fcs_ok).map(Some));
-        self.receiving.extend([None; GAP_OCTETS]);
+        self.receiving.extend(std::iter::repeat_n(None, self.least_gap));
     }
 
     fn drive(&mut self, line: &mut Line) {

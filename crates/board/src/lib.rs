@@ -16,7 +16,6 @@ mod clock;
 mod config;
 mod detector;
 mod ffi;
-#[cfg(any(test, feature = "all-tops"))]
 mod gmii;
 #[cfg(any(test, feature = "all-tops"))]
 mod hard_mac;
@@ -44,6 +43,7 @@ pub use penstock_wire::gateware::{LineClock, CYCLE};
 pub use port::{Port, Received};
 pub use rates::RateSample;
 pub use stream::{Marks, Pieces, StreamPiece};
-pub use switch::{Levels, PortCounts, QcnSwitch, SwitchError, SwitchNode, SwitchPause, SwitchSettings};
+pub use switch::regs as switch_regs;
+pub use switch::{Levels, PortCounts, QcnSwitch, SwitchError, SwitchLine, SwitchNode, SwitchPause, SwitchSettings};
 pub use top::{NoSuchLine, Top};
 pub use worker::{Feed, MessageSource, WorkerGone};

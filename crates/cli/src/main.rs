@@ -22,6 +22,7 @@ mod recv;
 mod renamed;
 mod run;
 mod send;
+mod switch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::IsTerminal;
@@ -57,6 +58,8 @@ enum Command {
     Run(run::Arguments),
     /// The verilated gateware as a live endpoint: on a TAP device, an interface, a virtual machine, or a capture
     Board(Box<board::Arguments>),
+    /// The QCN switch in gateware, verilated, as a live switch at 1 Gb/s: its ports and its management port are interfaces
+    Switch(switch::Arguments),
     /// Receive from boards: open them, build events, check and store them; with an RDMA NIC or without
     Recv(Box<recv::Arguments>),
     /// Send as software front ends with the gateware's protocol, hundreds in one process
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Run(arguments) => run::run(&arguments).into(),
         Command::Board(arguments) => board::run(&arguments).into(),
+        Command::Switch(arguments) => switch::run(&arguments).into(),
         Command::Recv(arguments) => recv::run(&arguments).into(),
         Command::Send(arguments) => send::run(&arguments).into(),
         Command::Ctl(arguments) => ctl::run(&arguments).into(),

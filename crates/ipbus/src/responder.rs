@@ -359,7 +359,8 @@ impl Responder {
     }
 
     fn write_switch(&mut self, build: Switch, fact: Fact, address: u32, word: u32) -> bool {
-        if !fact.writable {
+        let is_locked = self.get(qcn_switch::access::CONTROL) & qcn_switch::access::CONTROL_LOCKED_MASK != 0;
+        if !fact.writable || (fact.lockable && is_locked) {
             return false;
         }
         if address != qcn_switch::global::ENTRY_WRITE {

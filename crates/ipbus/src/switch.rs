@@ -47,9 +47,10 @@ impl Switch {
         })
     }
 
-    /// The word of `build`.
+    /// The word of `build`; what answers over IPbus has a management port.
     pub fn build(&self) -> u32 {
-        self.ports << global::BUILD_PORTS_SHIFT
+        global::BUILD_MANAGEMENT_MASK
+            | self.ports << global::BUILD_PORTS_SHIFT
             | self.queues << global::BUILD_QUEUES_SHIFT
             | self.entries << global::BUILD_ENTRIES_SHIFT
     }

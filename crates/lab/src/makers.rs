@@ -15,7 +15,7 @@ use penstock_wire::{MacAddr, Qpn};
 
 use crate::flow::QueuePair;
 use crate::scenario::{FlowSpec, LabScenario, Readout};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// Why a scenario cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,8 @@ pub struct SwitchRequest<'a> {
     pub mac: MacAddr,
     /// In use: 0 to this.
     pub ports: usize,
+    /// Of each of its links.
+    pub rate: Rate,
     /// The shortest of its links'.
     pub link_delay: Time,
     /// The hosts, and the ports towards them.

@@ -82,6 +82,8 @@ pub const FIRST_UDP_SPORT: u16 = 0xC000;
 pub const BOARD_INPUTS: usize = 4;
 /// Most payload bytes of an event that they make (`EVENT_BYTES`).
 pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
+/// Lines that the QCN switch has builds for (`rtl/top/penstock_switch_1g.sv`, `penstock_switch.sv`).
+pub const SWITCH_LINES: [LineClock; 2] = [LineClock::GBPS_1, LineClock::GBPS_10];
 /// Ports of the QCN switch (`rtl/top/penstock_switch.sv`), which the verilated one has all.
 pub const SWITCH_PORTS: usize = 4;
 /// Its output queues at each port; the higher one goes first.

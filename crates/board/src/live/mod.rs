@@ -11,10 +11,13 @@
 //!        |  capture, samples, counts         +------------------------------+
 //! ```
 //!
+//! [`LiveSwitch`] is the QCN switch with a wire at each of its ports.
+//!
 //! Time is the board's time: the number of cycles run. [`pace`] decides when they run.
 
 mod checksum;
 mod live_board;
+mod live_switch;
 mod neighbour;
 pub mod pace;
 mod packet;
@@ -25,6 +28,7 @@ mod unix;
 mod wire;
 
 pub use live_board::{LiveBoard, LiveError};
+pub use live_switch::LiveSwitch;
 pub use neighbour::{resolve, NoNeighbour};
 pub use pace::{Activity, PaceConfig};
 pub use packet::PacketSocket;

@@ -13,7 +13,7 @@ use nix::sys::socket::{
     bind, recvfrom, send, socket, AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType,
 };
 use penstock_units::Time;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// `sll_pkttype` of a frame that this host sends (linux/if_packet.h).
@@ -88,6 +88,10 @@ impl Wire for PacketSocket {
                 Err(error) => return Err(self.broken(error)),
             }
         }
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError> {

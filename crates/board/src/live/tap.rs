@@ -8,7 +8,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use penstock_units::Time;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
@@ -81,6 +81,10 @@ impl Wire for Tap {
             Err(error) if is_down(&error) => Ok(None),
             Err(error) => Err(self.broken(error)),
         }
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.device.as_fd())
     }
 
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError> {

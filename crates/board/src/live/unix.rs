@@ -8,7 +8,7 @@ use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
 use penstock_units::Time;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,10 @@ impl Wire for UnixWire {
                 _ => Err(self.broken(error)),
             },
         }
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError> {

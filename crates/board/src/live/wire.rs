@@ -52,6 +52,11 @@ pub trait Wire: Send {
     /// The wire is broken for good.
     fn wait(&mut self, timeout: Duration, room: bool) -> Result<(), WireError>;
 
+    /// Its file, for a wait on several wires at once; none where nothing has to be waited for.
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// The time base of its far end.
     fn time(&self) -> WireTime {
         WireTime::Wall
@@ -99,10 +104,19 @@ pub(crate) const MAX_FRAME: usize = 16 * 1024;
 
 /// Sleeps until `fd` has something, or has room if asked; a signal ends the sleep too.
 pub(crate) fn wait_fd(fd: BorrowedFd, timeout: Duration, room: bool) -> Result<(), WireError> {
-    let flags = if room { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    wait_fds([(fd, room)], timeout)
+}
+
+/// The same for several: until one of them has something, or one that is asked has room.
+pub(crate) fn wait_fds<'a>(
+    files: impl IntoIterator<Item = (BorrowedFd<'a>, bool)>,
+    timeout: Duration,
+) -> Result<(), WireError> {
+    let flags = |room| if room { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    let mut polled: Vec<_> = files.into_iter().map(|(fd, room)| PollFd::new(fd, flags(room))).collect();
     // Rounded up: a sleep of less than a millisecond would spin.
     let millis = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
-    match poll(&mut [PollFd::new(fd, flags)], PollTimeout::from(millis)) {
+    match poll(&mut polled, PollTimeout::from(millis)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
         Err(error) => Err(WireError::Wait(error.into())),
     }

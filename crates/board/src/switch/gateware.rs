@@ -3,11 +3,14 @@
 //! Promise: time in which nothing can happen is not simulated, and the result is the same.
 
 use crate::axil::{Answer, Master};
+use crate::board::RegisterError;
 use crate::ffi::{SwitchModel, SwitchPins};
+use crate::gmii::Gmii;
 use crate::port::{Port, Received};
 use crate::switch::settings::{SwitchError, SwitchSettings};
 use crate::xgmii::Xgmii;
 use bytes::Bytes;
+use penstock_units::Rate;
 use penstock_wire::gateware::{LineClock, SWITCH_PORTS, SWITCH_QUEUES};
 use std::collections::VecDeque;
 
@@ -16,6 +19,41 @@ const RESET_CYCLES: u64 = 16;
 const SETTLED: u64 = 512;
 /// The only thing that moves even then: the table of addresses serves the ports in turns.
 const TURNS: u64 = SWITCH_PORTS as u64;
+
+/// A build of the switch. Its number is that of `cpp/board.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SwitchLine {
+    /// `penstock_switch`, without its management port.
+    Gbps10 = 0,
+    /// `penstock_switch_1g`, with it.
+    Gbps1 = 1,
+}
+
+impl SwitchLine {
+    /// Every build.
+    pub const ALL: [Self; 2] = [Self::Gbps1, Self::Gbps10];
+
+    /// The one whose lines have this rate.
+    pub fn at(rate: Rate) -> Option<Self> {
+        Self::ALL.into_iter().find(|line| line.clock().rate() == rate)
+    }
+
+    /// Its clock and its lines.
+    pub fn clock(self) -> LineClock {
+        match self {
+            Self::Gbps10 => LineClock::GBPS_10,
+            Self::Gbps1 => LineClock::GBPS_1,
+        }
+    }
+
+    fn port(self) -> Box<dyn Port> {
+        match self {
+            Self::Gbps10 => Box::new(Xgmii::timed()),
+            Self::Gbps1 => Box::new(Gmii::timed()),
+        }
+    }
+}
 
 /// Events of a port: `switch_stat_t`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,10 +128,20 @@ struct Side {
     held_byte_cycles: u128,
 }
 
-/// The QCN switch with 4 ports of 10 Gb/s. Time is counted in cycles of 6.4 ns since the end of its reset.
+/// The management port and its line.
+struct Management {
+    line: Gmii,
+    inbox: VecDeque<(u64, Bytes)>,
+    outbox: VecDeque<Received>,
+}
+
+/// The QCN switch with 4 ports of 10 or 1 Gb/s. Time is counted in its clock's cycles since the end of its reset.
 pub struct QcnSwitch {
     model: SwitchModel,
     pins: SwitchPins,
+    clock: LineClock,
+    master: Master,
+    management: Option<Management>,
     cycle: u64,
     sides: [Side; SWITCH_PORTS],
     outbox: VecDeque<(u8, Received)>,
@@ -110,14 +158,21 @@ pub struct QcnSwitch {
 }
 
 impl QcnSwitch {
-    /// The switch after its reset.
+    /// The switch with these settings.
     ///
     /// # Errors
     /// The settings do not fit the gateware.
-    pub fn new(settings: &SwitchSettings) -> Result<Self, SwitchError> {
+    pub fn new(line: SwitchLine, settings: &SwitchSettings) -> Result<Self, SwitchError> {
         settings.check()?;
+        let mut switch = Self::reset(line);
+        switch.set_up(settings.registers());
+        Ok(switch)
+    }
+
+    /// The switch after its reset: it learns addresses, and has the settings of the register map.
+    pub fn reset(line: SwitchLine) -> Self {
         let side = || Side {
-            line: Box::new(Xgmii::timed()),
+            line: line.port(),
             inbox: VecDeque::new(),
             counts: PortCounts::default(),
             levels: [0; SWITCH_QUEUES],
@@ -126,8 +181,11 @@ impl QcnSwitch {
             held_byte_cycles: 0,
         };
         let mut switch = Self {
-            model: SwitchModel::new(),
-            pins: SwitchPins { rst: 1, ..SwitchPins::default() },
+            model: SwitchModel::new(line as u32),
+            pins: SwitchPins { rst: 1, link_up: u8::MAX, ..SwitchPins::default() },
+            clock: line.clock(),
+            master: Master::default(),
+            management: None,
             cycle: 0,
             sides: std::array::from_fn(|_| side()),
             outbox: VecDeque::new(),
@@ -147,8 +205,23 @@ impl QcnSwitch {
             switch.model.cycle(&mut switch.pins);
         }
         switch.pins.rst = 0;
-        switch.set_up(settings.registers());
-        Ok(switch)
+        // those of the lines' clocks are over later
+        for _ in 0..RESET_CYCLES {
+            switch.model.cycle(&mut switch.pins);
+        }
+        switch
+    }
+
+    /// Plugs in the management port, and tells which of the others are. All are in use before.
+    ///
+    /// # Panics
+    /// This build has no management port.
+    pub fn plug(&mut self, ports: impl IntoIterator<Item = u8>) {
+        assert_eq!(self.clock, LineClock::GBPS_1, "the switch at 10 Gb/s is built without its management port");
+        self.pins.link_up = ports.into_iter().fold(0, |up, port| up | 1 << port);
+        self.pins.management_up = 1;
+        self.management = Some(Management { line: Gmii::default(), inbox: VecDeque::new(), outbox: VecDeque::new() });
+        self.skips = false; // it has timers
     }
 
     /// Writes registers, address and value, before time begins.
@@ -167,7 +240,7 @@ impl QcnSwitch {
 
     /// Its clock and its lines.
     pub fn clock(&self) -> LineClock {
-        LineClock::GBPS_10
+        self.clock
     }
 
     /// Cycles since the end of reset.
@@ -205,6 +278,60 @@ impl QcnSwitch {
         let inbox = &mut self.sides[usize::from(port)].inbox;
         let cycle = inbox.back().map_or(cycle, |last| last.cycle.max(cycle));
         inbox.push_back(Arrival { cycle, frame, fcs_ok });
+    }
+
+    /// Hands over a frame to the management port, in the order of time.
+    ///
+    /// # Panics
+    /// It is not plugged in.
+    pub fn receive_management(&mut self, cycle: u64, frame: Bytes) {
+        self.management.as_mut().expect("it is plugged in").inbox.push_back((cycle, frame));
+    }
+
+    /// The next frame that the management port has sent completely.
+    pub fn poll_management(&mut self) -> Option<Received> {
+        self.management.as_mut()?.outbox.pop_front()
+    }
+
+    /// Frames that wait to enter a port; `None` is the management port.
+    pub fn waiting_frames(&self, port: Option<u8>) -> usize {
+        match port {
+            Some(port) => self.sides[usize::from(port)].inbox.len(),
+            None => self.management.as_ref().map_or(0, |port| port.inbox.len()),
+        }
+    }
+
+    /// Reads a register by the pins; the clock runs for it.
+    ///
+    /// # Errors
+    /// There is no such register.
+    pub fn read(&mut self, address: u32) -> Result<u32, RegisterError> {
+        self.master.read(address, 0);
+        match self.answered() {
+            Answer::Read { value, .. } => Ok(value),
+            _ => Err(RegisterError::Refused { address }),
+        }
+    }
+
+    /// Writes a register by the pins; the clock runs for it.
+    ///
+    /// # Errors
+    /// There is no such register, or it refuses the value.
+    pub fn write(&mut self, address: u32, value: u32) -> Result<(), RegisterError> {
+        self.master.write(address, value);
+        match self.answered() {
+            Answer::Write { .. } => Ok(()),
+            _ => Err(RegisterError::Refused { address }),
+        }
+    }
+
+    fn answered(&mut self) -> Answer {
+        loop {
+            self.step();
+            if let Some(answer) = self.master.poll_answer() {
+                return answer;
+            }
+        }
     }
 
     /// Notes that pauses of the peer hold a port from one cycle to another; an earlier one ends with it.
@@ -273,9 +400,21 @@ impl QcnSwitch {
             quiet &= side.line.is_idle();
             side.line.drive(line);
         }
+        if let Some(Management { line, inbox, .. }) = &mut self.management {
+            if line.is_idle() && inbox.front().is_some_and(|(cycle, _)| *cycle <= self.cycle) {
+                let (_, frame) = inbox.pop_front().expect("front was there");
+                line.push(&frame, true);
+            }
+            line.drive(&mut self.pins.management);
+        }
+        self.master.drive(&mut self.pins.axil);
 
         self.model.cycle(&mut self.pins);
 
+        self.master.observe(self.cycle, &mut self.pins.axil);
+        if let Some(Management { line, outbox, .. }) = &mut self.management {
+            outbox.extend(line.observe(self.cycle, &self.pins.management));
+        }
         if self.pins.level != self.levels_seen {
             self.read_levels();
         }
@@ -343,7 +482,7 @@ mod tests {
         MacAddr([2, 0, 0, 0, 1, port])
     }
 
-    fn switch() -> QcnSwitch {
+    fn switch(line: SwitchLine) -> QcnSwitch {
         let settings = SwitchSettings {
             mac: MacAddr([2, 0, 0, 0, 2, 0]),
             table: (0..4).map(|port| (station(port), port)).collect(),
@@ -351,7 +490,7 @@ mod tests {
             point: Some(Default::default()),
             pause: None,
         };
-        QcnSwitch::new(&settings).unwrap()
+        QcnSwitch::new(line, &settings).unwrap()
     }
 
     fn frame(from: u8, to: u8, len: usize) -> Bytes {
@@ -385,19 +524,63 @@ mod tests {
 
     #[test]
     fn what_is_skipped_changes_nothing() {
-        let (skipping, skipped) = run(switch());
-        let mut whole = switch();
-        whole.never_skip();
-        let (all, none) = run(whole);
-        assert_eq!((all.len(), none), (6 * 11, 0), "all but the bad ones");
-        assert!(skipped > 20_000, "{skipped}");
-        assert_eq!(skipping, all);
-        assert!(all.iter().all(|(port, sent)| *port == 3 && sent.fcs_ok));
+        for line in SwitchLine::ALL {
+            let (skipping, skipped) = run(switch(line));
+            let mut whole = switch(line);
+            whole.never_skip();
+            let (all, none) = run(whole);
+            assert_eq!((all.len(), none), (6 * 11, 0), "all but the bad ones");
+            assert!(skipped > 20_000, "{line:?}: {skipped}");
+            assert_eq!(skipping, all, "{line:?}");
+            assert!(all.iter().all(|(port, sent)| *port == 3 && sent.fcs_ok));
+        }
+    }
+
+    #[test]
+    fn full_lines_of_any_frame_length_pass_without_a_loss() {
+        for line in SwitchLine::ALL {
+            let (mut switch, clock, count) = (switch(line), line.clock(), 120u64);
+            // frames of one length, an odd number of octets, follow each other without a longer gap
+            let (len, mut octet) = (101usize, 0);
+            for _ in 0..count {
+                for port in 0..4 {
+                    switch.receive(port, clock.cycle_from(clock.octet * octet), frame(port, (port + 1) % 4, len), true);
+                }
+                octet += penstock_wire::wire_len(len) as u64;
+            }
+            switch.run_until(clock.cycle_from(clock.octet * octet) + 300);
+            let sent: Vec<_> = std::iter::from_fn(|| switch.poll_transmit()).collect();
+            assert_eq!(sent.len() as u64, 4 * count, "{line:?}: in the time of the lines, and some frames more");
+            assert!(sent.iter().all(|(_, frame)| frame.fcs_ok && frame.frame.len() == len));
+        }
+    }
+
+    #[test]
+    fn the_management_port_answers_by_the_registers_that_the_pins_write() {
+        use crate::switch::settings::regs::{global, management};
+        let mut switch = QcnSwitch::reset(SwitchLine::Gbps1);
+        switch.plug([0, 1]);
+        switch.write(management::IP, 0x0a00_0009).unwrap();
+        assert_eq!(switch.read(management::IP), Ok(0x0a00_0009));
+        assert_eq!(switch.write(global::MAP_HASH, 1), Err(RegisterError::Refused { address: global::MAP_HASH }));
+        let mut request = BytesMut::new();
+        request.extend_from_slice(&[0xff; 6]);
+        request.extend_from_slice(&station(9).0);
+        request.extend_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]); // ARP: who has
+        request.extend_from_slice(&station(9).0);
+        request.extend_from_slice(&[10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 9]);
+        switch.receive_management(0, request.freeze());
+        switch.run_until(switch.cycle() + 2_000);
+        let reply = switch.poll_management().expect("an answer").frame;
+        assert_eq!(&reply[..6], station(9).0);
+        assert_eq!((&reply[20..22], &reply[28..32]), (&[0, 2][..], &[10, 0, 0, 9][..]), "ARP: its answer");
+        assert_eq!(switch.read(management::ARP_REQUESTS), Ok(1));
+        assert!(switch.poll_transmit().is_none(), "not by another port");
     }
 
     #[test]
     fn a_queue_has_the_memory_that_scenarios_count_on() {
-        let mut switch = switch();
+        let mut switch = switch(SwitchLine::Gbps10);
         // whole cells; two lines into one, so that half of them stay
         let (len, count) = (23 * 64, 400u64);
         for index in 0..count {
@@ -420,7 +603,7 @@ mod tests {
     fn settings_that_do_not_fit_are_refused() {
         let fits = SwitchSettings { mac: station(9), table: Vec::new(), limit_bytes: 1000, point: None, pause: None };
         let table = (0..17).map(|port| (station(port), 0)).collect();
-        let refused = |settings: SwitchSettings| QcnSwitch::new(&settings).err().unwrap();
+        let refused = |settings: SwitchSettings| QcnSwitch::new(SwitchLine::Gbps10, &settings).err().unwrap();
         assert_eq!(refused(SwitchSettings { table, ..fits.clone() }), SwitchError::Stations(17));
         let table = vec![(station(1), 4)];
         assert_eq!(refused(SwitchSettings { table, ..fits.clone() }), SwitchError::Port(4, station(1)));

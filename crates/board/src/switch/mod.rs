@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The QCN switch in gateware (`rtl/top/penstock_switch.sv`), verilated: 4 ports of 10 Gb/s.
+//! The QCN switch in gateware (`rtl/top/penstock_switch.sv`, `penstock_switch_1g.sv`), verilated: 4 ports of 10 or 1 Gb/s,
+//! at 1 Gb/s with its management port.
 //!
 //! ```text
 //!  SwitchNode, a node of penstock-netsim: frames as bytes, pauses and notifications as they pass
-//!       | QcnSwitch: SwitchModel (Verilator), XGMII at each port, counters, samples of the queues
+//!       | QcnSwitch: SwitchModel (Verilator), XGMII or GMII at each port, counters, samples of the queues
 //! ```
 
 mod gateware;
 mod node;
 mod settings;
 
-pub use gateware::{Levels, PortCounts, QcnSwitch};
+pub use gateware::{Levels, PortCounts, QcnSwitch, SwitchLine};
 pub use node::SwitchNode;
-pub use settings::{SwitchError, SwitchPause, SwitchSettings};
+pub use settings::{regs, SwitchError, SwitchPause, SwitchSettings};

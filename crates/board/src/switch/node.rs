@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verilated QCN switch as a node of the simulated network: windowed time (see `penstock_netsim::Node`).
 
-use crate::switch::gateware::{Levels, QcnSwitch};
+use crate::switch::gateware::{Levels, QcnSwitch, SwitchLine};
 use crate::switch::settings::{SwitchError, SwitchSettings};
 use penstock_netsim::{
     Frame, Node, NodeTerms, Outbox, PauseState, PortId, PortStats, SwitchStats, SwitchView, Time, TraceSink,
@@ -53,7 +53,7 @@ enum Seen {
 }
 
 impl SwitchNode {
-    /// A switch with ports 0 .. `ports`. `link_delay`, the shortest of its links', bounds the window; `trace_interval`
+    /// A switch with ports 0 .. `ports`, all with this line. `link_delay`, the shortest of its links', bounds the window; `trace_interval`
     /// is that of its samples (zero: none); `class` that of the data, in which the statistics count all frames.
     ///
     /// # Errors
@@ -63,6 +63,7 @@ impl SwitchNode {
     /// When there are more ports than the gateware has, or `link_delay` is shorter than a clock cycle: scenario checks
     /// refuse both before.
     pub fn new(
+        line: SwitchLine,
         settings: &SwitchSettings,
         ports: usize,
         link_delay: Time,
@@ -70,7 +71,7 @@ impl SwitchNode {
         class: usize,
     ) -> Result<Self, SwitchError> {
         assert!(ports <= SWITCH_PORTS, "{ports} ports; the gateware has {SWITCH_PORTS}");
-        let mut gateware = QcnSwitch::new(settings)?;
+        let mut gateware = QcnSwitch::new(line, settings)?;
         let clock = gateware.clock();
         let window_cycles = clock.cycles(link_delay);
         assert!(window_cycles > 0, "a link of the switch needs a delay of a clock cycle at least, got {link_delay}");

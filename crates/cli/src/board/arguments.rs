@@ -403,7 +403,7 @@ impl FromStr for Share {
     }
 }
 
-fn mac(text: &str) -> Result<MacAddr, String> {
+pub fn mac(text: &str) -> Result<MacAddr, String> {
     let wrong = || format!("{text:?}: allowed are six octets, as in 02:00:0a:00:00:02");
     let octets: Vec<u8> =
         text.split(':').map(|octet| u8::from_str_radix(octet, 16)).collect::<Result<_, _>>().map_err(|_| wrong())?;

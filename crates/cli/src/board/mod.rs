@@ -13,7 +13,8 @@ mod setup;
 mod slices;
 mod target;
 
-pub use arguments::Arguments;
+pub use arguments::{mac, Arguments, Network, SocketPair};
+pub use plan::mac_of;
 
 use crate::interrupt::on_interrupt;
 use crate::live::Page;

@@ -266,7 +266,8 @@ fn wire(arguments: &WireArguments) -> Result<WirePlan, Failure> {
 }
 
 /// 02:00 and the four octets.
-fn mac_of(ip: Ipv4Addr) -> MacAddr {
+/// The address of a device whose MAC address is not given.
+pub fn mac_of(ip: Ipv4Addr) -> MacAddr {
     let [a, b, c, d] = ip.octets();
     MacAddr([0x02, 0, a, b, c, d])
 }

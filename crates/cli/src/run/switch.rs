@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The QCN switch in gateware as a switch of a laboratory (`gateware = true`).
 
-use penstock_board::{SwitchNode, SwitchPause, SwitchSettings};
+use penstock_board::{SwitchLine, SwitchNode, SwitchPause, SwitchSettings};
 use penstock_lab::{MakerError, SwitchRequest};
 use penstock_netsim::{Node, PfcParams, PfcThreshold};
 
 /// The node of a switch; for `Lab::build`.
 pub fn switch(request: SwitchRequest) -> Result<Box<dyn Node>, MakerError> {
-    let SwitchRequest { scenario, params, mac, ports, link_delay, table, seed } = request;
+    let SwitchRequest { scenario, params, mac, ports, rate, link_delay, table, seed } = request;
+    let line = SwitchLine::at(rate).ok_or_else(|| format!("there is no switch in gateware with lines of {rate}"))?;
     let settings = SwitchSettings {
         mac,
         table: table.into_iter().map(|(mac, port)| (mac, port.0 as u8)).collect(),
@@ -16,7 +17,7 @@ pub fn switch(request: SwitchRequest) -> Result<Box<dyn Node>, MakerError> {
         pause: params.pfc.as_ref().map(pause).transpose()?,
     };
     let class = usize::from(scenario.qp.class());
-    Ok(Box::new(SwitchNode::new(&settings, ports, link_delay, scenario.trace.interval, class)?))
+    Ok(Box::new(SwitchNode::new(line, &settings, ports, link_delay, scenario.trace.interval, class)?))
 }
 
 fn pause(pfc: &PfcParams) -> Result<SwitchPause, MakerError> {

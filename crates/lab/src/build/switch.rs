@@ -41,6 +41,7 @@ fn request<'a>(
         params: spec.params,
         mac: switch_mac(node),
         ports: links.len(),
+        rate: links.first().map(|link| topology.links[*link].params.rate).unwrap_or_default(),
         link_delay: links.iter().map(|link| topology.links[*link].params.delay).min().unwrap_or_default(),
         table: topology.of_kind(NodeKind::Host).filter_map(way).collect(),
         seed: Stream::new(scenario.run.seed, topology.name(node)).next_u32(),

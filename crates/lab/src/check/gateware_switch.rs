@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use penstock_wire::gateware::{LineClock, SWITCH_ADDRESSES, SWITCH_PORTS};
+use penstock_wire::gateware::{LineClock, SWITCH_ADDRESSES, SWITCH_LINES, SWITCH_PORTS};
 
 use crate::language::document::Document;
 use crate::language::Problem;
@@ -34,12 +34,18 @@ fn wrong(scenario: &LabScenario, routes: &Routes, node: usize, windowed: impl Fn
     if links.len() > SWITCH_PORTS {
         wrong.push(format!("{name} has {} links; the gateware has {SWITCH_PORTS} ports", links.len()));
     }
-    let line = LineClock::GBPS_10.rate();
+    let lines = SWITCH_LINES.map(LineClock::rate);
+    let names = lines.map(|line| line.to_string()).join(" or ");
+    let first = links.first().map(|link| topology.links[*link].params.rate);
     for link in links {
         let (params, peer) = (topology.links[*link].params, topology.links[*link].peer(node));
         let own = topology.link_name(*link);
-        if params.rate != line {
-            wrong.push(format!("link {own} has {}; the gateware's lines have {line}", params.rate));
+        if !lines.contains(&params.rate) {
+            wrong.push(format!("link {own} has {}; the gateware's lines have {names}", params.rate));
+        } else if let Some(rate) = first.filter(|first| lines.contains(first) && *first != params.rate) {
+            let message =
+                format!("link {own} has {}; the gateware's lines have all one rate, the first {rate}", params.rate);
+            wrong.push(message);
         }
         if windowed(peer) {
             let message =
@@ -47,7 +53,7 @@ fn wrong(scenario: &LabScenario, routes: &Routes, node: usize, windowed: impl Fn
             wrong.push(message);
         }
         if scenario.changes.iter().any(|change| change.link == *link && change.rate.is_some()) {
-            wrong.push(format!("a [[change]] gives link {own} another rate; the gateware's lines have {line} always"));
+            wrong.push(format!("a [[change]] gives link {own} another rate; the gateware's lines keep theirs"));
         }
     }
     let hosts: Vec<usize> = topology.of_kind(NodeKind::Host).collect();
