@@ -1,10 +1,11 @@
-"""Runs every `tb/*/bench.py` in every configuration it names."""
+"""Runs every `tb/*/bench.py` in every configuration it names; with `NETLIST=1`, on their mapped netlists."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
-from lib.runner import Bench, BenchError, run
+from lib.runner import Bench, BenchError, run, synthesised
 
 
 def benches() -> list:
@@ -25,6 +26,6 @@ def benches() -> list:
 @pytest.mark.parametrize("name,bench,config", benches())
 def test_bench(name: str, bench: Bench, config: dict[str, int]) -> None:
     try:
-        run(name, bench, config)
+        run(name, bench, config, synthesised(bench, config) if os.environ.get("NETLIST") else None)
     except BenchError as error:
         pytest.fail(str(error), pytrace=False)

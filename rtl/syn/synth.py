@@ -157,15 +157,19 @@ def digest(*paths: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
-def logic(top: str, params: dict[str, int]) -> str:
-    """The fingerprint of a design's logic; made once for one text of the gateware and kept."""
+def logic(top: str, params: dict[str, int], source: Path | None = None) -> str:
+    """The fingerprint of a design's logic; made once for one text of the gateware and kept.
+
+    `source` is the file of `top` if it is not one of the gateware's.
+    """
     rtl.generate()
     sources = [path for folder in rtl.FOLDERS for path in sorted(folder.glob("*.sv"))]
+    sources += [source] if source else []
     name = "_".join([top, *(f"{key}{value}" for key, value in sorted(params.items()))])
     kept = KEPT / "fingerprints" / f"{name}_{digest(*sources, PROGRAMS / 'fingerprint.py')}"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(fingerprint.fingerprint(top, params))
+        kept.write_text(fingerprint.fingerprint(top, params, source))
     return kept.read_text()
 
 

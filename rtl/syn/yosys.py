@@ -49,21 +49,26 @@ xilinx_dffopt
 opt_lut_ins -tech xilinx"""
 
 
-# As `synth_xilinx` does it for xcup, but a block RAM's contents are forgotten: they cost nothing, and Yosys takes two
-# seconds for each that differ.
-MAP_MEMORY = """\
+# As `synth_xilinx` does it for xcup.
+FIND_MEMORY = """\
 memory_libmap -logic-cost-rom 0.015625 -lib +/xilinx/lutrams_xcu.txt -lib +/xilinx/brams_xc4v.txt -D HAS_SIZE_36 \
--D HAS_MIXWIDTH_SDP -D HAS_ADDRCE -no-auto-huge
-setparam -unset INIT t:$__XILINX_BLOCKRAM_*
+-D HAS_MIXWIDTH_SDP -D HAS_ADDRCE -no-auto-huge"""
+MAP_MEMORY = """\
 techmap -map +/xilinx/lutrams_xc5v_map.v
 techmap -map +/xilinx/brams_xcu_map.v"""
+# A block RAM's contents cost nothing, and Yosys takes two seconds for each that differ.
+FORGET_CONTENTS = "setparam -unset INIT t:$__XILINX_BLOCKRAM_*"
 
 
-def synthesise(top: str, *options: str) -> list[str]:
-    """The commands that map a design that has been read to UltraScale+, out of context: no pads, no clock buffers."""
+def synthesise(top: str, *options: str, contents: bool = False) -> list[str]:
+    """The commands that map a design that has been read to UltraScale+, out of context: no pads, no clock buffers.
+
+    Only with `contents` do block RAMs keep their initial contents: to simulate the netlist.
+    """
     flow = " ".join(["synth_xilinx -family xcup -noiopad -noclkbuf", *options, f"-top {top} -run"])
     before, between, behind = f"{flow} begin:map_memory", f"{flow} map_ffram:map_luts", f"{flow} finalize:"
-    return [before, *MAP_MEMORY.splitlines(), between, *MAP_LUTS.splitlines(), behind]
+    memory = [*FIND_MEMORY.splitlines(), *([] if contents else [FORGET_CONTENTS]), *MAP_MEMORY.splitlines()]
+    return [before, *memory, between, *MAP_LUTS.splitlines(), behind]
 
 
 def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:

@@ -14,11 +14,14 @@ Benches of one top with the same parameters share one build. The output of a bui
 """
 
 import fcntl
+import importlib.util
 import logging
 import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +39,10 @@ TB = REPO / "build" / "tb"
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
 BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
+# The models of a netlist's cells that Yosys does not ship. Their files are found by name.
+CELLS = REPO / "tb" / "lib" / "cells"
+NETLIST_ARGS = ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--timing", "--x-initial", "unique", "--x-assign", "unique"]
+NETLIST_ARGS += ["--no-public-flat-rw", "--public-depth", "1", "-y", str(CELLS), "+libext+.sv"]
 # Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
@@ -52,15 +59,18 @@ class Bench:
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, next to bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
 
-    def build(self, config: dict[str, int]) -> Path:
+    def build(self, config: dict[str, int], netlist: Path | None = None) -> Path:
         """Where this configuration is built: one folder for all benches that need the same model."""
         wrapped = [path.parent.name for path in self.sources[-1:]]
         signals = [name.split(".")[-1] for name in self.inside]
-        return TB / "models" / tag("_".join([self.top, *wrapped, *signals, *(["waves"] if waves() else [])]), config)
+        kind = ["waves"] if waves() else []
+        name = netlist.stem if netlist else tag("_".join([self.top, *wrapped, *signals]), config)
+        return TB / "models" / "_".join([name, *kind])
 
-    def label(self, name: str, config: dict[str, int]) -> str:
+    def label(self, name: str, config: dict[str, int], netlist: Path | None = None) -> str:
         """Of one run of the bench in the folder `name`, told apart from those on other tops."""
-        return tag(name if name in self.top else f"{name}_{self.top}", config)
+        name = name if name in self.top else f"{name}_{self.top}"
+        return tag(f"{name}_netlist" if netlist else name, config)
 
 
 class BenchError(Exception):
@@ -83,18 +93,34 @@ def waves() -> bool:
     return bool(os.environ.get("WAVES"))
 
 
-def run(name: str, bench: Bench, config: dict[str, int]) -> None:
-    """Build and run one configuration; raises `BenchError` when a cocotb test failed or none ran."""
+def synthesised(bench: Bench, config: dict[str, int]) -> Path:
+    """The mapped netlist of this configuration (rtl/syn/netlist.py); raises `BenchError` if there can be none."""
+    if bench.inside:
+        raise BenchError(f"{bench.top}: the bench looks at {', '.join(bench.inside)}, which a netlist does not have")
+    program = [sys.executable, REPO / "rtl" / "syn" / "netlist.py", bench.top]
+    settings = [f"{key}={value}" for key, value in config.items()]
+    source = ["--source", str(bench.sources[-1])] if bench.sources else []
+    made = subprocess.run([*program, *settings, *source], capture_output=True, text=True)
+    if made.returncode:
+        raise BenchError(made.stderr)
+    return Path(made.stdout.strip())
+
+
+def run(name: str, bench: Bench, config: dict[str, int], netlist: Path | None = None) -> None:
+    """Build and run one configuration; raises `BenchError` when a cocotb test failed or none ran.
+
+    With a `netlist` (`synthesised`) the bench runs on that.
+    """
     with alone(TB / "setup"):
         rtl.generate()
         prepare_environment()
     number = os.environ.get("PENSTOCK_SEED", "1")
     runner = get_runner("verilator")
     runner.log.setLevel(logging.CRITICAL)
-    build_dir = bench.build(config)
+    build_dir = bench.build(config, netlist)
     with alone(build_dir):
-        build(runner, bench, config, build_dir)
-    run_dir = TB / bench.label(name, config)
+        build(runner, bench, config, build_dir, netlist)
+    run_dir = TB / bench.label(name, config, netlist)
     run_dir.mkdir(parents=True, exist_ok=True)
     log, results = run_dir / "run.log", run_dir / "results.xml"
     results.unlink(missing_ok=True)
@@ -108,6 +134,7 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
             results_xml=str(results),
             log_file=log,
             test_args=["--trace-file", str(run_dir / "dump.fst")] if waves() else [],
+            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{number}"],
             extra_env={
                 "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
                 "PENSTOCK_SEED": number,
@@ -123,7 +150,7 @@ def run(name: str, bench: Bench, config: dict[str, int]) -> None:
         raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
 
 
-def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None:
+def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist: Path | None) -> None:
     """Brings the model up to date."""
     build_dir.mkdir(parents=True, exist_ok=True)
     public = build_dir / "public.vlt"
@@ -134,14 +161,17 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
     if not public.exists() or public.read_text() != text:
         public.write_text(text)
     log = build_dir / "build.log"
+    sources, args = [*rtl.packages(), *bench.sources, *rtl.module(bench.top)], [*BUILD_ARGS, *rtl.options()]
+    if netlist:
+        sources, args = [yosys_share() / "xilinx" / "cells_sim.v", netlist], NETLIST_ARGS
     shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
     try:
         with make_variables(f"{MAKE_VARIABLES} {shared}"):
             runner.build(
-                sources=[public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)],
+                sources=[public, *sources],
                 hdl_toplevel=bench.top,
-                parameters=config,
-                build_args=[*BUILD_ARGS, *rtl.options(), *options],
+                parameters={} if netlist else config,
+                build_args=[*args, *options],
                 build_dir=build_dir,
                 timescale=("1ns", "1ps"),
                 waves=waves(),
@@ -149,6 +179,14 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path) -> None
             )
     except (RuntimeError, SystemExit) as error:
         raise BenchError(f"{told(log)}\n{build_dir.name} could not be built: {error} (all of it: {log})") from None
+
+
+def yosys_share() -> Path:
+    """Where the wheel of Yosys has its data: models of cells."""
+    found = importlib.util.find_spec("pyosys")
+    if not found or not found.origin:
+        raise BenchError("pyosys is not there: `make setup`")
+    return Path(found.origin).parent / "share"
 
 
 @contextmanager
