@@ -1,11 +1,12 @@
-"""Runs every `tb/*/bench.py` in every configuration it names; with `NETLIST=1`, on their mapped netlists."""
+"""Runs every `tb/*/bench.py` in every configuration it names; with `NETLIST=1`, on their mapped netlists (NETLIST=x: with four states)."""
 
 import importlib.util
 import os
 from pathlib import Path
 
 import pytest
-from lib.runner import Bench, BenchError, run, synthesised
+from lib.netlist import Netlist, NetlistError, synthesised
+from lib.runner import Bench, BenchError, run
 
 
 def benches() -> list:
@@ -23,9 +24,24 @@ def benches() -> list:
     return found
 
 
+def netlist(bench: Bench, config: dict[str, int]) -> Netlist | None:
+    """What the bench runs on instead of the RTL, if the environment says so: `NETLIST=1`, or `NETLIST=x`, four states.
+
+    A bench that looks inside its top has nothing to look at in a netlist.
+    """
+    wanted = os.environ.get("NETLIST")
+    if not wanted:
+        return None
+    if wanted not in ("1", "x"):
+        pytest.fail(f"NETLIST={wanted}: allowed are 1 (Verilator, X is random) and x (Icarus, four states)")
+    if bench.inside:
+        pytest.skip(f"looks at {', '.join(bench.inside)}")
+    return Netlist(synthesised(bench.top, config, *bench.sources[-1:]), four_state=wanted == "x")
+
+
 @pytest.mark.parametrize("name,bench,config", benches())
 def test_bench(name: str, bench: Bench, config: dict[str, int]) -> None:
     try:
-        run(name, bench, config, synthesised(bench, config) if os.environ.get("NETLIST") else None)
-    except BenchError as error:
+        run(name, bench, config, netlist(bench, config))
+    except (BenchError, NetlistError) as error:
         pytest.fail(str(error), pytrace=False)

@@ -14,14 +14,11 @@ Benches of one top with the same parameters share one build. The output of a bui
 """
 
 import fcntl
-import importlib.util
 import logging
 import os
 import random
 import re
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +28,7 @@ from pathlib import Path
 from cocotb_tools.runner import get_results, get_runner
 
 from lib import rtl, runtime
+from lib.netlist import Netlist
 from lib.rtl import REPO
 from lib.toolchain import verilator_root
 
@@ -39,10 +37,6 @@ TB = REPO / "build" / "tb"
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
 BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
-# The models of a netlist's cells that Yosys does not ship. Their files are found by name.
-CELLS = REPO / "tb" / "lib" / "cells"
-NETLIST_ARGS = ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--timing", "--x-initial", "unique", "--x-assign", "unique"]
-NETLIST_ARGS += ["--no-public-flat-rw", "--public-depth", "1", "-y", str(CELLS), "+libext+.sv"]
 # Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
@@ -59,18 +53,18 @@ class Bench:
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, next to bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
 
-    def build(self, config: dict[str, int], netlist: Path | None = None) -> Path:
+    def build(self, config: dict[str, int], netlist: Netlist | None = None) -> Path:
         """Where this configuration is built: one folder for all benches that need the same model."""
         wrapped = [path.parent.name for path in self.sources[-1:]]
         signals = [name.split(".")[-1] for name in self.inside]
         kind = ["waves"] if waves() else []
-        name = netlist.stem if netlist else tag("_".join([self.top, *wrapped, *signals]), config)
+        name = netlist.name if netlist else tag("_".join([self.top, *wrapped, *signals]), config)
         return TB / "models" / "_".join([name, *kind])
 
-    def label(self, name: str, config: dict[str, int], netlist: Path | None = None) -> str:
+    def label(self, name: str, config: dict[str, int], netlist: Netlist | None = None) -> str:
         """Of one run of the bench in the folder `name`, told apart from those on other tops."""
         name = name if name in self.top else f"{name}_{self.top}"
-        return tag(f"{name}_netlist" if netlist else name, config)
+        return tag("_".join([name, *([netlist.kind] if netlist else [])]), config)
 
 
 class BenchError(Exception):
@@ -93,29 +87,17 @@ def waves() -> bool:
     return bool(os.environ.get("WAVES"))
 
 
-def synthesised(bench: Bench, config: dict[str, int]) -> Path:
-    """The mapped netlist of this configuration (rtl/syn/netlist.py); raises `BenchError` if there can be none."""
-    if bench.inside:
-        raise BenchError(f"{bench.top}: the bench looks at {', '.join(bench.inside)}, which a netlist does not have")
-    program = [sys.executable, REPO / "rtl" / "syn" / "netlist.py", bench.top]
-    settings = [f"{key}={value}" for key, value in config.items()]
-    source = ["--source", str(bench.sources[-1])] if bench.sources else []
-    made = subprocess.run([*program, *settings, *source], capture_output=True, text=True)
-    if made.returncode:
-        raise BenchError(made.stderr)
-    return Path(made.stdout.strip())
-
-
-def run(name: str, bench: Bench, config: dict[str, int], netlist: Path | None = None) -> None:
+def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None = None) -> None:
     """Build and run one configuration; raises `BenchError` when a cocotb test failed or none ran.
 
-    With a `netlist` (`synthesised`) the bench runs on that.
+    With a `netlist` the bench runs on that instead of the RTL.
     """
     with alone(TB / "setup"):
         rtl.generate()
         prepare_environment()
     number = os.environ.get("PENSTOCK_SEED", "1")
-    runner = get_runner("verilator")
+    simulator = netlist.simulator if netlist else "verilator"
+    runner = get_runner(simulator)
     runner.log.setLevel(logging.CRITICAL)
     build_dir = bench.build(config, netlist)
     with alone(build_dir):
@@ -134,7 +116,7 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Path | None = 
             results_xml=str(results),
             log_file=log,
             test_args=["--trace-file", str(run_dir / "dump.fst")] if waves() else [],
-            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{number}"],
+            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{number}"] if simulator == "verilator" else [],
             extra_env={
                 "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
                 "PENSTOCK_SEED": number,
@@ -150,25 +132,29 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Path | None = 
         raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
 
 
-def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist: Path | None) -> None:
+def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist: Netlist | None) -> None:
     """Brings the model up to date."""
     build_dir.mkdir(parents=True, exist_ok=True)
     public = build_dir / "public.vlt"
     lines = [line.split(".") for line in bench.inside]
+    if netlist:
+        lines = [[bench.top, port] for port in netlist.ports()]
     text = "\n".join(
         ["`verilator_config", *(f'public_flat_rw -module "{module}" -var "{var}"' for module, var in lines), ""]
     )
     if not public.exists() or public.read_text() != text:
         public.write_text(text)
     log = build_dir / "build.log"
-    sources, args = [*rtl.packages(), *bench.sources, *rtl.module(bench.top)], [*BUILD_ARGS, *rtl.options()]
+    sources, args = [public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)], [*BUILD_ARGS, *rtl.options()]
     if netlist:
-        sources, args = [yosys_share() / "xilinx" / "cells_sim.v", netlist], NETLIST_ARGS
+        sources, args = [public, *netlist.sources()], netlist.build_args()
     shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
+    if netlist and netlist.four_state:
+        sources, options = netlist.sources(), []
     try:
         with make_variables(f"{MAKE_VARIABLES} {shared}"):
             runner.build(
-                sources=[public, *sources],
+                sources=sources,
                 hdl_toplevel=bench.top,
                 parameters={} if netlist else config,
                 build_args=[*args, *options],
@@ -179,14 +165,6 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist
             )
     except (RuntimeError, SystemExit) as error:
         raise BenchError(f"{told(log)}\n{build_dir.name} could not be built: {error} (all of it: {log})") from None
-
-
-def yosys_share() -> Path:
-    """Where the wheel of Yosys has its data: models of cells."""
-    found = importlib.util.find_spec("pyosys")
-    if not found or not found.origin:
-        raise BenchError("pyosys is not there: `make setup`")
-    return Path(found.origin).parent / "share"
 
 
 @contextmanager
