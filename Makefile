@@ -14,12 +14,15 @@ JOBS    ?= $(shell nproc)
 FORMAL  ?=
 # Of `make synth`: --docs puts the tables into the page.
 DOCS    ?=
+# Of `make netlist`: the benches of one front end of 64 bits and of one of 512.
+FIRST_TOP := penstock_xgmii-CLK_KHZ156250
+NETLISTS ?= (front_end- or congestion- or front_end_reset-) and ($(FIRST_TOP) or penstock_100g)
 # Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bitstream bench figures-check soak release docs fmt regs setup build clean help
+.PHONY: demo test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -63,6 +66,10 @@ synth: setup     ## cost and depth of logic on UltraScale+ and other families, a
 
 bitstream: setup ## a board's .bit with open tools, timing met after routing, or an error; BOARD=ecpix5, versa_ecp5, either with -echo
 	$(PYTHON) rtl/syn/bitstream.py $(BOARD) --out $(OUT) --seed $(SEED)
+
+netlist: setup   ## benches of whole front ends on their mapped netlists, X random by SEED, then reset and first message with four states (hours)
+	NETLIST=1 PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "$(NETLISTS)"
+	NETLIST=x PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end_reset-$(FIRST_TOP)"
 
 bench: setup build ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)

@@ -1,4 +1,4 @@
-"""Runs every `tb/*/bench.py` in every configuration it names; with `NETLIST=1`, on their mapped netlists (NETLIST=x: with four states)."""
+"""Runs every `tb/*/bench.py` in every configuration it names; with `NETLIST=1` or `x`, on their netlists."""
 
 import importlib.util
 import os

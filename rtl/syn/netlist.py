@@ -9,6 +9,7 @@ Simulations take the cells from Yosys (`cells_sim.v`), and those that Yosys does
 """
 
 import argparse
+import fcntl
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ import yosys  # noqa: E402
 import rtl  # noqa: E402
 
 KEPT = REPO / "build" / "netlist"
+SPLIT = ["techmap -map +/xilinx/cells_sim.v t:CARRY4", "simplemap t:$mux t:$xor", "splitnets", "clean"]
 
 
 def label(top: str, params: dict[str, int]) -> str:
@@ -32,18 +34,26 @@ def label(top: str, params: dict[str, int]) -> str:
 def verilog(top: str, params: dict[str, int], source: Path | None = None) -> Path:
     """The netlist of a module with these parameters; `source` is its file if it is not one of the gateware's.
 
-    Nets are single bits: a simulator that looks at whole words would find loops where there are none.
+    Nets are single bits, and a carry chain is its model's gates (`SPLIT`): a simulator that looks at whole words would
+    find loops where there are none.
     """
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with open(KEPT / f"{label(top, params)}.lock", "w") as lock:  # benches of one netlist, in parallel
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return made(top, params, source)
+
+
+def made(top: str, params: dict[str, int], source: Path | None) -> Path:
+    """As `verilog`, of one process at a time."""
     programs = synth.digest(Path(__file__), Path(yosys.__file__))
     found = synth.logic(top, params, source)
     kept = KEPT / f"{label(top, params)}_{found[:16]}_{programs}.v"
     if kept.exists():
         return kept
-    KEPT.mkdir(parents=True, exist_ok=True)
     read = yosys.read(top, params, source or rtl.module(top)[0])
     mapped = yosys.synthesise(top, "-flatten", contents=True)
     part = kept.with_suffix(".part")
-    yosys.run([read, *mapped, "splitnets", "clean", f"write_verilog -noattr {part}"])
+    yosys.run([read, *mapped, *SPLIT, f"write_verilog -noattr {part}"])
     for old in KEPT.glob(f"{label(top, params)}_{'?' * 16}_{'?' * 16}.v"):
         old.unlink()
     return part.rename(kept)
