@@ -46,6 +46,8 @@ for name in filter(lambda n: n and ".so" in n, names):
 sys.exit(1)
 PY
     want ghdl ghdl
+    # Netlists with four states (tb/lib/netlist.py).
+    want iverilog iverilog
     want tshark tshark
     # What `make bench` compares the packet back end with.
     want iperf3 iperf3
