@@ -116,7 +116,7 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
             results_xml=str(results),
             log_file=log,
             test_args=["--trace-file", str(run_dir / "dump.fst")] if waves() else [],
-            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{number}"] if simulator == "verilator" else [],
+            plusargs=initial_values(netlist, number),
             extra_env={
                 "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
                 "PENSTOCK_SEED": number,
@@ -130,6 +130,18 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
         what = ", ".join(failures(results)) or crash or "no cocotb test ran"
         again = f"`PENSTOCK_SEED={number} .venv/bin/pytest tb -k {name}`"
         raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
+
+
+def initial_values(netlist: Netlist | None, seed: str) -> list[str]:
+    """Verilator's arguments for what has no initial value: 0 in RTL, unless `RANDOM_INIT=1`; random in netlists.
+
+    Assertions are off in RTL that begins with random values, since they do not hold before the reset.
+    """
+    if netlist and netlist.four_state:
+        return []
+    if not netlist and not os.environ.get("RANDOM_INIT"):
+        return []
+    return ["+verilator+rand+reset+2", f"+verilator+seed+{seed}", *([] if netlist else ["+verilator+noassert"])]
 
 
 def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist: Netlist | None) -> None:
