@@ -14,12 +14,10 @@ from pathlib import Path
 
 from lib.rtl import REPO
 
-# The models of the cells that Yosys does not ship; simulators find their files by name.
+# The models of the cells that Yosys does not ship.
 CELLS = REPO / "tb" / "lib" / "cells"
 VERILATOR_ARGS = ["-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-SPECIFYIGN", "-Wno-INITIALDLY", "--timing"]
 VERILATOR_ARGS += ["--x-initial", "unique", "--x-assign", "unique", "--no-public-flat-rw"]
-VERILATOR_ARGS += ["-y", str(CELLS), "+libext+.sv"]
-ICARUS_ARGS = ["-y", str(CELLS), "-Y", ".sv"]
 
 
 class NetlistError(Exception):
@@ -43,16 +41,21 @@ class Netlist:
         return "netlist_four_state" if self.four_state else "netlist"
 
     @property
+    def setting(self) -> str:
+        """What the environment says to run the benches on it."""
+        return "NETLIST=x" if self.four_state else "NETLIST=1"
+
+    @property
     def name(self) -> str:
         """Of its model."""
         return f"{self.file.stem}_{self.simulator}"
 
     def sources(self) -> list[Path]:
-        """The netlist, and the cells that Yosys models."""
+        """The netlist and the models of all cells."""
         found = importlib.util.find_spec("pyosys")
         if not found or not found.origin:
             raise NetlistError("pyosys is not installed: `make setup`")
-        return [Path(found.origin).parent / "share" / "xilinx" / "cells_sim.v", self.file]
+        return [Path(found.origin).parent / "share" / "xilinx" / "cells_sim.v", *sorted(CELLS.glob("*.sv")), self.file]
 
     def ports(self) -> list[str]:
         """The ports of the top, the first module of the file; all other nets are Verilator's to optimise."""
@@ -62,7 +65,7 @@ class Netlist:
         return [name.strip() for name in head[1].split(",")]
 
     def build_args(self) -> list[str]:
-        return ICARUS_ARGS if self.four_state else VERILATOR_ARGS
+        return [] if self.four_state else VERILATOR_ARGS
 
 
 def synthesised(top: str, config: dict[str, int], source: Path | None = None) -> Path:

@@ -128,7 +128,8 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
     ran, failed = get_results(results) if results.exists() else (0, 0)
     if crash or failed or not ran:
         what = ", ".join(failures(results)) or crash or "no cocotb test ran"
-        again = f"`PENSTOCK_SEED={number} .venv/bin/pytest tb -k {name}`"
+        settings = " ".join([*([netlist.setting] if netlist else []), f"PENSTOCK_SEED={number}"])
+        again = f"`{settings} .venv/bin/pytest tb -k {name}`"
         raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
 
 
