@@ -35,7 +35,10 @@ TIMEOUT_CODE, RETRIES = 6, 7
 TIMERS_US = (RETRIES + 1) * 4.096 * 2**TIMEOUT_CODE
 ALLOWANCE_US = TIMERS_US
 # Machines that are busy elsewhere make boards and heartbeats slow, and receivers full; looks cost the boards cycles.
-PATIENCE = "--board-patience 30s --heartbeat-patience 60s --start-patience 100s --look 200ms --full-for 1000s".split()
+PATIENCE = [
+    *("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms"),
+    *("--full-for", "1000s"),
+]
 
 
 def farm_file(folder, boards: int = len(BOARDS), unused: int | None = None, weights: tuple[int, int] = (1, 1)) -> str:
