@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make formal`: runs the proofs listed in `proofs.py`, and shows that each proof can fail.
+"""`make formal`: runs the proofs listed in `proofs/`, and shows that each proof can fail.
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
 

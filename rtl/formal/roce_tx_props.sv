@@ -321,7 +321,7 @@ module roce_tx_props
     if (sends && sent_q) a_not_twice : assert (row.nxt != sent_psn_q);
     if (sent_q) a_06_sent : assert (sent_psn_q - row.tail < row.nxt - row.tail && is_live(row.state));
 
-    // On the way to those below, each from the one before it (proofs.py).
+    // On the way to those below, each from the one before it (proofs/roce.py).
     c_open : cover (!waits && is_live(row.state) && row.mtu == Mtu4096 && row.tail == '1 && beat == '0
                     && psn_here == row.tail && psn_header == row.tail && segmenter_state == StIdle);
     c_asks : cover (!waits && segmenter_state == StWait && !for_keep && !past_q && is_live(row.state) && held == '0 && cut

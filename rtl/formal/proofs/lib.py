@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of shared modules: FIFOs, registers, arbiters."""
+
+from proof import Mutant, Proof
+
+PROOFS = [
+    Proof(
+        "sync_fifo",
+        {"W": 4, "DEPTH": 4},
+        mutants=(
+            Mutant("s_ready = !level[PtrW]", "s_ready = 1'b1", "a_level"),
+            Mutant("m_data  = mem[tail_q[PtrW-1:0]]", "m_data  = mem[head_q[PtrW-1:0]]", "a_out"),
+            Mutant("tail_q + 1'b1", "tail_q + 2'd2", "a_inside"),
+        ),
+    ),
+    Proof(
+        "axi_mux",
+        {"DATA_W": 8, "WRITES": 4},
+        mutants=(
+            Mutant(".s_valid(aw_comes)", ".s_valid(m_axi_req.wr.awvalid && m_axi_rsp.wr.awready)", "a_w_goes"),
+            Mutant("ar_at = ar_held_q ? ar_at_q : ", "ar_at = ", "a_ar_hold"),
+            Mutant("if (m_axi_req.wr.awvalid) aw_at_q <= aw_at;", "", "a_aw_turns"),
+            Mutant("m_axi_req.wr.aw.id   = aw_at;", "", "a_aw"),
+            Mutant("awvalid && (order_room || aw_held_q);", "awvalid;", "a_0_level"),
+            Mutant("awvalid && (order_room || aw_held_q);", "awvalid && order_room;", "a_aw_hold"),
+            Mutant("m_axi_wdata = s_axi_wdata[w_at]", "m_axi_wdata = s_axi_wdata[aw_at]", "a_w"),
+            Mutant(" && w_there && w_at == 1'(i)", " && w_there", "a_order"),
+            Mutant("s_axi_req[w_at].wr.wvalid && w_there", "s_axi_req[w_at].wr.wvalid", "a_has_address"),
+            Mutant("bvalid && m_axi_rsp.wr.bid == 1'(i)", "bvalid", "a_asked_write"),
+            Mutant("s_axi_req[m_axi_rsp.rd.rid]", "s_axi_req[ar_at]", "a_all"),
+        ),
+    ),
+    Proof(
+        "axis_register",
+        {"W": 4},
+        mutants=(
+            Mutant("s_axis_tready = !skid_valid_q", "s_axis_tready = 1'b1", "a_kept"),
+            Mutant("skid_valid_q ? skid_q : s_axis_tdata", "s_axis_tdata", "a_data"),
+            Mutant("m_axis_tready || !out_valid_q", "m_axis_tready", "a_no_bubble"),
+            Mutant("s_axis_tready = !skid_valid_q", "s_axis_tready = !skid_valid_q && !out_valid_q", "a_room"),
+        ),
+    ),
+    Proof(
+        "block_fifo",
+        {"W": 8, "DEPTH": 4},
+        mutants=(
+            Mutant("s_ready = !level[PtrW]", "s_ready = 1'b1", "a_level"),
+            Mutant("(m_ready || !valid_q)", "1'b1", "a_hold"),
+            Mutant("(m_ready || !valid_q)", "!valid_q", "a_no_bubble"),
+            Mutant(".rd_addr(tail_q[PtrW-1:0])", ".rd_addr(head_q[PtrW-1:0])", "a_data"),
+        ),
+    ),
+    Proof(
+        "arbiter_rr",
+        {"N": 16},
+        cycles=20,
+        mutants=(
+            Mutant("above  = req & above_q", "above  = '0", "a_round"),  # fixed priority starves
+            Mutant("chosen = pool", "chosen = above_q", "a_asked"),
+        ),
+    ),
+    Proof(
+        "arbiter_rr_wide",
+        {"N": 32},
+        depth=2,
+        mutants=(
+            Mutant("rest_q.any ? last_q : in_later.any", "in_later.any", "a_same"),
+            Mutant("later_q <= 16'hfffe << group;", "later_q <= 16'hffff << group;", "a_group"),
+            Mutant("groups[last_q] & above_q", "groups[last_q]", "a_same"),
+        ),
+    ),
+]

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of the RoCE transport."""
+
+from proof import Mutant, Proof
+
+# requester_step: one proof an operation (op_kind_e), with the faults planted in it. It is combinational,
+# so one cycle is all there is, and the row may be any that satisfies the invariant.
+WINDOW = "op.ack.psn - row.una < row.sent_end - row.una"
+
+OPERATIONS: dict[int, tuple[Mutant, ...]] = {
+    0: (Mutant("if (fresh) begin\n      next.tail", "if (opens) begin\n      next.tail", "a_una"),),
+    1: (Mutant("next.open_pending = before_rts;", "next.open_pending = 1'b1;", "a_state"),),
+    2: (
+        Mutant("next.sent_end = sends && !facts.again", "next.sent_end = sends", "a_sent_end"),
+        Mutant(
+            "sends   = op.kind == DoSend && facts.can_send && !blocked;",
+            "sends   = op.kind == DoSend && !blocked;",
+            "a_sent",
+        ),
+    ),
+    3: (Mutant("next.poison   = poisons ? row.wr :", "next.poison   = poisons ? row.wr + 1'b1 :", "a_poison"),),
+    4: (
+        Mutant(
+            "opens = may_open && (op.kind == DoLoad ||", "opens = (op.kind == DoLoad ? row.open_pending :", "a_freed"
+        ),
+    ),
+    5: (
+        Mutant("op.kind == DoVisit && facts.expired && !may_open;", "op.kind == DoVisit && !may_open;", "a_rewound"),
+        Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
+    ),
+    6: (
+        Mutant(WINDOW, "op.ack.psn < row.sent_end", "a_ack_window", "requester_facts"),  # wrong where it wraps
+        Mutant(WINDOW, WINDOW.replace("<", "<="), "a_ack_window", "requester_facts"),
+        Mutant(
+            "sends ? after_nxt : rewinds || (acks && facts.passes_nxt) ? base",
+            "sends ? after_nxt : rewinds ? base",
+            "a_nxt",
+        ),
+        Mutant(
+            "rewinds || (acks && facts.passes_nxt) ? base : row.nxt",
+            "rewinds ? row.tail : (acks && facts.passes_nxt) ? base : row.nxt",
+            "a_nxt",
+        ),
+    ),
+    7: (
+        Mutant("next.tail     = frees ? after_tail", "next.tail     = frees ? row.wr", "a_freed"),
+        Mutant("next.una      = frees && !facts.acked ? after_tail : base;", "next.una      = base;", "a_una"),
+        Mutant("facts.can_release && !tail_in_use", "facts.can_release", "a_in_use_stays"),
+    ),
+}
+
+# roce_tx: from which cover the next one is reached.
+STORE_PATHS = {
+    "c_asks": "c_open",
+    "c_fills": "c_asks",
+    "c_begun": "c_fills",
+    "c_cut_through": "c_begun",
+    "c_filled": "c_fills",
+    "c_sent": "c_filled",
+    "c_held": "c_fills",
+    "c_leaves": "c_held",
+    "c_read": "c_sent",
+    "c_back": "c_sent",
+    "c_again": "c_back",
+    "c_freed": "c_sent",
+    "c_next": "c_freed",
+    "c_wraps": "c_next",
+    "c_stale": "c_open",
+}
+
+# destination: its other half.
+TABLE = "destination_table"
+
+PROOFS = [
+    Proof(
+        "destination",
+        {"N_QP": 2, "SERVERS": 4},
+        cycles=44,
+        free=("ram_sdp",),
+        after={
+            "c_prepared": "c_walks",
+            "c_held": "c_prepared",
+            "c_forgotten": "c_held",
+            "c_in_force": "c_held",
+            "c_new": "c_in_force",
+            "c_waits": "c_new",
+        },
+        mutants=(
+            Mutant("staged_event_q <= last_event_q", "staged_event_q < last_event_q", "a_none_gone", TABLE),
+            Mutant("passed_q <= passes;", "passed_q <= 1'b0;", "a_none_gone", TABLE),
+            Mutant("{StWalk, StPrepared, StFinish}", "{StPrepared, StFinish}", "a_none_before", TABLE, "c_walks"),
+            Mutant("{StWalk, StPrepared, StFinish}", "{StWalk, StPrepared}", "a_none_before", TABLE, "c_held"),
+            Mutant("if (!pending_q || !commits_q) older_q", "if (!pending_q) older_q", "a_0_in_force", TABLE, "c_held"),
+            Mutant("~(newer_q ^ older_q)", "~newer_q", "a_not_written", TABLE),
+            Mutant("cfg.key == cfg.owner && ", "", "a_owner", TABLE),
+            Mutant(
+                "(state_q == StChoose && announced && is_staged_q) || waits",
+                "waits",
+                "a_none_before",
+                after="c_prepared",
+            ),
+            Mutant("{StEvent, StDivide,", "{StDivide,", "a_0_new", after="c_held"),
+            Mutant("kept_q ? StEvent : StIdle", "StIdle", "a_0_kept", after="c_held"),
+            Mutant("if (changed) waits_q <= 1'b0;", "", "a_waiting", after="c_waits"),
+            Mutant("desc_q.by_event <= 1'b1;", "", "a_0_by_event", after="c_waits"),
+            Mutant("== newer && !announced", "== newer", "a_reason", after="c_new"),
+            Mutant("assign waits = cfg.wait_for_server &&", "assign waits = 1'b0 &&", "a_kept_back", after="c_new"),
+            Mutant("access_pending ? StFetch : StEvent", "StHeld", "a_looks_again", after="c_prepared"),
+            Mutant("digit_q == '1", "digit_q == '1 && m_axis_desc_tready", "a_soon", after="c_in_force"),
+        ),
+    ),
+    Proof(
+        "packet_store_commits",
+        {"N_QP": 2, "DEPTH": 4},
+        cycles=16,
+        mutants=(
+            Mutant("m_commit_valid = waits && answered", "m_commit_valid = waits", "a_commit"),
+            Mutant("m_commit_bad   = bad || answer_bad", "m_commit_bad   = bad", "a_commit"),
+            Mutant("head_q - 1'b1 - number < waiting", "head_q - number < waiting", "a_load_waits"),
+            Mutant("load_waits   = s_commit_valid || among", "load_waits   = among", "a_load_after"),
+            Mutant("(s_commit_valid && s_commit_qp == op_qp) || among", "1'b0 && among", "a_op_waits"),
+            Mutant(".s_valid(written)", ".s_valid(written && waits)", "a_lead"),
+        ),
+    ),
+    Proof(
+        "ring_fill",
+        {"N_QP": 2},
+        depth=10,
+        cycles=20,
+        mutants=(
+            Mutant("here > best_q ? here : best_q", "here", "a_fill"),
+            Mutant(
+                "valid_q && now_q > (reads_q ? row : '0) ? now_q : reads_q ? row : '0", "reads_q ? row : '0", "a_fill"
+            ),
+            Mutant("best_q <= ends_q ? '0 : best;", "best_q <= best;", "a_falls"),
+            Mutant("if (ends_q || best > fill_q)", "if (best > fill_q)", "a_falls"),
+        ),
+    ),
+    Proof(
+        "slots_in_use",
+        {"N": 4},
+        mutants=(
+            Mutant("valid_q[tail_q] <= 1'b0;", "valid_q[head_q] <= 1'b0;", "a_in_use"),
+            Mutant("&& qp_q[i] == qp ", "", "a_no_other"),
+            Mutant("room = !valid_q[head_q]", "room = 1'b1", "a_room"),
+            Mutant("place = place - 1'b1;", "place = place + 1'b1;", "a_oldest"),
+            Mutant("&& qp_q[place] == reader", "", "a_reading"),
+        ),
+    ),
+    Proof(
+        "roce_tx",
+        {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 2},
+        depth=4,
+        cycles=24,
+        free=("ram_sdp", "requester_step"),
+        after=STORE_PATHS,
+        mutants=(
+            Mutant("= ring_packets(mtu_q);", "= '1;", "a_not_overwritten", "segmenter", "c_filled"),
+            # A message goes to the server that took its queue pair after its own had died.
+            Mutant(
+                "view.loaded && !keep_q && past_q && view.rts", "1'b0", "a_of_its_connection", "segmenter", "c_open"
+            ),
+            Mutant("!cached_q || waits_past_q ||", "!cached_q ||", "a_of_its_connection", "segmenter", "c_open"),
+            Mutant("outlived && view.wr != view.tail", "1'b0", "a_behind_all", "segmenter", "c_sent"),
+            Mutant(
+                "tail_in_use  = tail_read || tail_filling",
+                "tail_in_use  = tail_read",
+                "a_03_committed",
+                "requester",
+                "c_begun",
+            ),
+            Mutant(
+                "tail_in_use  = tail_read || tail_filling",
+                "tail_in_use  = tail_filling",
+                "a_04_read",
+                "requester",
+                "c_sent",
+            ),
+            Mutant("follows_q ? row3_q : ram_row", "ram_row", "a_00_row", "requester", "c_open"),
+            # A row that is read before the operation in front of it has written it sends the same packet again.
+            Mutant("follows_q ? row3_q : ram_row", "ram_row", "a_not_twice", "requester", "c_leaves"),
+            Mutant(
+                "= slot_address(job_qp, job_slot, job_mtu)",
+                "= slot_address(job_qp, job_slot + 1'b1, job_mtu)",
+                "a_05_job",
+                "packet_store",
+                "c_filled",
+            ),
+        ),
+    ),
+    Proof(
+        "roce_tx",
+        {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 4, "RETRANSMIT": 0},
+        depth=4,
+        cycles=24,
+        free=("ram_sdp", "requester_step"),
+        after={**STORE_PATHS, "c_refills": "c_sent"},
+        mutants=(
+            Mutant("reading_q ? oldest_q : nxt_q", "nxt_q", "a_not_overwritten", "segmenter", "c_sent"),
+            Mutant("|| stored >= packets;", ";", "a_not_overwritten", "segmenter", "c_filled"),
+        ),
+    ),
+    Proof(
+        "requester_step",
+        {},
+        props="requester_progress",
+        bounded=True,
+        cycles=1,
+        mutants=(
+            Mutant("|| facts.last_ready\n", "\n", "a_asks"),
+            Mutant("|| (facts.again && facts.last_again)", "", "a_asks"),
+            Mutant("|| row.nxt[2:0] == '1 ", "", "a_never_rises"),
+            Mutant("(sends && asks && !row.timer_on)", "(sends && asks)", "a_deadline_stays"),
+            Mutant("!credited && !rewinds &&", "!credited &&", "a_credit"),
+            Mutant(
+                "if (leaves || (rewinds && !waits)) next.timer_on", "if (leaves || rewinds) next.timer_on", "a_timer"
+            ),
+            Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
+            Mutant("progress ? cfg.retry_cnt : row.retry_left", "row.retry_left", "a_retries"),
+            Mutant("(progress && facts.asked_beyond) || ", "", "a_timer"),
+            Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
+            Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
+        ),
+    ),
+    Proof(
+        "requester_step",
+        {},
+        props="requester_once",
+        bounded=True,
+        cycles=1,
+        mutants=(
+            Mutant("next.sent_end = sends && !facts.again ? after_nxt :", "next.sent_end =", "a_once"),
+            Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
+            Mutant("rnr_spent    = told_to_wait && rnr_left == '0;", "rnr_spent    = 1'b0;", "a_ends"),
+            Mutant("rewinds = resumes || waits ||", "rewinds = resumes || waits || progress ||", "a_once"),
+            Mutant(WINDOW, WINDOW.replace("<", "<="), "a_nothing_rewound", "requester_facts"),
+        ),
+    ),
+    *(
+        Proof("requester_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
+        for kind, mutants in OPERATIONS.items()
+    ),
+]

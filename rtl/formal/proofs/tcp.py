@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of the simplified TCP."""
+
+from proof import Mutant, Proof
+
+# tcp_step: one proof an event (tcp_event_e), likewise.
+TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
+    0: (Mutant("next.max      = first;", "next.max      = event_in.seq;", "a_opening"),),
+    1: (Mutant("if (aborts) actions.ended = TcpAborted;", "", "a_ended"),),
+    2: (
+        Mutant("held <= 33'(TcpMaxHeld);", "held <= 33'(TcpMaxHeld) + 33'd1;", "a_written", "tcp_facts"),
+        Mutant("(writes && facts.una_is_written && event_in.ack != '0)", "1'b0", "a_timer"),
+    ),
+    3: (
+        Mutant("!tcp_before(row.max, event_in.ack)", "1'b1", "a_7_una", "tcp_facts"),
+        Mutant("assign acks      = takes && facts.ack_reaches_una;", "assign acks      = takes;", "a_7_una"),
+        Mutant(
+            "resets    = in_window && flags.rst && facts.at_rcv_nxt;", "resets    = in_window && flags.rst;", "a_reset"
+        ),
+        Mutant("if (advances && facts.ack_passes_nxt) next.nxt = event_in.ack;", "", "a_nxt"),
+        Mutant("if (empties || comes_up) next.timer_on = 1'b0;", "", "a_timer"),
+        Mutant("(advances && !empties)", "1'b0", "a_restarts"),
+        Mutant("(comes_up && !facts.max_is_written)", "1'b0", "a_timer"),
+        Mutant("rewinds    = loses_more && !params.back_off;", "rewinds    = loses_more;", "a_back"),
+    ),
+    4: (Mutant("&& event_in.options.mss >= TcpMinMss", "", "a_mss", "tcp_facts"),),
+    5: (
+        Mutant("if (loses || probes || prods) next.resend", "if (loses || prods) next.resend", "a_sends"),
+        Mutant("params.give_up != '0 && ", "", "a_gives_up", "tcp_facts"),
+        Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
+    ),
+    6: (
+        Mutant("has_room ? 32'(row.window) - sent : '0;", "32'(row.window);", "a_3_window", "tcp_pick"),
+        Mutant("row.window == '0 ? 32'd1 : 32'(row.window)", "full", "a_3_window", "tcp_pick"),
+        Mutant("held <= full ? least(held, probe) : least(full, probe)", "least(full, probe)", "a_2_to", "tcp_pick"),
+        Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
+    ),
+}
+
+PROOFS = [
+    Proof(
+        "tcp_sender",
+        {"N_STREAMS": 4, "CLK_KHZ": 10_000},
+        depth=8,
+        cycles=20,
+        free=("ram_sdp", "tcp_engine"),
+        mutants=(
+            Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));", ";", "a_read"),
+            Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
+            Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
+            Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),
+            Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
+            Mutant("ByArrival: event0 = arrival.what;", "ByArrival: event0 = '0;", "a_arrival"),
+            Mutant("stream1_q <= streams[turn[2:0]];", "stream1_q <= streams[ByCommand];", "a_write"),
+            Mutant("if (gap_q != '0) gap_q <= gap_q - 1'b1;", "gap_q <= '0;", "a_one_segment", "tx_scheduler"),
+        ),
+    ),
+    Proof(
+        "tcp_ring_writer",
+        {"DATA_W": 64, "N_STREAMS": 2, "RING_BYTES": 128},
+        cycles=16,
+        after={"c_acknowledged": "c_chunk", "c_half": "c_chunk", "c_full": "c_half"},
+        mutants=(
+            Mutant("32'(RING_BYTES - 4 * Bytes)", "32'(RING_BYTES + 4 * Bytes)", "a_free", after="c_full"),
+            Mutant("&& !(opened && done_at == read_at);", ";", "a_continues"),
+            Mutant("follows_q <= close_valid_q && close_at == read_at;", "follows_q <= 1'b0;", "a_continues"),
+            Mutant("end_q   <= end_q + 32'(count);", "end_q   <= end_q + 32'(Bytes);", "a_continues"),
+            Mutant("if (!heard_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
+            Mutant("31'(whole - told_q)", "31'(end_q - told_q)", "a_0_owed", after="c_chunk"),
+            Mutant("= {end_q[31:ByteW], {ByteW{1'b0}}};", "= end_q;", "a_there", after="c_chunk"),
+            Mutant("close_told_q   <= told_q;", "close_told_q   <= end_q;", "a_0_owed"),
+            Mutant("if (close_concerns && (opened || ended)) close_dead_q <= 1'b1;", "", "a_0_alive"),
+            Mutant("else if (concerns && (opened || ended)) dead_q <= 1'b1;", "", "a_closed"),
+            Mutant("if (ended) live[done_at] <= 1'b0;", "", "a_closed", "tcp_ring_streams"),
+            Mutant("fresh[done_at] <= 1'b1;", "", "a_continues", "tcp_ring_streams"),
+            Mutant(".wr_data(done.written)", ".wr_data(done.una)", "a_continues", "tcp_ring_streams"),
+            Mutant(".wr_en(done_valid)", ".wr_en(opened)", "a_una", "tcp_ring_streams"),
+        ),
+    ),
+    Proof(
+        "tcp_ring_reader_axi",
+        {"DATA_W": 64, "RING_BYTES": 16384, "ADDR_W": 32},
+        cycles=10,
+        free=("ram_sdp", "sync_fifo"),
+        mutants=(
+            Mutant("PlaceW'(asked) + 1'b1;", "PlaceW'(asked);", "a_0_ask"),
+            Mutant("last_burst ? ask_left_q : to_boundary;", "ask_left_q;", "a_within"),
+            Mutant("ask_left_q <= to_boundary;", "ask_left_q < to_boundary;", "a_all"),
+            Mutant("15'(job.segment.len) - 15'd1;", "15'(job.segment.len);", "a_0_ask"),
+            Mutant("(ADDR_W'(ask_stream_q) << RingW)", "ADDR_W'(ask_stream_q)", "a_address"),
+            Mutant("(!arvalid_q || m_axi_rsp.arready)", "1'b1", "a_hold"),
+            Mutant("(PtrW + 1)'(Words - MaxWords)", "(PtrW + 1)'(Words)", "a_room"),
+            Mutant("ends        = moves && left_q <=", "ends        = moves && left_q <", "a_0_left"),
+            Mutant("~({Bytes{1'b1}} << left_q[ByteW-1:0])", "'1", "a_length"),
+            Mutant("drops       = sum_taken && sum.bad;", "drops       = 1'b0;", "a_bad"),
+            Mutant("if (out_taken && !drops) hdr_due_q", "if (out_taken) hdr_due_q", "a_not_sent"),
+        ),
+    ),
+    Proof(
+        "tcp_ring_guard",
+        {"N_STREAMS": 2, "WRITES_W": 3, "READS_W": 3},
+        mutants=(
+            Mutant("counted_q && writes_left_q == '0 && reads", "counted_q && reads", "a_apart"),
+            Mutant("writes_left_q == '0 && reads_left_q == '0;", "writes_left_q == '0;", "a_apart"),
+            Mutant("quiet = counted_q && ", "quiet = ", "a_apart"),
+            Mutant(" && !(of_opening && (ended || s_done.reset_due))", "", "a_apart"),
+            Mutant("(of_opening && (ended || s_done.reset_due))", "(of_opening && ended)", "a_told"),
+            Mutant(" && !due_q[opens_at] && !rst", " && !rst", "a_told"),
+            Mutant("s_command_ready && !live_q[opens_at];", "s_command_ready;", "a_closed"),
+            Mutant("peer_epoch = !epoch_q", "peer_epoch = epoch_q", "a_peer"),
+            Mutant("opens && !live_q[opens_at] && arrives", "opens && arrives", "a_stale"),
+            Mutant("(peer_wr) epoch_q", "(0) epoch_q", "a_stale"),
+            Mutant("unread - READS_W'(read);", "unread;", "a_soon"),
+            Mutant("if (!counted_q) begin", "if (1'b1) begin", "a_soon"),
+            Mutant("(!s_command.opens || quiet)", "quiet", "a_aborts"),
+            Mutant("m_command_ready && state_q != StAsk && ", "m_command_ready && ", "a_taken"),
+            Mutant("if (rd_fault_valid && live_q", "if (0 && live_q", "a_failed"),
+            Mutant("if (ended) fault_q[done_at] <= 1'b0;", "", "a_failed"),
+            Mutant("fault_q[i]) next = index_t'(i)", "fault_q[i]) next = ~index_t'(i)", "a_guilty"),
+            Mutant("over && s_done.actions.ended ==", "s_done.actions.ended ==", "a_named"),
+        ),
+    ),
+    *(
+        Proof("tcp_step", {"KIND": kind}, bounded=True, cycles=1, mutants=mutants)
+        for kind, mutants in TCP_EVENTS.items()
+    ),
+]
