@@ -423,7 +423,7 @@ mod tests {
     fn a_switch_has_what_was_built_and_takes_what_the_gateware_takes() {
         let mut switch = Responder::switch(Switch { ports: 2, queues: 4, entries: 16 });
         assert_eq!(switch.get(of_switch::MAP_HASH), SWITCH.hash);
-        assert_eq!(switch.get(of_switch::BUILD), 2 | 4 << 4 | 16 << 8);
+        assert_eq!(switch.get(of_switch::BUILD), 2 | 4 << 4 | 16 << 8 | of_switch::BUILD_MANAGEMENT_MASK);
         assert_eq!(switch.get(of_switch::Q_EQ), of_switch::Q_EQ_RESET);
         // The last queue and port that it has, and the first that it has not.
         assert_eq!((switch.read(queue::BASE + 7 * 4), switch.read(queue::BASE + 8 * 4)), (Some(0), None));
@@ -436,6 +436,13 @@ mod tests {
         assert!(switch.write(of_switch::ENTRY_WRITE, 15) && !switch.write(of_switch::ENTRY_WRITE, 16));
         assert_eq!((switch.get(of_switch::ENTRY_WRITE), switch.table_entry(15)), (0, Some((0x8001_0200, 5))));
         assert_eq!(switch.table_entry(0), None);
+        // A list that is locked stays; other settings do not.
+        let host = qcn_switch::access_entry::BASE + qcn_switch::access_entry::STRIDE;
+        assert!(switch.write(host, 7) && switch.write(qcn_switch::access::CONTROL, 3));
+        assert!(
+            !switch.write(host, 8) && !switch.write(qcn_switch::access::CONTROL, 0) && switch.write(of_switch::XON, 1)
+        );
+        assert_eq!(switch.get(host), 7);
         switch.reset();
         assert_eq!((switch.get(of_switch::Q_EQ), switch.table_entry(15)), (of_switch::Q_EQ_RESET, None));
     }
