@@ -228,13 +228,92 @@ def test_events_over_tcp_are_exact_over_losses_and_a_slow_consumer(
 
 def test_what_tcp_boards_cannot_do_is_refused(penstock: Penstock, tmp_path: Path) -> None:
     for settings, said in (
-        (("replay.protocol=simple-tcp", "cc.law=qcn"), "no law limits the streams of TCP"),
-        ((*TCP, "replay.sender=software"), 'it takes TCP of verilated boards; set replay.sender = "gateware"'),
-        ((*TCP, "tcp.mss=9000"), "a board sends segments of 64 to 8960 bytes"),
-        ((*TCP, "link.rate=40Gbps"), "no board of this program has a line of 40Gbps"),
+        (("replay.protocol=simple-tcp", "cc.law=qcn"), "no law limits the streams of verilated boards"),
+        ((*TCP, "tcp.mss=9000"), "tcp.mss = 9000: a front end sends segments of 64 to 8960 bytes"),
+        ((*TCP, "link.rate=40Gbps"), "no board of this program has a line of 40Gbps with TCP"),
     ):
         run = penstock.run(tmp_path, "replay.events=1", *settings)
         assert run.status == 2 and said in run.stderr, run.stderr
+
+
+# ---- software with TCP -----------------------------------------------------------------------------------------------
+
+SOFTWARE = ("replay.sender=software", *TCP)
+
+
+def test_software_over_tcp_sends_the_fragments_of_rdma_and_one_seed_gives_one_result(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    runs = [penstock.run(tmp_path / name, "replay.events=20", *SOFTWARE) for name in ("one", "other")]
+    rdma = penstock.run(tmp_path / "rdma", "replay.events=20", "replay.sender=software", *FAST)
+    for run in runs:
+        assert run.status == 0, run.stdout + run.stderr
+        summary = run.summary()
+        assert (summary["readout"]["events_complete"], summary["readout"]["byte_exact"]) == (20, True)
+        assert_recorded(run, recorded, 20)
+        for end in summary["readout"]["queue_pairs"]:
+            assert end["connections_opened"] == 1 and end["resynchronised"] == end["connections_reset"] == 0
+        assert {flow["protocol"] for flow in summary["flows"]} == {"simple-tcp"} and "boards" not in summary
+        assert all(flow["packets"] > 0 and flow["complete"] for flow in summary["flows"])
+    for name in ("events.parquet", "trace.parquet"):
+        assert (runs[0].out / name).read_bytes() == (runs[1].out / name).read_bytes()
+    assert runs[0].events().drop_columns(["missing"]) == rdma.events().drop_columns(["missing"])
+    trace = runs[0].trace().to_pylist()
+    for board in range(BOARDS):
+        last = {row["metric"]: row["value"] for row in trace if row["node"] == f"board{board}"}
+        assert last["window_bytes"] > 0 and last["smoothed_rtt_us"] > 0 and last["tx_payload_bytes"] > 20 * 90_000
+        fills = [row["value"] for row in trace if (row["node"], row["metric"]) == (f"board{board}", "ring_fill_bytes")]
+        assert max(fills) > 0 and fills[-1] == 0, "all is acknowledged at the end"
+
+
+def test_software_over_tcp_is_exact_over_faults_a_slow_consumer_and_a_receiver_that_stalls(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    """A stall longer than the timeout, too: the window closes, and is probed until it opens."""
+    slow = ("readout.slots=2", "readout.consumer_rate=300MB/s", "replay.rate=100kHz", "tcp.receive_buffer=16KiB")
+    stall = ("tcp.stall_start=2ms", "tcp.stall_time=3ms")
+    faults = [fault for fault in FAULTS if fault.startswith("link.")]
+    run = penstock.run(tmp_path, "replay.events=12", *slow, *stall, *faults, *SOFTWARE)
+    assert run.status == 0, run.stdout + run.stderr
+    summary = run.summary()
+    assert (summary["readout"]["events_complete"], summary["readout"]["byte_exact"]) == (12, True)
+    assert_recorded(run, recorded, 12)
+    assert all(flow["retransmissions"] > 0 for flow in summary["flows"])
+    assert sum(flow["timeouts"] for flow in summary["flows"]) > 0
+    assert sum(end["segments_out_of_order"] for end in summary["readout"]["queue_pairs"]) > 0
+    assert summary["readout"]["dropped_frames"]["not_roce"] > 0, "no segment with a flipped bit is taken"
+    assert summary["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 12 / 11
+    fragments = run.trace().to_pylist()
+    windows = {row["value"] for row in fragments if row["metric"] == "window_bytes"}
+    assert min(windows) < 8960 < max(windows), "the window closes and opens"
+    stalled = [
+        row["value"]
+        for row in fragments
+        if (row["node"], row["metric"]) == ("network", "throughput_bps")
+        and 2_200_000_000 < row["time_ps"] < 5_000_000_000
+    ]
+    assert len(stalled) > 100
+    # The storage still takes what was read before: a receive buffer of each board at most, of 840 kB without a stall.
+    assert sum(stalled) * 20e-6 / 8 <= BOARDS * 16_384, "nothing is read while the receiver stalls"
+
+
+def test_software_over_tcp_obeys_qcn_and_a_full_send_buffer_loses_fragments(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    points = ("switch.qcn.enabled=true", "switch.buffer=2MB", "replay.rate=100kHz")
+    options = [setting for setting in SOFTWARE if not setting.startswith("cc.")]
+    run = penstock.run(tmp_path / "qcn", "replay.events=40", *options, "cc.law=qcn", *points)
+    assert run.status == 0, run.stdout + run.stderr
+    assert_recorded(run, recorded, 40)
+    assert sum(flow["feedbacks"] for flow in run.summary()["flows"]) > 0
+
+    full = ("tcp.send_buffer=250KB", "replay.trigger=periodic", "replay.rate=1MHz", "readout.event_timeout=1ms")
+    run = penstock.run(tmp_path / "full", "replay.events=10", *SOFTWARE, *full)
+    assert run.status == 1
+    summary = run.summary()
+    assert [flow["refused"] for flow in summary["flows"]] == [8] * BOARDS, "two fragments fit"
+    assert (summary["readout"]["events_complete"], summary["readout"]["byte_exact"]) == (2, True)
+    assert_recorded(run, recorded, 2)
 
 
 # ---- whatever happens on the way, every event arrives ----------------------------------------------------------------

@@ -43,15 +43,20 @@ pub enum Top {
 
 /// No build has a line of this rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no board of this program has a line of {0}; it has {there}",
-    there = if cfg!(feature = "all-tops") {
-        "1Gbps, 10Gbps, 25Gbps and 100Gbps"
-    } else {
-        "10Gbps; `cargo build --release -p penstock-cli --features all-tops` adds 1Gbps, 25Gbps and 100Gbps"
+pub enum NoSuchLine {
+    #[error("no board of this program has a line of {0}; it has {there}", there = there("1Gbps, ", "1Gbps, 25Gbps and 100Gbps"))]
+    Roce(Rate),
+    #[error("no board of this program has a line of {0} with TCP; it has {there}", there = there("", "25Gbps and 100Gbps"))]
+    Tcp(Rate),
+}
+
+/// The lines of this build: `slower` than 10 Gb/s if it has all, or those that it `lacks`.
+fn there(slower: &str, lacks: &str) -> String {
+    match cfg!(feature = "all-tops") {
+        true => format!("{slower}10Gbps, 25Gbps and 100Gbps"),
+        false => format!("10Gbps; `cargo build --release -p penstock-cli --features all-tops` adds {lacks}"),
     }
-)]
-pub struct NoSuchLine(pub Rate);
+}
 
 impl Top {
     /// The front end for RoCEv2 with a line of this rate.
@@ -63,7 +68,7 @@ impl Top {
         let tops = [Self::Gbps10, Self::Gbps1, Self::Gbps25X16, Self::Gbps100X16];
         #[cfg(not(feature = "all-tops"))]
         let tops = [Self::Gbps10];
-        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine(rate))
+        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine::Roce(rate))
     }
 
     /// The front end for TCP with a line of this rate.
@@ -75,7 +80,7 @@ impl Top {
         let tops = [Self::Gbps10Tcp, Self::Gbps25TcpX16, Self::Gbps100TcpX16];
         #[cfg(not(feature = "all-tops"))]
         let tops = [Self::Gbps10Tcp];
-        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine(rate))
+        tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine::Tcp(rate))
     }
 
     /// Its clock and its line.

@@ -10,6 +10,7 @@ use penstock_netsim::{
     Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, SharedLedger, SimError, StationError,
     SwitchParams,
 };
+use penstock_transport::simple_tcp::ParametersError;
 use penstock_transport::TcpConfig;
 use penstock_wire::{MacAddr, Qpn};
 
@@ -26,6 +27,8 @@ pub enum LabError {
     Station(#[from] StationError),
     #[error("flow {flow}: {source}")]
     Law { flow: String, source: ParamError },
+    #[error("flow {flow}: {source}")]
+    Segments { flow: String, source: ParametersError },
     #[error("qp.mtu = {0}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu(u16),
     #[error("{host}: {source}")]

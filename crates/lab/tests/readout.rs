@@ -36,7 +36,7 @@ fn camera_events_come_when_asked_for_and_repeat() {
 
 #[test]
 fn a_readout_that_cannot_be_is_refused_with_what_is_missing() {
-    let cases: [(&str, &[&str], &[&str]); 12] = [
+    let cases: [(&str, &[&str], &[&str]); 13] = [
         (STAR, &["readout.slots=8"], &["readout: it takes recorded events", "[replay]"]),
         (READOUT, &["replay.events=51"], &["replay.events = 51", "1 to 50", "repeat"]),
         (READOUT, &["readout.host=server7"], &["readout.host = server7", "server0"]),
@@ -47,8 +47,13 @@ fn a_readout_that_cannot_be_is_refused_with_what_is_missing() {
         (READOUT, &["qp.verb=write"], &["qp.verb = write", "write-imm"]),
         (READOUT, &["replay.rate=0Hz"], &["replay.rate = 0Hz", "more than 0Hz"]),
         (READOUT, &["replay.protocol=tcp"], &["replay.protocol = tcp", "simple-tcp"]),
-        (READOUT, &["replay.protocol=simple-tcp"], &["readout: it takes TCP of verilated boards"]),
-        (READOUT, &["replay.protocol=simple-tcp", "cc.law=qcn"], &["readout: no law limits the streams of TCP"]),
+        (READOUT, &["replay.protocol=simple-tcp", "tcp.mss=9000"], &["tcp.mss = 9000", "64 to 8960"]),
+        (READOUT, &["replay.protocol=simple-tcp", "tcp.send_buffer=1GiB"], &["tcp.send_buffer", "up to 512MiB"]),
+        (
+            READOUT,
+            &["replay.protocol=simple-tcp", "replay.sender=gateware", "cc.law=qcn"],
+            &["readout: no law limits the streams of verilated boards"],
+        ),
     ];
     for (text, overrides, words) in cases {
         let error = readout(text, overrides).expect_err(&format!("{overrides:?}"));

@@ -49,7 +49,7 @@ impl Incast {
             let receiver = TcpFlowReceiver::new(config.flow, config.tcp.reversed(), ledger.clone());
             server.add_tcp_receiver(receiver).unwrap();
             let mut sender = station(flow as u16 + 1);
-            sender.add_tcp_sender(TcpFlowSender::new(config, source, ledger.clone())).unwrap();
+            sender.add_tcp_sender(TcpFlowSender::new(config, source, ledger.clone()).unwrap()).unwrap();
             stations.push(sender);
         }
         let switch = engine.add_node("switch", Box::new(switch));

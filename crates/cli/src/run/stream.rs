@@ -20,13 +20,8 @@ pub fn opening() -> (u32, u32) {
 /// Sets it up; it is opened by [`opening`].
 ///
 /// # Errors
-/// The segments are too long for the gateware; the board refuses.
+/// The board refuses.
 pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(), StreamError> {
-    const MOST_PAYLOAD: u32 = 8960;
-    let mss = match u16::try_from(tcp.mss) {
-        Ok(mss) if (64..=MOST_PAYLOAD).contains(&tcp.mss) => mss,
-        _ => return Err(StreamError::Segment(tcp.mss)),
-    };
     let most = u64::from(regs::tcp::RTO_MAX_US_MASK);
     let us = |time: Time| (time.as_ps() / 1_000_000).clamp(1, most) as u32;
     let timeout = us(tcp.min_rto);
@@ -45,7 +40,7 @@ pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(),
         back_off: spec.tcp.back_off,
         adaptive: false,
         give_up: 0,
-        mss,
+        mss: tcp.mss as u16, // the scenario's check has the range
         tos: tcp.dscp << 2,
         port_base: tcp.local.port - u16::from(STREAM),
     })?)
@@ -54,8 +49,6 @@ pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(),
 /// Why a stream cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    #[error("tcp.mss = {0}: a board sends segments of 64 to 8960 bytes")]
-    Segment(u32),
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]

@@ -78,9 +78,10 @@ impl Builder<'_> {
 
     pub(super) fn tcp_config(&self, number: usize, pacing: PacingConfig) -> TcpFlowConfig {
         let flow = &self.scenario.flows[number];
-        let stack = match flow.protocol {
-            Protocol::SimpleTcp if flow.tcp.back_off => TcpStack::Simple(BackOff::Exponential),
-            Protocol::SimpleTcp => TcpStack::Simple(BackOff::Off),
+        let back_off = if flow.tcp.back_off { BackOff::Exponential } else { BackOff::Off };
+        let stack = match (flow.protocol, self.fragments[number].clone()) {
+            (Protocol::SimpleTcp, Some(fragments)) => TcpStack::Fragments(back_off, fragments),
+            (Protocol::SimpleTcp, None) => TcpStack::Simple(back_off),
             _ => TcpStack::Standard,
         };
         // A source without a pace of its own waits for the network.

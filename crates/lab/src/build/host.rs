@@ -86,7 +86,9 @@ impl Builder<'_> {
                     station.add_rc_sender(sender)
                 }
                 Protocol::Tcp | Protocol::SimpleTcp => {
-                    station.add_tcp_sender(TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger))
+                    let sender = TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger);
+                    let segments = |source| LabError::Segments { flow: scenario.flows[*number].name.clone(), source };
+                    station.add_tcp_sender(sender.map_err(segments)?)
                 }
             };
             self.sender_index[*number] = Some(added?);

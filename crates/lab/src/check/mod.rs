@@ -9,6 +9,7 @@ mod idle;
 use std::collections::BTreeSet;
 
 use penstock_cc::Law;
+use penstock_transport::simple_tcp;
 
 use crate::language::document::Document;
 use crate::language::Problem;
@@ -20,6 +21,9 @@ use crate::workload::Pace;
 
 /// The maximum number of problems of one kind that are reported one by one.
 const TOLD: usize = 5;
+
+/// A stream's ring has 2^30 bytes at most, and holds a message more.
+const MOST_SEND_BUFFER_MIB: u64 = 512;
 
 pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems: &mut Vec<Problem>) {
     if scenario.flows.is_empty() {
@@ -41,6 +45,7 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
         let message = "the receiver of [readout] sends CNPs for marked packets only; omit this key".to_owned();
         problems.push(document.problem("qp.cnp_above", "", message));
     }
+    streams(scenario, document, problems);
     if problems.is_empty() {
         deadlock(scenario, &routes, document);
         warnings(scenario, &routes, document);
@@ -119,6 +124,23 @@ fn gateware(scenario: &LabScenario, document: &Document, problems: &mut Vec<Prob
             None
         };
         problems.extend(wrong.map(|message| document.problem("flow", "", message)));
+    }
+}
+
+/// The readout's streams have real bytes in a ring, and segments that a front end can make.
+fn streams(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem>) {
+    let Some(readout) = scenario.readout else { return };
+    let is_stream = |flow: &&FlowSpec| flow.to == readout.host && flow.protocol == Protocol::SimpleTcp;
+    let Some(flow) = scenario.flows.iter().find(is_stream) else { return };
+    let (least, most) = (u32::from(simple_tcp::MIN_MSS), u32::from(simple_tcp::MAX_MSS));
+    if !(least..=most).contains(&flow.tcp.mss) {
+        let message = format!("a front end sends segments of {least} to {most} bytes");
+        problems.push(document.problem("tcp.mss", &flow.tcp.mss.to_string(), message));
+    }
+    if let Some(buffer) = flow.tcp.send_buffer.filter(|buffer| buffer.bytes() > MOST_SEND_BUFFER_MIB << 20) {
+        let message =
+            format!("allowed with a [readout] is up to {MOST_SEND_BUFFER_MIB}MiB: its senders have the bytes");
+        problems.push(document.problem("tcp.send_buffer", &buffer.to_string(), message));
     }
 }
 

@@ -61,13 +61,9 @@ fn events_alone(section: &Section, host: usize, topology: &Topology, flows: &[Fl
         let (other, own) = (topology.name(flow.to), topology.name(host));
         section.refuse("host", format!("events go to {other} too; set replay.to = \"{own}\""));
     }
-    if let Some(flow) = flows.iter().find(|flow| is_fragment(flow) && flow.protocol != Protocol::Rc) {
-        if flow.law != Law::Off {
-            section.refuse_whole("no law limits the streams of TCP that it takes; set cc.law = \"off\"");
-        }
-        if flow.sender == SenderKind::Software {
-            section.refuse_whole("it takes TCP of verilated boards; set replay.sender = \"gateware\"");
-        }
+    let of_board = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol != Protocol::Rc;
+    if flows.iter().any(|flow| is_fragment(&flow) && of_board(flow) && flow.law != Law::Off) {
+        section.refuse_whole("no law limits the streams of verilated boards; set cc.law = \"off\"");
     }
     let stranger = flows.iter().find(|flow| !is_fragment(flow) && (flow.to == host || flow.from == host));
     if let Some(flow) = stranger {

@@ -7,6 +7,7 @@
 
 mod endpoint_table;
 mod endpoints;
+mod fragment_stream;
 mod limiter;
 mod look_ahead;
 mod receiver;

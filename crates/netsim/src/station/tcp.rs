@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The two ends of a TCP flow: a sender of `penstock_transport` with a rate limiter, and the standard receiver.
-//! Promise: messages are written to the stream in order; a message counts as delivered when its last byte arrives.
+//! Promise: messages are written to the stream in order; a message counts as delivered when its last byte arrives. A
+//! connection is established from the start, but for a stream of fragments, which opens it.
 //! Source: CMS-TCP section 3 (simplified sender), the QCN hardware evaluation (a reaction point in front of a
 //! TCP-capable NIC).
 
 use std::collections::VecDeque;
 
 use penstock_cc::{FlowState, Law};
+use penstock_transport::simple_tcp::ParametersError;
 use penstock_transport::{
     BackOff, SimpleTcpSender, TcpConfig, TcpCounters, TcpReceiver, TcpReceiverCounters, TcpSender,
 };
 use penstock_wire::{Packet, TcpPacket};
 
+use super::fragment_stream::{framed_len, FragmentStream};
 use super::limiter::PacingConfig;
 use super::look_ahead::LookAhead;
+use crate::contents::Fragments;
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
 use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
 /// The TCP implementation of the sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum TcpStack {
     /// A host's, with the congestion control of its configuration.
     #[default]
     Standard,
     /// The front end's simplified one.
     Simple(BackOff),
+    /// The same with the messages' bytes, to a receiver that accepts connections and reads messages.
+    Fragments(BackOff, Fragments),
 }
 
 /// The queue of a network card between the host's stack and the rate limiter (QCN hardware evaluation: tunable
@@ -66,14 +72,16 @@ pub struct TcpFlowConfig {
 enum Stack {
     Standard(Box<TcpSender>),
     Simple(Box<SimpleTcpSender>),
+    Fragments(Box<FragmentStream>),
 }
 
-/// Calls the same method of whichever stack it is. By hand, not by `enum_dispatch`: the two stacks share no trait.
+/// Calls the same method of whichever stack it is. By hand, not by `enum_dispatch`: the stacks share no trait.
 macro_rules! stack {
     ($stack:expr, $inner:ident => $call:expr) => {
         match $stack {
             Stack::Standard($inner) => $call,
             Stack::Simple($inner) => $call,
+            Stack::Fragments($inner) => $call,
         }
     };
 }
@@ -104,12 +112,23 @@ pub struct TcpFlowSender {
 
 impl TcpFlowSender {
     /// A sender of the messages of `source`, recorded in `ledger`.
-    pub fn new(config: TcpFlowConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
+    ///
+    /// # Errors
+    /// A stream of fragments cannot have these segments.
+    pub fn new(
+        config: TcpFlowConfig,
+        source: Box<dyn MessageSource>,
+        ledger: SharedLedger,
+    ) -> Result<Self, ParametersError> {
         let stack = match config.stack {
             TcpStack::Standard => Stack::Standard(Box::new(TcpSender::new(config.tcp))),
             TcpStack::Simple(back_off) => Stack::Simple(Box::new(SimpleTcpSender::new(config.tcp, back_off))),
+            TcpStack::Fragments(back_off, fragments) => {
+                let stream = FragmentStream::new(config.tcp, back_off, fragments, config.send_buffer)?;
+                Stack::Fragments(Box::new(stream))
+            }
         };
-        TcpFlowSender {
+        Ok(TcpFlowSender {
             flow: config.flow,
             config: config.tcp,
             send_buffer: config.send_buffer,
@@ -128,7 +147,7 @@ impl TcpFlowSender {
             tx_payload_bytes: 0,
             written_bytes: 0,
             refused: 0,
-        }
+        })
     }
 
     pub fn flow(&self) -> FlowId {
@@ -165,9 +184,36 @@ impl TcpFlowSender {
         !self.exhausted && (self.send_buffer.is_some() || stack!(&self.stack, tcp => tcp.unsent()) < full)
     }
 
-    fn has_room_for(&self, bytes: u64) -> bool {
-        let held = self.written_bytes - stack!(&self.stack, tcp => tcp.acknowledged());
+    fn has_room_for(&self, message: &Message) -> bool {
+        let (held, bytes) = match &self.stack {
+            Stack::Standard(tcp) => (self.written_bytes - tcp.acknowledged(), message.bytes),
+            Stack::Simple(tcp) => (self.written_bytes - tcp.acknowledged(), message.bytes),
+            Stack::Fragments(stream) => (stream.held(), framed_len(message.bytes)),
+        };
         self.send_buffer.is_none_or(|size| held + bytes <= size)
+    }
+
+    fn write(&mut self, now: Time, message: &Message) {
+        self.ledger.borrow_mut().posted(self.flow, message);
+        self.written_bytes += message.bytes;
+        match &mut self.stack {
+            Stack::Standard(tcp) => tcp.write(message.bytes),
+            Stack::Simple(tcp) => tcp.write(message.bytes),
+            Stack::Fragments(stream) => {
+                if let Err(error) = stream.write(now, message) {
+                    self.ledger.borrow_mut().failed(self.flow, now, &error.to_string());
+                }
+            }
+        }
+    }
+
+    /// A stream that has ended sends nothing more.
+    fn note_end(&mut self, now: Time) {
+        let Stack::Fragments(stream) = &self.stack else { return };
+        if let Some(why) = stream.ended() {
+            (self.exhausted, self.next) = (true, None);
+            self.ledger.borrow_mut().failed(self.flow, now, &why.to_string());
+        }
     }
 
     /// Whether the limiter's queue takes a frame of this length.
@@ -193,6 +239,7 @@ impl TcpFlowSender {
 
     /// Writes what is there to be written; hands over what the limiter's queue takes.
     fn settle(&mut self, now: Time) {
+        self.note_end(now);
         while self.takes_messages() {
             let Some(message) = self.next.take().or_else(|| self.source.next_message(now)) else {
                 self.exhausted = true;
@@ -203,13 +250,11 @@ impl TcpFlowSender {
                 self.next = Some(message);
                 break;
             }
-            if !self.has_room_for(message.bytes) {
+            if !self.has_room_for(&message) {
                 self.refused += 1;
                 continue;
             }
-            self.ledger.borrow_mut().posted(self.flow, &message);
-            self.written_bytes += message.bytes;
-            stack!(&mut self.stack, tcp => tcp.write(message.bytes));
+            self.write(now, &message);
         }
         self.fill_queue(now);
         self.limiter.set_waiting(now, !self.queued.is_empty());
@@ -268,9 +313,19 @@ impl Endpoint for TcpFlowSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        if let Stack::Standard(tcp) = &self.stack {
-            trace.record(channel, "congestion_window_bytes", tcp.congestion_window() as f64);
-            trace.record(channel, "smoothed_rtt_us", tcp.smoothed_rtt().unwrap_or_default().as_ps() as f64 / 1e6);
+        let us = |time: Time| time.as_ps() as f64 / 1e6;
+        match &self.stack {
+            Stack::Standard(tcp) => {
+                trace.record(channel, "congestion_window_bytes", tcp.congestion_window() as f64);
+                trace.record(channel, "smoothed_rtt_us", us(tcp.smoothed_rtt().unwrap_or_default()));
+            }
+            Stack::Simple(_) => {}
+            Stack::Fragments(stream) => {
+                let state = stream.state();
+                trace.record(channel, "ring_fill_bytes", state.held_bytes as f64);
+                trace.record(channel, "window_bytes", state.window_bytes.into());
+                trace.record(channel, "smoothed_rtt_us", us(state.smoothed_rtt));
+            }
         }
         trace.record(channel, "limiter_queue_bytes", self.queued_bytes as f64);
         trace.record(channel, "tx_payload_bytes", self.tx_payload_bytes as f64);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The laboratory's stream: the rules of [`step`] on an established connection, with a payload that is only counted.
+//! A stream of the laboratory: the rules of [`step`] on an established connection, with a payload that is only counted.
 //! Promise: a standard TCP receiver gets every byte; without congestion control only the peer's window limits the
 //! stream.
 //! Source: CMS-TCP section 3.1 and 3.3.
 
+use super::parameters::MAX_TICKS;
 use super::{step, Actions, Arrival, Counts, Event, Outgoing, Parameters, Row};
 use crate::tcp::{TcpConfig, TcpCounters};
 use penstock_units::Time;
@@ -22,6 +23,24 @@ pub enum BackOff {
     /// timeout without an acknowledgement doubles the next.
     #[default]
     Exponential,
+}
+
+impl Parameters {
+    /// Those of a stream of the laboratory: `min_rto` is its fixed timeout, and it never gives up.
+    pub fn of_laboratory(config: &TcpConfig, back_off: BackOff) -> Parameters {
+        let timeout = ticks(config.min_rto).clamp(1, MAX_TICKS.into()) as u32;
+        Parameters {
+            mss: config.mss.clamp(1, u16::MAX.into()) as u16,
+            nagle: config.nagle,
+            back_off: back_off == BackOff::Exponential,
+            adaptive: false,
+            rto_initial: timeout,
+            rto_min: timeout,
+            rto_max: timeout.saturating_mul(1 << 12).min(MAX_TICKS),
+            give_up: 0,
+            ..Parameters::default()
+        }
+    }
 }
 
 /// The sender of one stream. Its data is virtual: only bytes are counted.
@@ -45,18 +64,7 @@ pub struct SimpleTcpSender {
 impl SimpleTcpSender {
     /// An established connection over which nothing was sent.
     pub fn new(config: TcpConfig, back_off: BackOff) -> Self {
-        let timeout = ticks(config.min_rto).clamp(1, u64::from(u32::MAX >> 5)) as u32;
-        let parameters = Parameters {
-            mss: config.mss.clamp(1, u32::from(u16::MAX)) as u16,
-            nagle: config.nagle,
-            back_off: back_off == BackOff::Exponential,
-            adaptive: false,
-            rto_initial: timeout,
-            rto_min: timeout,
-            rto_max: timeout.saturating_mul(1 << 12),
-            give_up: 0,
-            ..Parameters::default()
-        };
+        let parameters = Parameters::of_laboratory(&config, back_off);
         let window = config.receive_buffer.min((1 << 30) - 1) as u32;
         SimpleTcpSender {
             row: Row::established(config.iss, parameters.mss, window, config.window_shift),

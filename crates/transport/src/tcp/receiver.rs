@@ -63,9 +63,8 @@ impl TcpReceiver {
     /// Whether the program reads; if it does again, the sender is told that the window is open.
     pub(super) fn set_reading(&mut self, now: Time, reads: bool) {
         self.holds = !reads;
-        if reads && self.read < self.next {
+        if reads && self.read(now) > 0 {
             self.ack_now = true;
-            self.read(now);
         }
     }
 
