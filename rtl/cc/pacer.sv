@@ -12,6 +12,8 @@
 // a RAM with one writer and a copy for each reader. A grant covers one round, 2^RoundLog2 cycles;
 // in units of 2^(RoundLog2 - 24) bytes it is the rate itself. A read does not see a write in the same cycle;
 // the last write of each kind is kept for this case, with a flag whether it was of the same queue pair.
+// RAMs may power up with any contents, and the copies with different ones: a flag for each queue pair tells
+// whether `spent` has been written since reset. Until then it counts as zero.
 module pacer
   import penstock_pkg::*;
   import cc_pkg::*;
@@ -124,11 +126,23 @@ module pacer
     paid_with_grant_q <= paid_with_grant;
   end
 
+  // ---- before the first packet --------------------------------------------------------------------
+  logic [N_QP-1:0] has_sent_q;  // a packet since reset
+  logic            has_sent_for_grant_q, has_sent_for_packet_q;
+
+  always_ff @(posedge clk) begin
+    has_sent_for_grant_q <= has_sent_q[index(early_qp)];
+    has_sent_for_packet_q <= has_sent_q[index(sent_qp)];
+    if (paid_q) has_sent_q[paid_index_q] <= 1'b1;
+    if (rst) has_sent_q <= '0;
+  end
+
   // ---- packets ----------------------------------------------------------------------------------
-  byte_count_t paid_credit;
+  byte_count_t packet_spent, paid_credit;
 
   always_comb begin
-    paid_spent = (paid_for_packet_q ? last_spent_q : spent_for_packet) + paid_bytes_q;
+    packet_spent = paid_for_packet_q ? last_spent_q : has_sent_for_packet_q ? spent_for_packet : '0;
+    paid_spent = packet_spent + paid_bytes_q;
     paid_credit = (granted_for_packet_q ? last_granted_q : granted_for_packet) - paid_spent;
   end
 
@@ -156,7 +170,7 @@ module pacer
   end
 
   always_comb begin
-    grant_spent = paid_for_grant_q ? last_spent_q : spent_for_grant;
+    grant_spent = paid_for_grant_q ? last_spent_q : has_sent_for_grant_q ? spent_for_grant : '0;
     credit = '{bytes: grant_account.granted.bytes - grant_spent, fraction: grant_account.granted.fraction};
     restart = grant_unlimited || !known_q || (!credit.bytes[ByteCountW-1] &&
         (!waits_q || credit.bytes[ByteCountW-2] || credit >> TurnRounds >= ($bits(grant_t))'(grant_rate)));

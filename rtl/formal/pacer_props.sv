@@ -50,11 +50,12 @@ module pacer_props
   input logic            pacer_restart,
   input logic            pacer_known_q,
   input logic [N_QP-1:0] pacer_begun,
+  input logic [N_QP-1:0] pacer_has_sent,
   input logic [ByteCountW+23-RoundLog2:0] pacer_credit,
   input logic [2*ByteCountW+23-RoundLog2:0] grant_account,
   input logic [N_QP-1:0][2*ByteCountW+23-RoundLog2:0] accounts,  // taken, granted, fraction
-  input logic [N_QP-1:0][ByteCountW-1:0] spent_for_grant,
-  input logic [N_QP-1:0][ByteCountW-1:0] spent_for_packet,
+  input logic [N_QP-1:0][ByteCountW-1:0] spent_ram_for_grant,
+  input logic [N_QP-1:0][ByteCountW-1:0] spent_ram_for_packet,
   input logic [N_QP-1:0][ByteCountW-1:0] granted_for_packet
 );
   localparam int unsigned FractionW = 24 - RoundLog2;
@@ -169,34 +170,37 @@ module pacer_props
 
 
   // the RAMs, and the account they make
-  credit_t granted_ram, spent_ram;
+  credit_t     granted_ram, spent_ram;
+  byte_count_t spent;  // 0 before the first packet, whatever the RAMs begin with
+  logic        has_sent_q;
+  assign spent       = has_sent_q ? spent_ram_for_grant[qp_q] : '0;
   assign granted_ram = credit_t'(accounts[qp_q][CreditW-1:0]);
-  assign spent_ram   = {spent_for_grant[qp_q], FractionW'(0)};
+  assign spent_ram   = {spent, FractionW'(0)};
 
-  function automatic logic same_copies(input logic [QpW-1:0] qp);
-    return spent_for_grant[qp] == spent_for_packet[qp] && accounts[qp][FractionW+:ByteCountW] == granted_for_packet[qp];
-  endfunction
-  always_comb if (!started_q) assume (same_copies(any_qp));  // RAMs power up alike
-
-  always_ff @(posedge clk) begun_q <= !rst && (begun_q || grant);
+  always_ff @(posedge clk) begin
+    begun_q <= !rst && (begun_q || grant);
+    has_sent_q <= !rst && (has_sent_q || charged_q);
+  end
 
   logic judged;  // a grant of the last cycle is seen now
   assign judged = last_grant_q && last_grant_index_q == qp_q;
   byte_count_t spent_soon;
-  assign spent_soon = spent_for_grant[qp_q] + (charged_q ? paid_bytes_q : '0);
+  assign spent_soon = spent + (charged_q ? paid_bytes_q : '0);
 
   always_comb if (started_q) begin
-    a_00_copies : assert (same_copies(qp_q));
+    if (has_sent_q) a_00_copies : assert (spent_ram_for_grant[qp_q] == spent_ram_for_packet[qp_q]);
+    if (begun_q) a_00_granted_copies : assert (accounts[qp_q][FractionW+:ByteCountW] == granted_for_packet[qp_q]);
     a_00_begun : assert (pacer_begun[qp_q] == begun_q);
+    a_00_has_sent : assert (pacer_has_sent[qp_q] == has_sent_q);
     a_00_early : assert (early_q[0] == (early_valid_q && early_qp_q[QpW-1:0] == qp_q));
     a_00_charged : assert (charged_q == (paid_q && paid_index_q == qp_q));
     if (charged_q) begin
       a_00_bytes : assert (charged_bytes_q == credit_t'({paid_bytes_q, FractionW'(0)}) && paid_bytes_q < 19'h10000);
-      a_00_spent : assert (spent_read_for_packet == spent_for_grant[qp_q]);
+      a_00_spent : assert (spent_read_for_packet == spent);
       a_00_granted : assert (granted_read_for_packet == granted_for_packet[qp_q]);
     end
     if (grant) begin
-      a_00_account : assert (grant_account == accounts[qp_q] && spent_read_for_grant == spent_for_grant[qp_q]);
+      a_00_account : assert (grant_account == accounts[qp_q] && spent_read_for_grant == spent);
       a_00_known : assert (pacer_known_q == begun_q);
       a_00_waits : assert (pacer_waits_q == waits_q && pacer_credit == granted_ram - spent_ram);
     end
@@ -206,7 +210,7 @@ module pacer_props
     a_1_credit : assert (granted_ram == credit_q + spent_ram);
     if (grant) a_2_restart : assert (pacer_restart == restart);
     if (grant) a_0_counted : assert (grant_bytes == since_q);
-    a_0_since : assert (since_q == spent_for_grant[qp_q] - accounts[qp_q][CreditW+:ByteCountW]);
+    a_0_since : assert (since_q == spent - accounts[qp_q][CreditW+:ByteCountW]);
   end
   always_comb if (started_q && limited_q) begin
     a_0_limited : assert (begun_q && !unlimited_q[qp_q] && (settling_q || judged));
@@ -237,6 +241,7 @@ module pacer_props
       a_0_lost : assert (patient_q ? lost_q == '0 : lost_q >= 0 && lost_q < (sum_t'(5) <<< (SumW - 4)));
       if (prompt_q) a_0_prompt : assert (patient_q && (now < grant_q || now <= begin_q));
     end
+    c_first : cover (!has_sent_q && charged_q && spent_ram_for_grant[qp_q] != spent_ram_for_packet[qp_q]);
     c_restart : cover (open_q && lost_q > 0);
     c_made_up : cover (open_q && patient_q && saving_q && now > 2 * grant_q && charged_q);
     c_prompt : cover (open_q && prompt_q && !eligible[qp_q] && begin_q < 0 && sum > 0);
@@ -252,14 +257,15 @@ endmodule
 
 bind pacer pacer_props #(.N_QP(N_QP), .RoundLog2(RoundLog2), .TurnLog2(TurnLog2)) u_props (
   .accounts          ({u_accounts.mem[1], u_accounts.mem[0]}),  // proved at N_QP 2
-  .spent_for_grant   ({u_spent_for_grant.mem[1], u_spent_for_grant.mem[0]}),
-  .spent_for_packet  ({u_spent_for_packet.mem[1], u_spent_for_packet.mem[0]}),
+  .spent_ram_for_grant ({u_spent_for_grant.mem[1], u_spent_for_grant.mem[0]}),
+  .spent_ram_for_packet({u_spent_for_packet.mem[1], u_spent_for_packet.mem[0]}),
   .spent_read_for_grant   (grant_spent),
-  .spent_read_for_packet  (paid_for_packet_q ? last_spent_q : spent_for_packet),
+  .spent_read_for_packet  (packet_spent),
   .granted_read_for_packet(granted_for_packet_q ? last_granted_q : granted_for_packet),
   .pacer_waits_q          (waits_q),
   .pacer_known_q          (known_q),
   .pacer_begun            (begun_q),
+  .pacer_has_sent         (has_sent_q),
   .pacer_restart          (restart),
   .pacer_credit           (credit),
   .granted_for_packet({u_granted_for_packet.mem[1], u_granted_for_packet.mem[0]}),

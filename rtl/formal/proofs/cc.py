@@ -9,7 +9,9 @@ PROOFS = [
         {"N_QP": 2, "RoundLog2": 8, "TurnLog2": 10},
         cycles=16,
         mutants=(
-            Mutant("paid_for_grant_q ? last_spent_q : spent_for_grant", "spent_for_grant", "a_00_account"),
+            Mutant("paid_for_grant_q ? last_spent_q : has_sent", "has_sent", "a_00_account"),
+            Mutant("has_sent_for_grant_q ? spent_for_grant : '0", "spent_for_grant", "a_00_account"),
+            Mutant("has_sent_for_packet_q ? spent_for_packet : '0", "spent_for_packet", "a_00_spent"),
             Mutant("if (paid_with_grant_q) spent_now = last_spent_q;", "", "a_00_judged"),
             Mutant("+= ($bits(grant_t))'(grant_rate)", "+= ($bits(grant_t))'(grant_rate >> 1)", "a_1_credit"),
             Mutant("(!waits_q || ", "(", "a_2_restart"),
