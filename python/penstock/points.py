@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,6 +59,11 @@ class Point:
 
     scenario: str
     settings: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, scenario: str, sets: Mapping[str, object]) -> "Point":
+        """The point at which these keys have these values."""
+        return cls(scenario, tuple((key, as_text(value)) for key, value in sets.items()))
 
     @property
     def name(self) -> str:
@@ -115,35 +121,47 @@ def out_folder(out: str | os.PathLike) -> Path:
     return folder
 
 
-def refuse_others(table: Path, scenario: str) -> None:
-    """ValueError if a table of results is there and belongs to another scenario, by the name of its file."""
-    if not table.exists():
-        return
-    held = (pq.read_schema(table).metadata or {}).get(SCENARIO, b"another command").decode()
-    if held != Path(scenario).name:
-        raise ValueError(
-            f"out {table.parent}: holds the results of {held} ({table.name}); give another folder, or replace them "
-            "with --overwrite (in Python overwrite=True)"
-        )
+@dataclass(frozen=True)
+class Results:
+    """The folder of a sweep or a search: one folder for each point, and tables that name their scenario."""
 
+    folder: Path
 
-def write_results(results: pa.Table, table: Path, scenario: str) -> None:
-    """Writes a table with the name of its scenario, by which `refuse_others` knows it again; whole or not at all."""
-    metadata = {**(results.schema.metadata or {}), SCENARIO: Path(scenario).name.encode()}
-    part = table.with_name(f"{table.name}.part")
-    pq.write_table(results.replace_schema_metadata(metadata), part, compression="zstd")
-    part.rename(table)
+    @classmethod
+    def at(cls, out: str | os.PathLike) -> "Results":
+        """These, made if they are not there; OSError names the folder and says what to do."""
+        return cls(out_folder(out))
+
+    def refuse_others(self, table: str, scenario: str) -> None:
+        """ValueError if a table of results is there and belongs to another scenario, by the name of its file."""
+        if not (file := self.folder / table).exists():
+            return
+        held = (pq.read_schema(file).metadata or {}).get(SCENARIO, b"another command").decode()
+        if held != Path(scenario).name:
+            raise ValueError(
+                f"out {self.folder}: holds the results of {held} ({table}); give another folder, or replace them "
+                "with --overwrite (in Python overwrite=True)"
+            )
+
+    def write(self, table: str, results: pa.Table, scenario: str) -> None:
+        """Writes a table with the name of its scenario, for `refuse_others`; whole or not at all."""
+        metadata = {**(results.schema.metadata or {}), SCENARIO: Path(scenario).name.encode()}
+        part = self.folder / f"{table}.part"
+        pq.write_table(results.replace_schema_metadata(metadata), part, compression="zstd")
+        part.rename(self.folder / table)
+
+    def runner(self, keep: bool = False) -> Callable[[Point], dict]:
+        """What runs a point and returns its summary, here or on a cluster: `run_point` with this folder.
+
+        Raises FileNotFoundError if there is no command that runs a scenario.
+        """
+        return partial(run_point, folder=str(self.folder.resolve()), penstock=command(), keep=keep)
 
 
 def check_jobs(jobs: int | None) -> None:
     """ValueError unless this number of processes can run at a time."""
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs = {jobs}: at least one is needed")
-
-
-def settings(pairs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """The keys with their values as text."""
-    return tuple((key, as_text(value)) for key, value in pairs.items())
 
 
 def as_text(value: object) -> str:

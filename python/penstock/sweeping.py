@@ -19,7 +19,7 @@ import argparse
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -27,18 +27,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from penstock.lab import Scenario
-from penstock.points import (
-    Point,
-    RunError,
-    as_text,
-    check_jobs,
-    command,
-    out_folder,
-    refuse_others,
-    run_point,
-    settings,
-    write_results,
-)
+from penstock.points import Point, Results, RunError, as_text, check_jobs
 from penstock.quantities import column as typed_column
 from penstock.reporting import add_json_option, as_json, as_table, say
 
@@ -57,7 +46,7 @@ def grid(scenario: str, parameters: Mapping[str, Sequence]) -> list[Point]:
             raise ValueError(f"parameter {key!r} has the value {twice[0]} twice; give each once")
     combinations = itertools.product(*parameters.values())
     scenario = os.path.abspath(scenario)
-    return [Point(scenario, settings(dict(zip(parameters, values, strict=True)))) for values in combinations]
+    return [Point.of(scenario, dict(zip(parameters, values, strict=True))) for values in combinations]
 
 
 def sweep(
@@ -84,19 +73,20 @@ def sweep(
     if not isinstance(parameters, Mapping):
         raise TypeError(f'parameters = {parameters!r}: give a mapping, as in {{"cc.g": ["1/64", "1/256"]}}')
     lists = {key: several(values) for key, values in parameters.items()}
-    folder = out_folder(out)
-    file, sets = scenario_file(scenario, folder)
+    results = Results.at(out)
+    file, sets = scenario_file(scenario, results.folder)
     if not overwrite:
-        refuse_others(folder / "sweep.parquet", file)
+        results.refuse_others("sweep.parquet", file)
     lists = {**{key: [value] for key, value in sets.items()}, **lists}
     points = grid(file, lists)
     summaries: dict[Point, dict] = {}
-    runs = _on_cluster(points, folder, keep, dask) if dask else _here(points, folder, keep, jobs)
+    run = results.runner(keep)
+    runs = _on_cluster(points, run, dask) if dask else _here(points, run, jobs)
     with tqdm(total=len(points), unit="run", disable=None if progress else True) as bar:
         for point, summary in runs:
             summaries[point] = summary
             bar.update()
-    return _write(folder, points, [summaries[point] for point in points])
+    return _write(results, points, [summaries[point] for point in points])
 
 
 def several(values: object) -> list:
@@ -121,10 +111,9 @@ def scenario_file(scenario: Scenario | str | os.PathLike | Mapping, folder: Path
     return os.fspath(file), scenario.sets
 
 
-def _here(points: list[Point], folder: Path, keep: bool, jobs: int | None) -> Iterator[tuple[Point, dict]]:
-    penstock = command()
+def _here(points: list[Point], run: Callable[[Point], dict], jobs: int | None) -> Iterator[tuple[Point, dict]]:
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:  # threads that wait for processes
-        futures = {pool.submit(run_point, point, str(folder.resolve()), penstock, keep): point for point in points}
+        futures = {pool.submit(run, point): point for point in points}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -132,7 +121,7 @@ def _here(points: list[Point], folder: Path, keep: bool, jobs: int | None) -> It
             pool.shutdown(cancel_futures=True)
 
 
-def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> Iterator[tuple[Point, dict]]:
+def _on_cluster(points: list[Point], run: Callable[[Point], dict], address: str) -> Iterator[tuple[Point, dict]]:
     from distributed import Client
     from distributed import as_completed as cluster_completed
 
@@ -143,10 +132,7 @@ def _on_cluster(points: list[Point], folder: Path, keep: bool, address: str) -> 
         what = str(error) or "no answer"
         raise ValueError(f"dask {address}: {what}; give a running scheduler's address, as tcp://HOST:8786") from None
     with client:
-        futures = {
-            client.submit(run_point, point, str(folder.resolve()), command(), keep, pure=False): point
-            for point in points
-        }
+        futures = {client.submit(run, point, pure=False): point for point in points}
         for future in cluster_completed(list(futures)):
             try:
                 summary = future.result()
@@ -208,20 +194,20 @@ def of_switches(summary: Mapping) -> dict[str, int | float]:
     }
 
 
-def _write(folder: Path, points: list[Point], summaries: list[dict]) -> pa.Table:
+def _write(results: Results, points: list[Point], summaries: list[dict]) -> pa.Table:
     rows, flows, of_flows = [], [], []
     names = [key for key, _ in points[0].settings]
     for point, summary in zip(points, summaries, strict=True):
         head = {"point": point.name}
-        results = scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})
-        rows.append({**head, **results, **of_switches(summary)})
+        of_run = scalars({key: value for key, value in summary.items() if key not in NOT_RESULTS})
+        rows.append({**head, **of_run, **of_switches(summary)})
         for flow in summary.get("flows", []):
             of_flows.append(dict(point.settings))
             flows.append({**head, "flow": flow["name"], **scalars({k: v for k, v in flow.items() if k != "name"})})
     table = _joined(parameter_table([dict(point.settings) for point in points], names), _table(rows))
     flow_table = _joined(parameter_table(of_flows, names), _table(flows))
     for name, content in (("sweep.parquet", table), ("sweep_flows.parquet", flow_table)):
-        write_results(content, folder / name, points[0].scenario)
+        results.write(name, content, points[0].scenario)
     return table
 
 

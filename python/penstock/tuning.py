@@ -18,7 +18,7 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,18 +30,7 @@ from penstock import fronts
 from penstock.best import Best, as_toml
 from penstock.lab import Scenario
 from penstock.objectives import OBJECTIVES, Objective, chosen, gain_percent, goodput_gbps
-from penstock.points import (
-    Point,
-    RunError,
-    as_text,
-    check_jobs,
-    command,
-    out_folder,
-    refuse_others,
-    run_point,
-    settings,
-    write_results,
-)
+from penstock.points import Point, Results, RunError, as_text, check_jobs
 from penstock.reporting import add_json_option, as_json, as_table, say
 from penstock.sweeping import parameter_table, parse_sets, scenario_file, several
 from penstock.verification import SEEDS, Outcome, SeedPair, Verification
@@ -89,16 +78,16 @@ def tune(
     if trials < 1:
         raise ValueError(f"trials = {trials}: at least one is needed")
     check_jobs(jobs)
-    folder = out_folder(out)
-    file, sets = scenario_file(scenario, folder)
+    results = Results.at(out)
+    file, sets = scenario_file(scenario, results.folder)
     if not _is_network(file):
         raise ValueError(f"{file}: no laboratory scenario (docs/lab.md), and only those can be searched")
     fixed = {**{key: value for key, value in sets.items() if key not in (space or {})}, **(fixed or {})}
     is_default = space is None
     searched = _searched(SPACE if space is None else space, fixed, is_default)
     if not overwrite:
-        refuse_others(folder / "tune.parquet", file)
-    search = _Search(os.path.abspath(file), objectives, searched, fixed, folder, jobs)
+        results.refuse_others("tune.parquet", file)
+    search = _Search(os.path.abspath(file), objectives, searched, fixed, results.runner(), jobs)
     baseline = search.own_values()
     laws = sorted({flow["law"] for flow in baseline["flows"]})
     if is_default and "dcqcn" not in laws:
@@ -115,7 +104,7 @@ def tune(
         if fronts.dominates(list(values.values()), list(own.values.values())):
             verification = search.verify(named["settings"], baseline["seed"], bar)
     table = _table(rows, list(objectives), searched)
-    write_results(table, folder / "tune.parquet", file)
+    results.write("tune.parquet", table, file)
     best = Best(
         named["settings"],
         named["point"],
@@ -126,10 +115,10 @@ def tune(
         table,
         verification,
     )
-    (folder / "best.toml").write_text(as_toml(best))
+    (results.folder / "best.toml").write_text(as_toml(best))
     if len(objectives) > 1:
         meanings = {name: one.meaning for name, one in objectives.items()}
-        fronts.draw(folder / "front.png", table.to_pylist(), own.values, named["point"], meanings)
+        fronts.draw(results.folder / "front.png", table.to_pylist(), own.values, named["point"], meanings)
     return best
 
 
@@ -188,7 +177,7 @@ class _Search:
     objectives: dict[str, Objective]
     space: dict[str, list[str]]
     fixed: dict[str, object]
-    folder: Path
+    run_point: Callable[[Point], dict]
     jobs: int | None
     least_gbps: float = 0.0  # what a point has to deliver
 
@@ -200,10 +189,10 @@ class _Search:
         return summary
 
     def point(self, choice: Mapping[str, object]) -> Point:
-        return Point(self.scenario, settings({**self.fixed, **choice}))
+        return Point.of(self.scenario, {**self.fixed, **choice})
 
     def summary(self, choice: Mapping[str, object]) -> dict:
-        return run_point(self.point(choice), str(self.folder.resolve()), command(), keep=False)
+        return self.run_point(self.point(choice))
 
     def outcome(self, summary: dict, least_gbps: float = 0.0) -> Outcome:
         """The objectives and the goodput; those with a floor are infinite below it."""
