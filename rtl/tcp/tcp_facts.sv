@@ -11,24 +11,33 @@ module tcp_facts
   input  tcp_tick_t   now,
   output tcp_facts_t  facts
 );
+  logic [31:0] acked, above_oldest;
   logic unused;
-  assign unused = &{1'b0, event_in, row, params};
+  assign unused = &{1'b0, event_in, row, params, above_oldest};
 
   // ---- the peer's sequence numbers; SYN and FIN count one each -------------------------------------------------
   logic [16:0] seg_len;
-  tcp_seq_t after_data, last;
+  tcp_seq_t after_data;
   assign seg_len    = 17'(event_in.len) + 17'(event_in.flags.syn) + 17'(event_in.flags.fin);
   assign after_data = event_in.seq + 32'(event_in.len);
-  assign last       = event_in.seq + 32'(seg_len) - 32'd1;
 
-  function automatic logic in_range(tcp_seq_t seq, tcp_seq_t start, logic [15:0] window);
-    return seq - start < 32'(window);
+  // From RCV.NXT: the segment, the end of its data, and of all that it counts.
+  logic [31:0] starts_at, data_ends_at, ends_at;
+  assign starts_at    = event_in.seq - row.rcv_nxt;
+  assign data_ends_at = starts_at + 32'(event_in.len);
+  assign ends_at      = starts_at + 32'(seg_len);
+
+  // RCV.NXT comes before a place at this distance from it: tcp_before(0, distance).
+  function automatic logic beyond(logic [31:0] distance);
+    return distance[31] ^ (distance[30:0] != '0);
   endfunction
 
-  logic takes_data;
+  logic starts_inside, ends_inside, takes_data;
   tcp_seq_t rcv_nxt;
-  assign takes_data = !tcp_before(row.rcv_nxt, event_in.seq) && tcp_before(row.rcv_nxt, after_data);
-  assign rcv_nxt    = takes_data ? after_data : row.rcv_nxt;
+  assign starts_inside = starts_at[31:16] == '0 && starts_at[15:0] < params.receive_window;
+  assign ends_inside   = ends_at[31:16] == '0 && ends_at[15:0] <= params.receive_window && ends_at != '0;
+  assign takes_data    = !beyond(starts_at) && beyond(data_ends_at);
+  assign rcv_nxt       = takes_data ? after_data : row.rcv_nxt;
 
   // ---- the peer's window ---------------------------------------------------------------------------------------
   tcp_window_t window;
@@ -47,28 +56,31 @@ module tcp_facts
   logic [32:0] held;
   assign held = {1'b0, row.written - row.una} + {1'b0, event_in.ack};
 
+  // ---- the acknowledgement; the oldest that counts is una - max_window (RFC 5961 section 5.2) ------------------
+  assign acked        = event_in.ack - row.una;
+  assign above_oldest = acked + 32'(row.max_window);
+
   tcp_segment_t segment;
   tcp_pick u_pick (.row, .params, .segment);
 
   always_comb begin
     facts.has_len    = seg_len != '0;
-    facts.in_window  = in_range(event_in.seq, row.rcv_nxt, params.receive_window)
-                       || (seg_len != '0 && in_range(last, row.rcv_nxt, params.receive_window));
-    facts.at_rcv_nxt = event_in.seq == row.rcv_nxt;
+    facts.in_window  = starts_inside || (seg_len != '0 && ends_inside);
+    facts.at_rcv_nxt = starts_at == '0;
     facts.after_all  = event_in.seq + 32'(seg_len);
     facts.rcv_nxt    = rcv_nxt;
-    facts.fin_next   = takes_data || after_data == row.rcv_nxt;
+    facts.fin_next   = takes_data || data_ends_at == '0;
 
     facts.ack_valid           = !tcp_before(row.max, event_in.ack)
-                                && !tcp_before(event_in.ack, row.una - 32'(row.max_window));
-    facts.ack_reaches_una     = !tcp_before(event_in.ack, row.una);
-    facts.ack_is_una          = event_in.ack == row.una;
+                                && !above_oldest[31];
+    facts.ack_reaches_una     = !acked[31];
+    facts.ack_is_una          = acked == '0;
     facts.ack_is_max          = event_in.ack == row.max;
     facts.ack_is_written      = event_in.ack == row.written;
     facts.ack_passes_nxt      = tcp_before(row.nxt, event_in.ack);
     facts.ack_reaches_recover = !tcp_before(event_in.ack, row.recover);
     facts.ack_reaches_timed   = !tcp_before(event_in.ack, row.timed_seq);
-    facts.acked               = event_in.ack - row.una;
+    facts.acked               = acked;
 
     facts.window_counts = !tcp_before(event_in.seq, row.wl1);
     facts.window        = window;

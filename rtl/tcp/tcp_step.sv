@@ -182,7 +182,7 @@ module tcp_step
 
     // Data or FIN that come with a SYN are not taken: the peer sends them again.
     if (comes_up) next.rcv_nxt = first;
-    if (takes) next.rcv_nxt = facts.rcv_nxt + 32'(finishes);
+    if (takes) next.rcv_nxt = finishes ? facts.after_all : facts.rcv_nxt;
     if (answers_stray && !flags.ack) next.rcv_nxt = facts.after_all;
 
   // ---- loss and repair ---------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ module tcp_step
   // ---- a row restarts: an RST of the earlier connection is still sent -----------------------------------------------
     if (fresh) begin
       next            = '0;
-      next.rcv_nxt    = takes ? facts.rcv_nxt + 32'(finishes) : row.rcv_nxt;
+      next.rcv_nxt    = finishes ? facts.after_all : takes ? facts.rcv_nxt : row.rcv_nxt;
       next.reset_due  = ends ? tells : row.reset_due;
       next.reset_acks = ends ? tells : row.reset_acks;
       next.reset_seq  = ends ? row.max : row.reset_seq;
