@@ -139,7 +139,7 @@ module tcp_sender
 
   always_comb begin
     for (int unsigned i = 0; i < Askers; i++) goes[i] = issue && turn == 8'(i);
-    event0 = '0;
+    event0 = arrival.what;  // of which other kinds of event use only what is set here
     unique case (turn[2:0])
       ByCommand: begin
         event0.kind = command.opens ? TcpOpen : TcpAbort;
@@ -149,7 +149,7 @@ module tcp_sender
         event0.kind = TcpWritten;
         event0.ack  = 32'(write.bytes);
       end
-      ByArrival: event0 = arrival.what;
+      ByArrival: ;
       ByClock: event0.kind = TcpTick;
       default: event0.kind = TcpTransmit;
     endcase

@@ -30,9 +30,9 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
     ),
     6: (
-        Mutant("has_room ? 32'(row.window) - sent : '0;", "32'(row.window);", "a_3_window", "tcp_pick"),
-        Mutant("row.window == '0 ? 32'd1 : 32'(row.window)", "full", "a_3_window", "tcp_pick"),
-        Mutant("held <= full ? least(held, probe) : least(full, probe)", "least(full, probe)", "a_2_to", "tcp_pick"),
+        Mutant("33'(row.window) - 33'(sent)", "33'(row.window)", "a_3_window", "tcp_pick"),
+        Mutant("row.window == '0 ? 30'd1 : row.window", "30'(full)", "a_3_window", "tcp_pick"),
+        Mutant("is_all ? left[13:0] : is_full", "is_full", "a_2_to", "tcp_pick"),
         Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
     ),
 }
@@ -50,7 +50,7 @@ PROOFS = [
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
             Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),
             Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
-            Mutant("ByArrival: event0 = arrival.what;", "ByArrival: event0 = '0;", "a_arrival"),
+            Mutant("event0 = arrival.what;", "event0 = '0;", "a_arrival"),
             Mutant("stream1_q <= streams[turn[2:0]];", "stream1_q <= streams[ByCommand];", "a_write"),
             Mutant("if (gap_q != '0) gap_q <= gap_q - 1'b1;", "gap_q <= '0;", "a_one_segment", "tx_scheduler"),
         ),
