@@ -130,31 +130,41 @@ module tcp_rx
     logic        syn;
     logic        walks;          // it waits until its options are read
     logic        too_long;       // a router's word about a segment of ours
-    logic [15:0] mss;            // of that word
     logic [19:0] ip_sum;
     tcp_stream_t stream;
     logic [31:0] src_ip;
     logic [15:0] src_port;
+    logic [17:0] beside;         // what goes into the checksum beside the words from the addresses on
+  } parsed_t;
+
+  // What no check asks for.
+  typedef struct packed {
+    logic [15:0] mss;            // of a router's word
     tcp_seq_t    seq;
     tcp_seq_t    ack;
     tcp_flags_t  flags;
     logic [15:0] window;
-    logic [17:0] beside;         // what goes into the checksum beside the words from the addresses on
     logic [15:0] payload;
-  } parsed_t;
+  } content_t;
 
   logic [15:0] tcp_bytes, tcp_header, port;
-  logic [17:0] not_addresses;
+  logic [17:0] addresses;  // the sum of their words
+  ipv4_hdr_t ip_rest;
   logic icmp;
   parsed_t parsed;
+  content_t content;
   logic tcp_whole, has_syn, syn_room;
   assign tcp_bytes   = head.ip.total_length - 16'(Ipv4Bytes);
   assign tcp_header  = {10'd0, head.tcp.offset, 2'd0};
   assign icmp        = head.ip.protocol == ProtocolIcmp;
   assign port        = (icmp ? returned.sport : head.tcp.dport) - port_base;
-  // ICMP has no pseudo header: the complements of the addresses take them out of the sum again.
-  assign not_addresses = 18'(~head.ip.src[31:16]) + 18'(~head.ip.src[15:0]) + 18'(~head.ip.dst[31:16])
-                         + 18'(~head.ip.dst[15:0]);
+  assign addresses   = 18'(head.ip.src[31:16]) + 18'(head.ip.src[15:0]) + 18'(head.ip.dst[31:16])
+                       + 18'(head.ip.dst[15:0]);
+  always_comb begin
+    ip_rest     = head.ip;
+    ip_rest.src = '0;
+    ip_rest.dst = '0;
+  end
   assign tcp_whole   = head.ip.total_length >= 16'(Ipv4Bytes + TcpBytes) && head.tcp.offset >= 4'd5
                        && tcp_bytes >= tcp_header;
   assign has_syn     = end_q && !error_q && tcp_whole && head.ip.protocol == ProtocolTcp && head.tcp.flags.syn;
@@ -177,16 +187,19 @@ module tcp_rx
       too_long:  icmp && returned.kind == IcmpTooLong && head.ip.total_length >= 16'(Ipv4Bytes + ReturnedBytes)
                  && returned.ip.version == 4'd4 && returned.ip.ihl == 4'd5 && returned.ip.protocol == ProtocolTcp
                  && returned.ip.src == local_ip,
-      mss:       returned.mtu < 16'(Ipv4Bytes + TcpBytes) ? '0 : returned.mtu - 16'(Ipv4Bytes + TcpBytes),
-      ip_sum:    ipv4_word_sum(head.ip),
+      ip_sum:    ipv4_word_sum(ip_rest) + 20'(addresses),
       stream:    tcp_stream_t'(port),
       src_ip:    icmp ? returned.ip.dst : head.ip.src,
       src_port:  icmp ? returned.dport : head.tcp.sport,
+      // ICMP has no pseudo header: the complements of the four words take them out of the sum again.
+      beside:    icmp ? 18'h3FFFC - addresses : 18'(ProtocolTcp) + 18'(tcp_bytes)
+    };
+    content = '{
+      mss:       returned.mtu < 16'(Ipv4Bytes + TcpBytes) ? '0 : returned.mtu - 16'(Ipv4Bytes + TcpBytes),
       seq:       icmp ? returned.seq : head.tcp.seq,
       ack:       head.tcp.ack,
       flags:     head.tcp.flags,
       window:    head.tcp.window,
-      beside:    icmp ? not_addresses : 18'(ProtocolTcp) + 18'(tcp_bytes),
       payload:   tcp_bytes - tcp_header
     };
   end
@@ -209,6 +222,15 @@ module tcp_rx
     ip_sum_right5_q <= ip_sum_right_q;
     if (rst) end_at_q <= '0;
   end
+
+  // Contents pass the same time in a block of RAM.
+  content_t last_content;
+  logic [1:0] cycle_q;
+  always_ff @(posedge clk) cycle_q <= rst ? '0 : cycle_q + 2'd1;
+  ram_sdp #(.W($bits(content_t)), .DEPTH(4), .BLOCK(1'b1)) u_contents (
+    .clk, .wr_en(1'b1), .wr_addr(cycle_q), .wr_data(content),
+    .rd_en(1'b1), .rd_addr(cycle_q + 2'd1), .rd_data(last_content)  // written three cycles ago
+  );
 
   // ---- 5: the verdict
   // ------------------------------------------------------------------------------------------------- The pseudo
@@ -236,12 +258,12 @@ module tcp_rx
     plain.stream      = last.stream;
     plain.epoch       = epoch5_q;
     plain.what.kind   = told ? TcpPathMtu : TcpSegment;
-    plain.what.seq    = last.seq;
-    plain.what.ack    = last.ack;
-    plain.what.flags  = last.flags;
-    plain.what.window = last.window;
-    plain.what.len    = last.payload;
-    if (told) plain.what.options.mss = last.mss;
+    plain.what.seq    = last_content.seq;
+    plain.what.ack    = last_content.ack;
+    plain.what.flags  = last_content.flags;
+    plain.what.window = last_content.window;
+    plain.what.len    = last_content.payload;
+    if (told) plain.what.options.mss = last_content.mss;
   end
 
   // ---- SYNs, which wait until their options are read
@@ -265,7 +287,7 @@ module tcp_rx
   // A SYN takes a cycle that has no verdict on another frame.
   assign syn_ready = room && !sum_done;
   assign push      = plain_valid || (syn_valid && syn_ready);
-  sync_fifo #(.W($bits(tcp_arrival_t)), .DEPTH(DEPTH)) u_queue (
+  block_fifo #(.W($bits(tcp_arrival_t)), .DEPTH(DEPTH)) u_queue (
     .clk, .rst,
     .s_data (plain_valid ? plain : syn),
     .s_valid(push),

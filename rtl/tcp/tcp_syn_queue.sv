@@ -56,7 +56,7 @@ module tcp_syn_queue
   };
 
   // A verdict comes a few cycles after its options, so there is room for it wherever there was for them.
-  sync_fifo #(.W($bits(unread_t)), .DEPTH(DEPTH)) u_unread (
+  block_fifo #(.W($bits(unread_t)), .DEPTH(DEPTH)) u_unread (
     .clk, .rst,
     .s_data ({count, bytes}),
     .s_valid(push),
@@ -66,7 +66,7 @@ module tcp_syn_queue
     .m_ready(pop),
     .level  ()
   );
-  sync_fifo #(.W($bits(judged_t)), .DEPTH(DEPTH)) u_judged (
+  block_fifo #(.W($bits(judged_t)), .DEPTH(DEPTH)) u_judged (
     .clk, .rst,
     .s_data (in),
     .s_valid(judged),

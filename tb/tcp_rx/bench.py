@@ -20,7 +20,7 @@ from scapy.packet import Packet, Raw
 
 BENCH = Bench(top="tcp_rx", configs=[{"DATA_W": 64, "N_STREAMS": 4}, {"DATA_W": 512, "N_STREAMS": 64}])
 
-PORT_BASE, DEPTH = 40_000, 16
+PORT_BASE, DEPTH = 40_000, 17  # segments that wait, the one at the output of their queue included
 FLAGS = ("fin", "syn", "rst", "psh", "ack")  # by bit
 KINDS = ("segment", "bad_checksum", "unknown", "dropped", "malformed", "not_for_us", "other")
 
@@ -361,7 +361,7 @@ async def a_syn_more_than_wait_is_dropped_and_counted(dut):
     rng = seed()
     bed = await Bed(dut).start()
     dut.arrival_ready.value = 0
-    waiting = DEPTH + max(16, int(os.environ["PARAM_N_STREAMS"]))
+    waiting = DEPTH + max(16, int(os.environ["PARAM_N_STREAMS"])) + 1  # in queues likewise
     cases = [syn(rng, 1, [("MSS", 1460)]) for _ in range(waiting + 1)]
     await bed.send(cases[:DEPTH])
     for case in cases[DEPTH:waiting]:
