@@ -39,20 +39,19 @@ module tcp_counters
 
   // ---- what has happened, one after the other
   // ---------------------------------------------------------------------------
-  item_t of_done, of_cpl;
+  // A completion is one of two kinds, and nothing else.
+  typedef struct packed {
+    index_t stream;
+    logic   ok;
+  } completion_t;
+  item_t of_done, done_head;
+  completion_t cpl_head;
   index_t stream_q;
   logic [30:0] count_q;  // of bytes
   logic done_waits, cpl_waits, done_room, cpl_room, takes_done, takes_cpl, unused;
   assign unused  = &{1'b0, done, cpl_stream, rd_stream};
   assign of_done = '{stream: index_t'(done.stream), kinds: Kinds'(done.actions.counts), bytes: done.actions.acknowledged};
-  always_comb begin
-    of_cpl        = '0;
-    of_cpl.stream = index_t'(cpl_stream);
-    of_cpl.kinds[MessageOk]  = cpl_ok;
-    of_cpl.kinds[MessageErr] = !cpl_ok;
-  end
-  item_t done_head, cpl_head;
-  sync_fifo #(.W($bits(item_t)), .DEPTH(32)) u_done (
+  block_fifo #(.W($bits(item_t)), .DEPTH(32)) u_done (
     .clk, .rst(rst || clear),
     .s_data (of_done),
     .s_valid(done_valid && (done.actions.counts != '0 || done.actions.acknowledged != '0)),
@@ -62,9 +61,9 @@ module tcp_counters
     .m_ready(takes_done),
     .level  ()
   );
-  sync_fifo #(.W($bits(item_t)), .DEPTH(32)) u_cpl (
+  sync_fifo #(.W($bits(completion_t)), .DEPTH(32)) u_cpl (
     .clk, .rst(rst || clear),
-    .s_data (of_cpl),
+    .s_data ({index_t'(cpl_stream), cpl_ok}),
     .s_valid(cpl_valid),
     .s_ready(cpl_room),
     .m_data (cpl_head),
@@ -75,7 +74,7 @@ module tcp_counters
 
   // ---- 0: which word next; the low half of the bytes, then the carry into the high one
   // -----------------------------------
-  logic [Kinds-1:0] kinds_q;
+  logic [Kinds-1:0] kinds_q, cpl_kinds;
   logic bytes_q, carry_q, busy, idle, starts, by_cpl_q;
   logic [4:0] word0;
   logic [31:0] add0;
@@ -90,6 +89,10 @@ module tcp_counters
   assign takes_cpl  = idle && cpl_waits && !takes_done;
   assign starts     = takes_done || takes_cpl;
   always_comb begin
+    cpl_kinds = '0;
+    cpl_kinds[MessageOk]  = cpl_head.ok;
+    cpl_kinds[MessageErr] = !cpl_head.ok;
+
     word0 = '0;
     add0  = 32'd1;
     for (int i = Kinds - 1; i >= 0; i--) if (kinds_q[i]) word0 = 5'(i);
@@ -105,8 +108,8 @@ module tcp_counters
   always_ff @(posedge clk) begin
     if (starts) begin
       stream_q <= takes_done ? done_head.stream : cpl_head.stream;
-      count_q  <= takes_done ? done_head.bytes : cpl_head.bytes;
-      kinds_q  <= takes_done ? done_head.kinds : cpl_head.kinds;
+      count_q  <= done_head.bytes;
+      kinds_q  <= takes_done ? done_head.kinds : cpl_kinds;
       bytes_q  <= takes_done && done_head.bytes != '0;
       by_cpl_q <= takes_cpl;
     end
@@ -126,7 +129,9 @@ module tcp_counters
 
   // ---- 1: the count, and the one after it
   // ---------------------------------------------------------------------------------
-  assign {overflows, sum} = {valid1_q && addr1_q[4:0] == BytesLo && 33'(old) + 33'(add1_q) > 33'hFFFF_FFFF, old + add1_q};
+  logic carry;
+  assign {carry, sum} = 33'(old) + 33'(add1_q);
+  assign overflows    = carry && valid1_q && addr1_q[4:0] == BytesLo;
   logic wr_en;
   logic [AddrW-1:0] wr_addr;
   logic [31:0] wr_data;
