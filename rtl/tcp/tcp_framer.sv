@@ -68,14 +68,16 @@ module tcp_framer
   endfunction
 
   logic [4:0][18:0] part_q;
-  logic [19:0] tcp_sum, ip_sum_q, ip_sum;
+  logic [18:0] ip_part_q;
+  logic [19:0] tcp_sum, ip_sum;
   logic [15:0] tcp_checksum_q, ip_checksum_q;
   ipv4_hdr_t ip_plain;
   assign ip_plain = '{
     version: 4'd4, ihl: 4'd5, tos: tos, total_length: tcp_bytes + 16'(Ipv4Bytes), id: '0, fragment: Ipv4DontFragment,
     ttl: ttl, protocol: ProtocolTcp, checksum: '0, src: local_ip, dst: hdr_q.peer.ip
   };
-  assign ip_sum = ipv4_word_sum(ip_plain);
+  // The addresses are in both sums.
+  assign ip_sum = 20'(part_q[0]) + 20'(ip_part_q);
   // Thirteen words of any value and seven small ones: the carries stay within four bits.
   assign tcp_sum = 20'(part_q[0]) + 20'(part_q[1]) + 20'(part_q[2]) + 20'(part_q[3]) + 20'(part_q[4]);
 
@@ -90,9 +92,9 @@ module tcp_framer
                       hdr_q.segment.ack[15:0]);
     part_q[3] <= sum4(offset_flags, hdr_q.window, hdr_q.payload_sum, '0);
     part_q[4] <= hdr_q.segment.flags.syn ? sum4(16'h0204, 16'(hdr_q.mss), 16'h0103, 16'h0300) : '0;
-    ip_sum_q  <= ip_sum;
+    ip_part_q <= sum4({4'd4, 4'd5, tos}, ip_plain.total_length, Ipv4DontFragment, {ttl, ProtocolTcp});
     tcp_checksum_q <= ~ones_complement_fold(tcp_sum);
-    ip_checksum_q  <= ~ones_complement_fold(ip_sum_q);
+    ip_checksum_q  <= ~ones_complement_fold(ip_sum);
     if (rst) begin
       hdr_valid_q <= 1'b0;
       summed_q    <= 1'b0;
