@@ -162,15 +162,25 @@ module tcp_ring_writer
   // ------------------------------------------------------------------------------
   logic [ByteW-1:0] lane;
   logic [ByteW:0] count;
-  logic [DATA_W-1:0] kept;
-  logic [2*DATA_W-1:0] joined;
+  logic [ByteW:0][DATA_W-1:0] turns;  // by each bit of `lane`
+  logic [DATA_W-1:0] turned, joined;
+  logic [Bytes-1:0] of_tail;
   logic fills;
   assign lane  = end_q[ByteW-1:0];
   assign count = (ByteW + 1)'($countones(s_axis_tkeep));
   assign fills = (ByteW + 1)'(lane) + count >= (ByteW + 1)'(Bytes);
+  // The bytes turn to their lanes; those for which this beat has no place are in the lowest lanes then, where the next
+  // beat takes them from `tail_q`. What is in its other lanes, or in those of a last beat after its bytes, is ignored.
+  assign turns[0] = s_axis_tdata;
+  for (genvar k = 0; k < ByteW; k++) begin : gen_turns
+    localparam int unsigned By = 8 << k;
+    assign turns[k+1] = lane[k] ? {turns[k][DATA_W-By-1:0], turns[k][DATA_W-1-:By]} : turns[k];
+  end
+  assign turned = turns[ByteW];
   always_comb begin
-    for (int unsigned i = 0; i < Bytes; i++) kept[8*i+:8] = s_axis_tdata[8*i+:8] & {8{s_axis_tkeep[i]}};
-    joined = ((2*DATA_W)'(kept) << {lane, 3'b0}) | (2*DATA_W)'(tail_q);
+    of_tail = ~({Bytes{1'b1}} << lane);
+    if (closes) of_tail = '1;
+    for (int unsigned i = 0; i < Bytes; i++) joined[8*i+:8] = of_tail[i] ? tail_q[8*i+:8] : turned[8*i+:8];
   end
 
   typedef struct packed {
@@ -211,7 +221,7 @@ module tcp_ring_writer
     if (take) begin
       first_q <= 1'b0;
       end_q   <= end_q + 32'(count);
-      tail_q  <= fills ? joined[DATA_W+:DATA_W] : joined[DATA_W-1:0];
+      tail_q  <= fills ? turned : joined;
     end
     if (write_ready || (close_valid_q ? close_dead_q : dead_q)) write_valid <= 1'b0;
     if (close_tells) begin
@@ -230,7 +240,7 @@ module tcp_ring_writer
       first: take && first_q,
       full:  take && fills,
       addr:  addr,
-      data:  closes ? tail_q : joined[DATA_W-1:0]
+      data:  joined
     };
     beat_q[3:2] <= beat_q[2:1];
     if (rst) begin
