@@ -154,15 +154,16 @@ module tcp_endpoint
   if (STORE == StoreOnChip) begin : gen_on_chip
     localparam int unsigned Beats = N_STREAMS * RING_BYTES / Bytes;
     localparam int unsigned AddrW = $clog2(Beats);
-    typedef struct packed {
-      logic [15:0]       sum;  // of the stream's bytes before this beat
-      logic [DATA_W-1:0] data;
-    } beat_t;
-    beat_t wr_beat, rd_beat;
     logic wr_en, rd_en;
     logic [AddrW-1:0] wr_addr, rd_addr;
-    ram_sdp #(.W($bits(beat_t)), .DEPTH(Beats), .BLOCK(1'b1)) u_rings (
-      .clk, .wr_en, .wr_addr, .wr_data(wr_beat), .rd_en, .rd_addr, .rd_data(rd_beat)
+    logic [DATA_W-1:0] wr_data, rd_data;
+    logic [15:0] wr_sum, rd_sum;  // of the stream's bytes before a beat
+    // Apart, both widths are powers of two: narrow blocks of the full depth need no multiplexers.
+    ram_sdp #(.W(DATA_W), .DEPTH(Beats), .BLOCK(1'b1)) u_rings (
+      .clk, .wr_en, .wr_addr, .wr_data, .rd_en, .rd_addr, .rd_data
+    );
+    ram_sdp #(.W(16), .DEPTH(Beats), .BLOCK(1'b1)) u_sums (
+      .clk, .wr_en, .wr_addr, .wr_data(wr_sum), .rd_en, .rd_addr, .rd_data(rd_sum)
     );
 
     tcp_ring_writer #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS), .RING_BYTES(RING_BYTES)) u_writer (
@@ -173,9 +174,7 @@ module tcp_endpoint
       .s_axis_tvalid(s_axis_msg_tvalid),
       .s_axis_tready(s_axis_msg_tready),
       .s_axis_tlast (s_axis_msg_tlast),
-      .wr_en, .wr_addr,
-      .wr_data      (wr_beat.data),
-      .wr_sum       (wr_beat.sum),
+      .wr_en, .wr_addr, .wr_data, .wr_sum,
       .write, .write_valid, .write_ready, .done, .done_valid, .laid, .laid_valid
     );
 
@@ -185,9 +184,7 @@ module tcp_endpoint
       .s_segment    (done.actions.send),
       .s_valid      (done_valid && done.actions.send.valid),
       .room         (send_room),
-      .rd_en, .rd_addr,
-      .rd_data      (rd_beat.data),
-      .rd_sum       (rd_beat.sum),
+      .rd_en, .rd_addr, .rd_data, .rd_sum,
       .peer_rd      (tx_peer_rd),
       .peer_stream  (tx_peer_stream),
       .peer         (tx_peer),
