@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FAST, TIMEOUT_S, Penstock, Run
+from conftest import FAST, SCENARIO, TIMEOUT_S, Penstock, Run
 from veth import until
 
 BOARDS = 3
@@ -192,6 +192,14 @@ def test_gateware_and_software_make_the_same_fragments_of_the_same_samples(penst
 
 # ---- boards with TCP -------------------------------------------------------------------------------------------------
 
+WORSE_FAULTS = (
+    "link.loss=0.02",
+    "link.reorder=0.01",
+    "link.duplicate=0.01",
+    "link.corrupt=0.01",
+    "link.corrupt_undetected=0.01",
+    "link.jitter=2us",
+)
 TCP = ("replay.protocol=simple-tcp", "tcp.min_rto=300us", "tcp.delayed_ack=20us", *FAST)
 
 
@@ -224,6 +232,34 @@ def test_events_over_tcp_are_exact_over_losses_and_a_slow_consumer(
     assert sum(run.of_boards("retransmissions")) > 0
     assert sum(meters["resent"] for board in run.summary()["boards"] for meters in board["meters"]) > 0
     assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 8 / 7
+
+
+@pytest.mark.parametrize("protocol", ["simple-tcp", "rc"])
+def test_a_board_that_reaches_the_receiver_late_loses_no_event(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray, protocol: str
+) -> None:
+    """Its link is down for the first 350 us: two SYNs are lost, and the stream opens when nine triggers have come.
+
+    An event's time is that of its trigger none the less, so that the board's fragments belong to their events.
+    """
+    text = SCENARIO.read_text().replace("../data", str(SCENARIO.parents[1] / "data"))
+    scenario = tmp_path / "late.toml"
+    scenario.write_text(f'{text}\n[[change]]\nlink = "board1-switch"\nuntil = "350us"\nloss = 1.0\n')
+    settings = (*TCP, f"replay.protocol={protocol}", SHORT_TIMEOUT, "replay.events=12")
+    late = penstock.run(tmp_path / "late", *settings, scenario=scenario)
+    assert_verified(late, recorded, 12)
+    times = late.events()["timestamp_ns"].to_pylist()
+    assert times == penstock.run(tmp_path / "soon", *settings).events()["timestamp_ns"].to_pylist()
+    assert len([time for time in times if time < 900_000]) > 5, "events before the stream is open"
+
+
+def test_events_of_tcp_boards_are_exact_over_every_fault_of_links(
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray
+) -> None:
+    """So many faults that one of the handshake's six segments is lost or damaged, or opens a stream late."""
+    run = penstock.run(tmp_path, "replay.events=12", *WORSE_FAULTS, *TCP)
+    assert_verified(run, recorded, 12)
+    assert run.summary()["readout"]["dropped_frames"]["not_roce"] > 0, "no segment with a flipped bit is taken"
 
 
 def test_what_tcp_boards_cannot_do_is_refused(penstock: Penstock, tmp_path: Path) -> None:

@@ -46,4 +46,4 @@ pub use stream::{Marks, Pieces, StreamPiece};
 pub use switch::regs as switch_regs;
 pub use switch::{Levels, PortCounts, QcnSwitch, SwitchError, SwitchLine, SwitchNode, SwitchPause, SwitchSettings};
 pub use top::{NoSuchLine, Top};
-pub use worker::{Feed, MessageSource, WorkerGone};
+pub use worker::{Awaited, Feed, MessageSource, WorkerGone};

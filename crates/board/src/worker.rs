@@ -27,8 +27,9 @@ pub trait MessageSource: Send {
     fn lead(&self) -> Time {
         Time::ZERO
     }
-    /// The TCP stream that must be open before a message is taken.
-    fn awaits(&self) -> Option<u8> {
+    /// The TCP stream that must be open before anything is sent. Triggers do not wait for it, since an event's time is
+    /// that of its trigger, the same at all boards of a run: the event waits in the board.
+    fn awaits(&self) -> Option<Awaited> {
         None
     }
     /// A message that was taken has ended.
@@ -37,6 +38,14 @@ pub trait MessageSource: Send {
     fn is_due(&self, now: Time) -> bool {
         self.next_time().is_some_and(|at| at.saturating_sub(self.lead()) <= now)
     }
+}
+
+/// A TCP stream that a source waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    pub stream: u8,
+    /// Address and value of the write that lets the front end send its events: made when the stream is open.
+    pub enable: (u32, u32),
 }
 
 /// The output of a source for a board.
@@ -209,16 +218,17 @@ const OPENING_CYCLES: u64 = 64;
 enum Opening {
     /// None, or it has been open.
     Over,
-    /// The address of its state; whether it is being read.
-    Waits { address: u32, is_asked: bool },
+    /// The address of its state; whether it is being read; the write that follows its opening.
+    Waits { address: u32, is_asked: bool, enable: (u32, u32) },
 }
 
 impl Runner {
     fn new(board: Board, source: Box<dyn MessageSource>, sampling: Sampling) -> Self {
         let next_sample = if sampling.interval_cycles == 0 { u64::MAX } else { board.cycle() };
-        let opening = source.awaits().map_or(Opening::Over, |stream| Opening::Waits {
+        let opening = source.awaits().map_or(Opening::Over, |Awaited { stream, enable }| Opening::Waits {
             address: stream_register(stream, regs::stream::STATE),
             is_asked: false,
+            enable,
         });
         Self { board, source, sampling, next_sample, partial: Vec::new(), wire_octets: 0, opening }
     }
@@ -233,13 +243,14 @@ impl Runner {
         }
         while self.board.cycle() < window.until {
             let now = self.board.cycle();
-            match &mut self.opening {
-                Opening::Over => outcome.posted += self.post_due(now),
-                Opening::Waits { address, is_asked } => {
-                    if !std::mem::replace(is_asked, true) {
-                        self.board.queue_read(*address, OPENING_TAG);
-                    }
+            if let Opening::Waits { address, is_asked, .. } = &mut self.opening {
+                if !std::mem::replace(is_asked, true) {
+                    self.board.queue_read(*address, OPENING_TAG);
                 }
+            }
+            // A message would be flushed; a trigger is accepted, and its event waits.
+            if matches!(self.opening, Opening::Over) || self.source.lead() > Time::ZERO {
+                outcome.posted += self.post_due(now);
             }
             if now >= self.next_sample {
                 self.queue_sample();
@@ -291,10 +302,12 @@ impl Runner {
     /// The stream's state has been read.
     fn opened(&mut self, state: u32) {
         const ESTABLISHED: u32 = 2;
-        match &mut self.opening {
-            _ if state & regs::stream::STATE_MASK == ESTABLISHED => self.opening = Opening::Over,
-            Opening::Waits { is_asked, .. } => *is_asked = false,
-            Opening::Over => {}
+        let Opening::Waits { is_asked, enable: (address, value), .. } = &mut self.opening else { return };
+        if state & regs::stream::STATE_MASK == ESTABLISHED {
+            self.board.queue_write(*address, *value);
+            self.opening = Opening::Over;
+        } else {
+            *is_asked = false;
         }
     }
 

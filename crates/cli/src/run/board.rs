@@ -8,8 +8,8 @@ use super::stream;
 use crate::gateware::{Meters, Triggers, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
-    Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, LineClock, Message, MessageSource,
-    MessageTally, NoSuchLine, QpConfig, RegisterError, RingTarget, Top, Verb, WhileBusy,
+    Awaited, Board, BoardNode, Completion, DetectorEvent, EndpointConfig, EventsConfig, Feed, LineClock, Message,
+    MessageSource, MessageTally, NoSuchLine, QpConfig, RegisterError, RingTarget, Top, Verb, WhileBusy,
 };
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::FlowSummary;
@@ -98,8 +98,8 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     Ok(Box::new(node))
 }
 
-/// The node of a board whose only flow is a stream of TCP. It opens the stream when the run begins, and takes triggers
-/// once it is open.
+/// The node of a board whose only flow is a stream of TCP. It opens the stream when the run begins; the events of
+/// triggers that come before it is open wait for it in the board.
 fn stream_board(
     name: &str,
     link: LinkParams,
@@ -116,9 +116,10 @@ fn stream_board(
     let [flow] = &flows[..] else { return Err(BoardError::Events(flows.len()).into()) };
     stream::set_up(&mut board, flow.spec, &tcp)?;
     events_of(&mut board, stream::STREAM, flow, false)?;
+    let awaited = Awaited { stream: stream::STREAM, enable: stream::hold_events(&mut board)? };
     let number = flow.id;
     let messages = Messages::of(clock, flows, &scenario.qp, slots(&mut board)?, ledger)?;
-    let messages = Messages { stream: Some(stream::STREAM), ..messages };
+    let messages = Messages { awaited: Some(awaited), ..messages };
     let count = messages.flows.iter().map(|flow| flow.waiting.len() as u64).sum();
     let mut node = BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, 1)?;
     let (address, word) = stream::opening();
@@ -248,7 +249,7 @@ struct Messages {
     zeros: bytes::Bytes,
     verb: LabVerb,
     /// The stream of TCP that takes them.
-    stream: Option<u8>,
+    awaited: Option<Awaited>,
 }
 
 /// The messages of one flow.
@@ -289,7 +290,7 @@ impl Messages {
             slots,
             zeros,
             verb: qp.verb,
-            stream: None,
+            awaited: None,
         })
     }
 
@@ -360,8 +361,8 @@ impl MessageSource for Messages {
         self.next_flow(now).is_some()
     }
 
-    fn awaits(&self) -> Option<u8> {
-        self.stream
+    fn awaits(&self) -> Option<Awaited> {
+        self.awaited
     }
 
     fn completed(&mut self, completion: &Completion) {

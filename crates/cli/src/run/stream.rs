@@ -3,7 +3,7 @@
 //! Promise: it has the settings of `[tcp]` that the laboratory's simplified sender has.
 //! Source: docs/tcp.md.
 
-use penstock_board::regs::{self, stream as s};
+use penstock_board::regs::{self, events, stream as s};
 use penstock_board::{stream_register, Board, RegisterError, SetupError, StreamConfig, StreamRules};
 use penstock_lab::FlowSpec;
 use penstock_netsim::Time;
@@ -15,6 +15,17 @@ pub const STREAM: u8 = 0;
 /// The write that opens it.
 pub fn opening() -> (u32, u32) {
     (stream_register(STREAM, s::COMMAND), s::COMMAND_OPEN_MASK)
+}
+
+/// Has the events wait in the front end, which accepts their triggers all the same. Gives the write that lets them be
+/// sent; a message to a closed stream would be flushed.
+///
+/// # Errors
+/// The board refuses.
+pub fn hold_events(board: &mut Board) -> Result<(u32, u32), RegisterError> {
+    let enabled = board.read(events::ENABLE)?;
+    board.write(events::ENABLE, 0)?;
+    Ok((events::ENABLE, enabled))
 }
 
 /// Sets it up; it is opened by [`opening`].
