@@ -105,6 +105,7 @@ def test_fragments_of_every_size_are_found_in_the_stream(wire, length):
     received = verified(receiver, sender)[0]
     assert received["readout"]["builder"]["events_complete"] == events
     assert all(pattern["messages_wrong"] == 0 for pattern in received["readout"]["pattern"])
+    assert [ring["bytes_written"] for ring in received["readout"]["rings"]] == [events * (length + 40)] * 2
 
 
 def test_64_boards_from_a_file(wire, tmp_path):

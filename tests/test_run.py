@@ -203,6 +203,11 @@ WORSE_FAULTS = (
 TCP = ("replay.protocol=simple-tcp", "tcp.min_rto=300us", "tcp.delayed_ack=20us", *FAST)
 
 
+def slot_bytes(run: Run) -> list[int]:
+    """What each board's messages have written into the receiver's slots."""
+    return [ring["bytes_written"] for ring in run.summary()["readout"]["rings"]]
+
+
 def test_boards_of_tcp_send_the_same_events_and_one_seed_gives_one_result(penstock: Penstock, tmp_path: Path) -> None:
     """The front ends open their streams in simulated time; two runs are equal, and their events those of RoCE."""
     runs = [penstock.run(tmp_path / name, "replay.events=5", *TCP) for name in ("one", "other")]
@@ -218,6 +223,7 @@ def test_boards_of_tcp_send_the_same_events_and_one_seed_gives_one_result(pensto
     assert first == second
     same = ["event_number", "sources", "fragments", "crc32c"]
     assert runs[0].events().select(same) == roce.events().select(same)
+    assert slot_bytes(runs[0]) == slot_bytes(roce), "each byte of a message is written into its slot once"
     assert_parts(runs[0])
     [meters] = runs[0].summary()["boards"][0]["meters"]
     assert meters["bytes"] > 5 * BOARDS and 0 < meters["throughput_gbps"] < 10
@@ -294,6 +300,7 @@ def test_software_over_tcp_sends_the_fragments_of_rdma_and_one_seed_gives_one_re
     for name in ("events.parquet", "trace.parquet"):
         assert (runs[0].out / name).read_bytes() == (runs[1].out / name).read_bytes()
     assert runs[0].events().drop_columns(["missing"]) == rdma.events().drop_columns(["missing"])
+    assert slot_bytes(runs[0]) == slot_bytes(rdma)
     trace = runs[0].trace().to_pylist()
     for board in range(BOARDS):
         last = {row["metric"]: row["value"] for row in trace if row["node"] == f"board{board}"}

@@ -117,6 +117,7 @@ enum Slot {
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RingCounters {
+    /// Of messages, into slots.
     pub bytes_written: u64,
     /// Writes that missed the region, crossed a slot's end or aimed at a slot that is still needed: not done.
     pub writes_refused: u64,
@@ -368,18 +369,20 @@ impl Ring {
     }
 
     /// `len` bytes at `va`, to be filled in place, if they are within one slot that the board may write; otherwise
-    /// counts.
+    /// counts. [`Self::placed`] counts those that are filled, which may be fewer.
     pub fn place_mut(&mut self, va: u64, len: usize) -> Option<&mut [u8]> {
         match self.place(va, len) {
-            Some(offset) => {
-                self.counters.bytes_written += len as u64;
-                Some(&mut self.memory.bytes_mut()[offset..offset + len])
-            }
+            Some(offset) => Some(&mut self.memory.bytes_mut()[offset..offset + len]),
             None => {
                 self.counters.writes_refused += 1;
                 None
             }
         }
+    }
+
+    /// So many bytes were filled in place.
+    pub fn placed(&mut self, len: u32) {
+        self.counters.bytes_written += u64::from(len);
     }
 
     fn after(&self, slot: u32) -> u32 {

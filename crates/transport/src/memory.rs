@@ -12,10 +12,14 @@ pub trait Memory {
     /// posted receive (SEND); a virtual payload has a length but no bytes.
     fn write(&mut self, va: u64, data: &Payload);
 
-    /// The `len` bytes at `va`, to be filled in place; none where they may not be written, or do not lie together.
+    /// The `len` bytes at `va`, to be filled in place from the first on; none where they may not be written, or do not
+    /// lie together. [`Self::placed`] says how many have been filled.
     fn place(&mut self, _va: u64, _len: u32) -> Option<&mut [u8]> {
         None
     }
+
+    /// The `len` bytes at `va` have been filled.
+    fn placed(&mut self, _va: u64, _len: u32) {}
 
     /// What the peer may write now, where a WRITE of `len` bytes at `va` reaches outside of it: the request is refused
     /// as one outside of the region would be. None: it may be done.

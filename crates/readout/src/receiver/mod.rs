@@ -470,6 +470,10 @@ impl<S> Memory for Receiver<S> {
         self.slots.place(va, len)
     }
 
+    fn placed(&mut self, va: u64, len: u32) {
+        self.slots.placed(va, len);
+    }
+
     fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         self.slots.refuses(va, len)
     }

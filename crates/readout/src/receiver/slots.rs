@@ -179,6 +179,12 @@ impl Slots {
         self.rings[board].place_mut(va, len as usize)
     }
 
+    /// See [`Ring::placed`].
+    pub fn placed(&mut self, va: u64, len: u32) {
+        let board = self.board_at(va);
+        self.rings[board].placed(len);
+    }
+
     /// See [`Ring::refuses`].
     pub fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         self.rings[self.board_at(va)].refuses(va, len)

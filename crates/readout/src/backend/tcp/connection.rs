@@ -229,7 +229,8 @@ impl<S: ByteSource> Connection<S> {
             None => (self.stream.read(&mut stage[..STAGE])?, 0),
         };
         let into_slot = len.min(direct_len);
-        if let Some((_, filled)) = &mut self.slot {
+        if let Some((slot, filled)) = self.slot.as_mut().filter(|_| into_slot > 0) {
+            memory.placed(slot.va + u64::from(*filled), into_slot as u32);
             *filled += into_slot as u32;
         }
         self.placed += into_slot as u64;
@@ -271,8 +272,10 @@ impl<S: ByteSource> Connection<S> {
             };
             let bytes = &self.held[self.at..];
             let taken = bytes.len().min(left as usize);
-            if let Some(place) = memory.place(slot.va + u64::from(filled), taken as u32).filter(|_| taken > 0) {
+            let va = slot.va + u64::from(filled);
+            if let Some(place) = memory.place(va, taken as u32).filter(|_| taken > 0) {
                 place.copy_from_slice(&bytes[..taken]);
+                memory.placed(va, taken as u32);
             }
             self.slot = Some((slot, filled + taken as u32));
             self.placed += taken as u64;
