@@ -3,8 +3,8 @@
 // accesses to the rings that were under way at its end are done, when it has no RST to send, and when those that were
 // under way when its RST was sent are done; an opening is passed on once as many accesses are done as were under way
 // when it came, or when its RST was sent, whatever comes after them; a peer is written with its opening, and what comes
-// from another one, or while an opening waits, is stale; no command is lost; a live stream whose bytes the memory has
-// failed is aborted and no other one, and its end is named so.
+// from another one, or while an opening waits, is stale; an abort waits for no opening; no command is lost; a live
+// stream whose bytes the memory has failed is aborted and no other one, and its end is named so.
 module tcp_ring_guard_props
   import tcp_pkg::*;
 #(
@@ -15,9 +15,12 @@ module tcp_ring_guard_props
 ) (
   input logic                 clk,
   input logic                 rst,
-  input tcp_command_t         s_command,
-  input logic                 s_command_valid,
-  input logic                 s_command_ready,
+  input tcp_opening_t         s_open,
+  input logic                 s_open_valid,
+  input logic                 s_open_ready,
+  input tcp_stream_t          s_abort_stream,
+  input logic                 s_abort_valid,
+  input logic                 s_abort_ready,
   input tcp_command_t         m_command,
   input logic                 m_command_valid,
   input logic                 m_command_ready,
@@ -85,7 +88,7 @@ module tcp_ring_guard_props
   assign ended    = concerns && s_done.actions.ended != TcpNotEnded;
   assign live     = live_q[watched_q];
   always_comb begin
-    assume (32'(s_command.stream) < N_STREAMS && 32'(s_done.stream) < N_STREAMS);
+    assume (32'(s_open.stream) < N_STREAMS && 32'(s_abort_stream) < N_STREAMS && 32'(s_done.stream) < N_STREAMS);
     assume (32'(wr_fault_stream) < N_STREAMS && 32'(rd_fault_stream) < N_STREAMS);
     assume (32'(arrival_stream) < N_STREAMS);
     if (done_valid && m_command_valid && m_command.stream == s_done.stream) assume (!m_command_ready);
@@ -97,10 +100,13 @@ module tcp_ring_guard_props
     if (done_valid) assume (s_done.actions.ended != TcpBadMemory);
   end
 
-  // ---- software keeps its command until it is taken -----------------------------------------------------------------
-  tcp_command_t asked_q;
+  // ---- software keeps its opening until it is taken, or withdraws it ------------------------------------------------
+  tcp_opening_t asked_q;
   logic waiting_q;
-  always_comb if (waiting_q) assume (s_command_valid && s_command == asked_q);
+  tcp_command_t opening, aborting;
+  always_comb if (waiting_q && s_open_valid) assume (s_open == asked_q);
+  assign opening  = '{stream: s_open.stream, opens: 1'b1, iss: s_open.iss};
+  assign aborting = '{stream: s_abort_stream, opens: 1'b0, iss: '0};
 
   // ---- accesses under way: old ones, at the end of the watched stream and after its RST; those in front of an opening
   logic [N_STREAMS-1:0] dues_q;  // streams that have an RST to send
@@ -110,7 +116,7 @@ module tcp_ring_guard_props
   reads_t old_reads, old_reads_q, ahead_reads, ahead_reads_q;
   assign old_writes   = ended_q ? unconfirmed : old_writes_q;
   assign old_reads    = ended_q ? unread : old_reads_q;
-  assign offered      = s_command_valid && s_command.opens;
+  assign offered      = s_open_valid;
   assign ahead_writes = first_q ? unconfirmed : ahead_writes_q;
   assign ahead_reads  = first_q ? unread : ahead_reads_q;
   assign opens_now    = m_command_valid && m_command_ready && m_command.opens
@@ -124,11 +130,11 @@ module tcp_ring_guard_props
 
   // ---- the peer of the watched stream's last opening ---------------------------------------------------------------
   logic heard_q, waits_closed;
-  assign waits_closed = offered && !live && index_t'(s_command.stream) == watched_q;
+  assign waits_closed = offered && !live && index_t'(s_open.stream) == watched_q;
 
   always_ff @(posedge clk) begin
-    asked_q        <= s_command;
-    waiting_q      <= s_command_valid && !s_command_ready;
+    asked_q        <= s_open;
+    waiting_q      <= s_open_valid && !s_open_ready;
     ended_q        <= ended || sent;
     if (done_valid) dues_q[index_t'(s_done.stream)] <= s_done.reset_due;
     old_writes_q   <= old_writes - writes_t'(confirmed && old_writes != '0);
@@ -136,10 +142,10 @@ module tcp_ring_guard_props
     ahead_writes_q <= ahead_writes - writes_t'(confirmed && ahead_writes != '0);
     ahead_reads_q  <= ahead_reads - reads_t'(read && ahead_reads != '0);
     // An opening that waits has those in front of it counted once, or again when its stream ends or has sent an RST.
-    first_q <= !offered || s_command_ready || dues_q[index_t'(s_command.stream)]
-               || (done_valid && s_done.stream == s_command.stream
+    first_q <= !offered || s_open_ready || dues_q[index_t'(s_open.stream)]
+               || (done_valid && s_done.stream == s_open.stream
                    && (s_done.actions.ended != TcpNotEnded || s_done.reset_due));
-    if (peer_wr && index_t'(s_command.stream) == watched_q) heard_q <= peer_epoch;
+    if (peer_wr && index_t'(s_open.stream) == watched_q) heard_q <= peer_epoch;
     if (opens_now) opening_q <= 1'b1;
     else if (concerns) opening_q <= 1'b0;
     if (failed) failed_q <= 1'b1;
@@ -159,7 +165,7 @@ module tcp_ring_guard_props
 
   always_comb if (started_q && !rst) begin
     // What the induction needs to know.
-    a_0_counted : assert (!counted_q || (waiting_q && asked_q.opens));
+    a_0_counted : assert (!counted_q || waiting_q);
     a_0_first : assert (counted_q == !first_q);
     a_0_old : assert (old_writes <= unconfirmed && old_reads <= unread);
     a_0_ahead : assert (!counted_q || (writes_left_q == ahead_writes && reads_left_q == ahead_reads));
@@ -173,29 +179,33 @@ module tcp_ring_guard_props
     if (opens_now) a_apart : assert (old_writes == '0 && old_reads == '0);
     if (opens_now) a_told : assert (!dues_q[watched_q]);
     if (opens_now && !live) a_peer : assert (peer_wr && peer_epoch != heard_q);
-    if (peer_wr) a_no_other : assert (opens_now || index_t'(s_command.stream) != watched_q);
-    if (peer_wr && index_t'(s_command.stream) == watched_q) a_closed : assert (!live);
+    if (peer_wr) a_no_other : assert (opens_now || index_t'(s_open.stream) != watched_q);
+    if (peer_wr && index_t'(s_open.stream) == watched_q) a_closed : assert (!live);
     if (index_t'(arrival_stream) == watched_q)
       a_stale : assert (stale == (arrival_epoch != heard_q || waits_closed));
-    if (offered && !first_q && ahead_writes == '0 && ahead_reads == '0 && state_q != 2'd1)
-      a_soon : assert (m_command_valid && m_command == s_command);
-    if (s_command_valid && !s_command.opens && state_q != 2'd1)
-      a_aborts : assert (m_command_valid && m_command == s_command);
-    if (s_command_ready && s_command_valid)
-      a_taken : assert (m_command_valid && m_command_ready && m_command == s_command);
+    if (offered && !first_q && ahead_writes == '0 && ahead_reads == '0 && state_q != 2'd1 && !s_abort_valid)
+      a_soon : assert (m_command_valid && m_command == opening && s_open_ready == m_command_ready);
+    if (s_abort_valid && state_q != 2'd1)
+      a_aborts : assert (m_command_valid && m_command == aborting && s_abort_ready == m_command_ready);
+    if (s_open_ready)
+      a_taken : assert (s_open_valid && m_command_valid && m_command_ready && m_command == opening);
+    if (s_abort_ready)
+      a_ended : assert (s_abort_valid && m_command_valid && m_command_ready && m_command == aborting);
     // Its own abort is offered until it is taken, and takes one turn.
     if (state_q == 2'd1)
-      a_asks : assert (m_command_valid && !m_command.opens && index_t'(m_command.stream) == at_q && !s_command_ready);
+      a_asks : assert (m_command_valid && !m_command.opens && index_t'(m_command.stream) == at_q && !s_open_ready
+                         && !s_abort_ready);
     a_failed : assert (fault_q[watched_q] == failed_q);
     if (state_q == 2'd1 && at_q == watched_q && live) a_guilty : assert (failed_q);
     a_named : assert (done_valid && own_abort ? m_done.actions.ended == TcpBadMemory : m_done == s_done);
 
-    c_waits : cover (offered && !first_q && index_t'(s_command.stream) == watched_q && old_writes == 3'd2
+    c_waits : cover (offered && !first_q && index_t'(s_open.stream) == watched_q && old_writes == 3'd2
                      && old_reads == 3'd2);
     c_told : cover (waits_closed && waiting_q && sent);
     c_moves : cover (opens_now && peer_wr && heard_q && unread != '0);
     c_again : cover (offered && first_q && waiting_q && ended_q);
     c_opens : cover (opens_now && unconfirmed != '0 && unread != '0);
+    c_passes : cover (s_abort_ready && offered && !first_q && ahead_reads != '0);
     c_named : cover (own_abort && offered && aborts_q == watched_q && failed_q);
   end
 

@@ -36,11 +36,14 @@ module tcp_endpoint
   input  tcp_params_t  params,
   input  logic         tx_paused,
 
-  // software opens and aborts; the peer is taken with an opening
+  // software opens, and aborts meanwhile, too; the peer is taken with an opening
   input  tcp_peer_t    peer,
-  input  tcp_command_t command,
-  input  logic         command_valid,
-  output logic         command_ready,
+  input  tcp_opening_t open_command,
+  input  logic         open_valid,
+  output logic         open_ready,
+  input  tcp_stream_t  abort_stream,
+  input  logic         abort_valid,
+  output logic         abort_ready,
 
   // messages
   input  tcp_stream_t       s_msg_stream,
@@ -90,11 +93,11 @@ module tcp_endpoint
   logic unused;  // no stream is beyond N_STREAMS
   assign unused = &{1'b0, rx_peer_stream, tx_peer_stream};
   ram_sdp #(.W($bits(tcp_peer_t) + 1), .DEPTH(N_STREAMS)) u_rx_peers (
-    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(command.stream)), .wr_data({peer_epoch, peer}),
+    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(open_command.stream)), .wr_data({peer_epoch, peer}),
     .rd_en(rx_peer_rd), .rd_addr(StreamW'(rx_peer_stream)), .rd_data({rx_epoch, rx_peer})
   );
   ram_sdp #(.W($bits(tcp_peer_t)), .DEPTH(N_STREAMS)) u_tx_peers (
-    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(command.stream)), .wr_data(peer),
+    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(open_command.stream)), .wr_data(peer),
     .rd_en(tx_peer_rd), .rd_addr(StreamW'(tx_peer_stream)), .rd_data(tx_peer)
   );
 
@@ -256,9 +259,12 @@ module tcp_endpoint
 
   tcp_ring_guard #(.N_STREAMS(N_STREAMS), .WRITES_W(WritesW), .READS_W(ReadsW)) u_guard (
     .clk, .rst,
-    .s_command      (command),
-    .s_command_valid(command_valid),
-    .s_command_ready(command_ready),
+    .s_open         (open_command),
+    .s_open_valid   (open_valid),
+    .s_open_ready   (open_ready),
+    .s_abort_stream (abort_stream),
+    .s_abort_valid  (abort_valid),
+    .s_abort_ready  (abort_ready),
     .m_command      (sender_command),
     .m_command_valid(sender_command_valid),
     .m_command_ready(sender_command_ready),

@@ -2,7 +2,8 @@
 // Opens and aborts streams, by command or again after they have ended: reads the receiver's address, gets its
 // MAC address by ARP unless software has set it, and passes both on together with the command to open.
 // Promise: an opening waits until all messages of the stream's last connection have completed; an abort ends a stream
-// that is open or about to be; a receiver that does not answer delays others by no more than its ARP lookup.
+// that is open or about to be, whatever an opening waits for; a receiver that does not answer delays other openings by
+// no more than its ARP lookup.
 // Initial sequence numbers: from a running register (xorshift32, Marsaglia 2003), the time of the read and a secret set
 // by software.
 module tcp_opener
@@ -39,18 +40,21 @@ module tcp_opener
   input  logic [47:0]          found_mac,
   output logic                 unreachable,  // of stream `peer_stream`
 
-  // to tcp_endpoint
-  output tcp_peer_t            peer,         // of the stream that a command opens
-  output tcp_command_t         command,
-  output logic                 command_valid,
-  input  logic                 command_ready
+  // to tcp_endpoint: an opening is withdrawn if its stream is aborted meanwhile
+  output tcp_peer_t            peer,         // of the stream that is opened
+  output tcp_opening_t         open_command,
+  output logic                 open_valid,
+  input  logic                 open_ready,
+  output tcp_stream_t          abort_stream,
+  output logic                 abort_valid,
+  input  logic                 abort_ready
 );
   typedef logic [StreamW-1:0] index_t;
 
   // ---- what is wanted
   // ---------------------------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
-  logic takes_open, takes_abort, again;
+  logic takes_open, again;
   logic given_up;  // it is live, or software has aborted it meanwhile
   index_t at_q, next_open, next_abort;
   assign may_open = want_q & clean & ~live & ~abort_q;
@@ -81,28 +85,46 @@ module tcp_opener
     end
   end
 
-  // ---- one at a time
+  // ---- aborts: none waits for an opening. An opening of the stream is not offered any more by then -----------------
+  index_t aborts_at_q;
+  logic aborts_q;
+  always_ff @(posedge clk) begin
+    abort_q <= abort_q | aborts;
+    if (!aborts_q) begin
+      aborts_q    <= abort_q != '0;
+      aborts_at_q <= next_abort;
+    end else if (abort_ready) begin
+      aborts_q             <= 1'b0;
+      abort_q[aborts_at_q] <= 1'b0;
+    end
+    if (rst) begin
+      abort_q  <= '0;
+      aborts_q <= 1'b0;
+    end
+  end
+  assign abort_valid  = aborts_q;
+  assign abort_stream = tcp_stream_t'(aborts_at_q);
+
+  // ---- one opening at a time
   // ------------------------------------------------------------------------------------------------------
-  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive, StAbort} state_e;
+  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way
   logic [31:0] random_q, stirred;
-  assign given_up    = !want_q[at_q];
-  assign takes_abort = state_q == StIdle && abort_q != '0;
-  assign takes_open  = state_q == StIdle && abort_q == '0 && may_open != '0;
+  assign given_up   = !want_q[at_q];
+  assign takes_open = state_q == StIdle && may_open != '0;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (takes_abort) state_d = StAbort;
-              else if (takes_open) state_d = StRead;
+      StIdle: if (takes_open) state_d = StRead;
       StRead: if (word_q == 3'd4) state_d = StKnown;
       StKnown: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : StOpen;
       StLookup: if (lookup_ready) state_d = StFind;
       StFind: if (found_valid) state_d = found && !given_up ? StOpen : StIdle;
-      StOpen: if (command_ready) state_d = StLive;
-      StLive: if (given_up) state_d = StIdle;
-      default: if (command_ready) state_d = StIdle;  // StAbort
+      StOpen: if (open_ready) state_d = StLive;
+              else if (given_up) state_d = StIdle;
+      default: if (given_up) state_d = StIdle;  // StLive
     endcase
   end
 
@@ -115,7 +137,6 @@ module tcp_opener
   always_ff @(posedge clk) begin
     state_q  <= state_d;
     random_q <= stirred;
-    if (takes_abort) at_q <= next_abort;
     if (takes_open) at_q <= next_open;
     word_q <= state_q == StRead ? word_q + 1'b1 : '0;
     if (state_q == StRead)
@@ -128,30 +149,26 @@ module tcp_opener
       endcase
     if (state_q == StFind && found_valid) peer.mac <= found_mac;
     unreachable <= state_q == StFind && found_valid && !found && !rst;
-    if (state_q != StOpen) command.iss <= random_q ^ secret;
+    if (state_q != StOpen) open_command.iss <= random_q ^ secret;
 
     // A command counts also while an older one is carried out.
     want_q <= (want_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
     if (state_q == StFind && found_valid && !found) want_q[at_q] <= 1'b0;
-    kept_q  <= (kept_q | opens) & ~aborts;
-    abort_q <= abort_q | aborts;
-    if (state_q == StAbort && command_ready) abort_q[at_q] <= 1'b0;
+    kept_q <= (kept_q | opens) & ~aborts;
     if (rst) begin
       state_q  <= StIdle;
       random_q <= 32'h5053_544B;
       want_q   <= '0;
       kept_q   <= '0;
-      abort_q  <= '0;
     end
   end
 
-  assign opening        = want_q;
-  assign peer_rd        = state_q == StRead;
-  assign peer_stream    = tcp_stream_t'(at_q);
-  assign peer_word      = word_q[1:0];
-  assign lookup_valid   = state_q == StLookup;
-  assign lookup_ip      = peer.ip;
-  assign command.stream = tcp_stream_t'(at_q);
-  assign command.opens  = state_q == StOpen;
-  assign command_valid  = state_q inside {StOpen, StAbort};
+  assign opening             = want_q;
+  assign peer_rd             = state_q == StRead;
+  assign peer_stream         = tcp_stream_t'(at_q);
+  assign peer_word           = word_q[1:0];
+  assign lookup_valid        = state_q == StLookup;
+  assign lookup_ip           = peer.ip;
+  assign open_command.stream = tcp_stream_t'(at_q);
+  assign open_valid          = state_q == StOpen;
 endmodule

@@ -219,6 +219,12 @@ package tcp_pkg;
     tcp_seq_t    iss;    // of the SYN; not to be guessed (RFC 9293 section 3.4.1)
   } tcp_command_t;
 
+  // Software opens a stream.
+  typedef struct packed {
+    tcp_stream_t stream;
+    tcp_seq_t    iss;
+  } tcp_opening_t;
+
   // Payload is in the ring of a stream.
   typedef struct packed {
     tcp_stream_t stream;

@@ -4,7 +4,7 @@
 // included, so that no bytes of a new connection get into segments of an earlier one, or the reverse, and all segments
 // go to the peer of their own connection; it waits for no later ones. Meanwhile, and of the earlier peer also later,
 // arrivals are `stale`. A live stream whose bytes an AXI4 memory refused or did not give back is aborted, and its end
-// is named TcpBadMemory. Aborts of software do not wait for accesses.
+// is named TcpBadMemory. Aborts of software wait neither for accesses nor for an opening.
 module tcp_ring_guard
   import tcp_pkg::*;
 #(
@@ -16,10 +16,13 @@ module tcp_ring_guard
   input  logic clk,
   input  logic rst,
 
-  // software's commands, and those that the sender gets
-  input  tcp_command_t s_command,
-  input  logic         s_command_valid,
-  output logic         s_command_ready,
+  // software's openings, which may be withdrawn, and aborts; the commands that the sender gets
+  input  tcp_opening_t s_open,
+  input  logic         s_open_valid,
+  output logic         s_open_ready,
+  input  tcp_stream_t  s_abort_stream,
+  input  logic         s_abort_valid,
+  output logic         s_abort_ready,
   output tcp_command_t m_command,
   output logic         m_command_valid,
   input  logic         m_command_ready,
@@ -97,12 +100,11 @@ module tcp_ring_guard
 
   // ---- an opening waits for the accesses before it ------------------------------------------------------------------
   logic [N_STREAMS-1:0] due_q;  // streams that have an RST to send
-  logic opens, of_opening, counted_q, quiet;
+  logic of_opening, counted_q, quiet;
   index_t opens_at;
   logic [WRITES_W-1:0] writes_left_q;
   logic [READS_W-1:0] reads_left_q;
-  assign opens      = s_command_valid && s_command.opens;
-  assign opens_at   = index_t'(s_command.stream);
+  assign opens_at   = index_t'(s_open.stream);
   assign of_opening = done_valid && done_at == opens_at;
   assign quiet = counted_q && writes_left_q == '0 && reads_left_q == '0;
   always_ff @(posedge clk) begin
@@ -115,7 +117,7 @@ module tcp_ring_guard
     end
     // If the stream was still live and ends now, its last accesses are under way from the next cycle on; so is its RST
     // from the cycle on in which it is no longer due.
-    counted_q <= opens && !s_command_ready && !(of_opening && (ended || s_done.reset_due)) && !due_q[opens_at] && !rst;
+    counted_q <= s_open_valid && !s_open_ready && !(of_opening && (ended || s_done.reset_due)) && !due_q[opens_at] && !rst;
     if (done_valid) due_q[done_at] <= s_done.reset_due;
     if (rst) due_q <= '0;
   end
@@ -124,17 +126,23 @@ module tcp_ring_guard
   logic [N_STREAMS-1:0] epoch_q;
   index_t arrives_at;
   assign arrives_at = index_t'(arrival_stream);
-  assign peer_wr    = opens && s_command_ready && !live_q[opens_at];
+  assign peer_wr    = s_open_ready && !live_q[opens_at];
   assign peer_epoch = !epoch_q[opens_at];
-  assign stale      = arrival_epoch != epoch_q[arrives_at] || (opens && !live_q[opens_at] && arrives_at == opens_at);
+  assign stale      = arrival_epoch != epoch_q[arrives_at] || (s_open_valid && !live_q[opens_at] && arrives_at == opens_at);
   always_ff @(posedge clk) begin
     if (peer_wr) epoch_q[opens_at] <= peer_epoch;
     if (rst) epoch_q <= '0;
   end
 
-  assign m_command       = state_q == StAsk ? '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0} : s_command;
-  assign m_command_valid = state_q == StAsk || (s_command_valid && (!s_command.opens || quiet));
-  assign s_command_ready = m_command_ready && state_q != StAsk && m_command_valid;
+  // ---- its own abort first, then those of software: what an opening waits for delays no abort -----------------------
+  always_comb begin
+    m_command = '{stream: s_open.stream, opens: 1'b1, iss: s_open.iss};
+    if (s_abort_valid) m_command = '{stream: s_abort_stream, opens: 1'b0, iss: '0};
+    if (state_q == StAsk) m_command = '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0};
+  end
+  assign m_command_valid = state_q == StAsk || s_abort_valid || (s_open_valid && quiet);
+  assign s_abort_ready   = m_command_ready && state_q != StAsk && s_abort_valid;
+  assign s_open_ready    = m_command_ready && state_q != StAsk && !s_abort_valid && s_open_valid && quiet;
 
-  wire unused = &{1'b0, wr_fault_stream, rd_fault_stream, arrival_stream};
+  wire unused = &{1'b0, wr_fault_stream, rd_fault_stream, arrival_stream, s_open.stream};
 endmodule

@@ -104,8 +104,9 @@ module tcp_transport
   logic [31:0] peer_data, count;
   logic [4:0] count_word;
   tcp_peer_t peer;
-  tcp_command_t command;
-  logic command_valid, command_ready;
+  tcp_opening_t open_command;
+  tcp_stream_t abort_stream;
+  logic open_valid, open_ready, abort_valid, abort_ready;
 
   tcp_table #(
     .N_STREAMS(N_STREAMS)

@@ -48,7 +48,7 @@ class TcpBed:
         dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
         dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
         dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
-        for name in ("command_valid", "command", "peer", "s_msg_stream"):
+        for name in ("open_valid", "open_command", "abort_valid", "abort_stream", "peer", "s_msg_stream"):
             getattr(dut, name).value = 0
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)
@@ -59,14 +59,22 @@ class TcpBed:
         for task in (self._watch(), self._write()):
             cocotb.start_soon(task)
 
-    async def command(self, stream: int, **fields: int) -> None:
+    async def open(self, stream: int, iss: int) -> None:
         dut = self.dut
         dut.peer.value = self.homes[stream]
-        dut.command.value, dut.command_valid.value = pack("tcp_command_t", stream=stream, **fields), 1
+        dut.open_command.value, dut.open_valid.value = pack("tcp_opening_t", stream=stream, iss=iss), 1
         await RisingEdge(dut.clk)
-        while not dut.command_ready.value:
+        while not dut.open_ready.value:
             await RisingEdge(dut.clk)
-        dut.command_valid.value = 0
+        dut.open_valid.value = 0
+
+    async def abort(self, stream: int) -> None:
+        dut = self.dut
+        dut.abort_stream.value, dut.abort_valid.value = stream, 1
+        await RisingEdge(dut.clk)
+        while not dut.abort_ready.value:
+            await RisingEdge(dut.clk)
+        dut.abort_valid.value = 0
 
     def write(self, stream: int, message: bytes) -> None:
         self.written[stream] += message
