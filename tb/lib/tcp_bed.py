@@ -59,7 +59,7 @@ class TcpBed:
         for task in (self._watch(), self._write()):
             cocotb.start_soon(task)
 
-    async def open(self, stream: int, iss: int) -> None:
+    async def open_stream(self, stream: int, iss: int) -> None:
         dut = self.dut
         dut.peer.value = self.homes[stream]
         dut.open_command.value, dut.open_valid.value = pack("tcp_opening_t", stream=stream, iss=iss), 1
@@ -68,7 +68,7 @@ class TcpBed:
             await RisingEdge(dut.clk)
         dut.open_valid.value = 0
 
-    async def abort(self, stream: int) -> None:
+    async def abort_stream(self, stream: int) -> None:
         dut = self.dut
         dut.abort_stream.value, dut.abort_valid.value = stream, 1
         await RisingEdge(dut.clk)

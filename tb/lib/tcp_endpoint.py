@@ -66,7 +66,7 @@ class Bed(TcpBed):
         """The answers to all SYNs come back to back."""
         self.holds = True
         for stream in range(self.n):
-            await self.open(stream, iss=self.rng.choice([self.rng.getrandbits(32), WRAP - 3000]))
+            await self.open_stream(stream, iss=self.rng.choice([self.rng.getrandbits(32), WRAP - 3000]))
         await self.until(lambda: len(self.flight) == self.n)
         self.holds = False
         await self.until(lambda: self.state == [2] * self.n)
@@ -230,7 +230,7 @@ async def a_stream_that_ends_drops_its_messages_and_opens_again_with_a_clean_rin
         await bed.until(lambda round_=round_: bed.dropped == round_ + 1)
         bed.written[0].clear()
         bed.acked[0] = 0
-        await bed.open(0, iss=rng.getrandbits(32))
+        await bed.open_stream(0, iss=rng.getrandbits(32))
         await bed.until(lambda: bed.state[0] == 2)
         bed.write(0, rng.randbytes(1 + 501 * round_))
         await bed.finish()
@@ -254,7 +254,7 @@ async def streams_that_end_between_short_messages_mix_nothing_of_two_connections
         await bed.until(lambda: not bed.queue and bed.msg.idle())
         bed.written[0].clear()
         bed.acked[0] = 0
-        await bed.open(0, iss=rng.getrandbits(32))
+        await bed.open_stream(0, iss=rng.getrandbits(32))
         await bed.until(lambda: bed.state[0] == 2)
         bed.write(0, rng.randbytes(rng.randrange(1, 200)))
         await bed.finish()
@@ -273,12 +273,12 @@ async def segments_that_wait_for_the_line_keep_their_bytes_when_their_stream_is_
     bed.sink.pause = True
     bed.write(0, rng.randbytes(segments * peer.mss))
     await bed.until(lambda: bed.counts["segment"] == before + segments)
-    await bed.abort(0)
+    await bed.abort_stream(0)
     await bed.until(lambda: bed.state[0] == 0 and not bed.queue and bed.msg.idle())
     old = bytes(bed.written[0])
     bed.written[0].clear()
     bed.acked[0] = 0
-    cocotb.start_soon(bed.open(0, iss=rng.getrandbits(32)))
+    cocotb.start_soon(bed.open_stream(0, iss=rng.getrandbits(32)))
     # As long as a message needs to fill the ring, if it can enter.
     for _ in range(2 * ring * 8 // int(os.environ["PARAM_DATA_W"]) + 500):
         await RisingEdge(dut.clk)
@@ -306,20 +306,20 @@ async def a_stream_opens_to_another_peer_only_when_the_earlier_one_has_all_of_it
     bed.write(0, rng.randbytes(3 * first.mss))
     await bed.until(lambda: bed.counts["segment"] >= 2 * bed.n + 2)
     late = [bed.frame(0, first.acknowledgement()) for _ in range(40)]
-    await bed.abort(0)
+    await bed.abort_stream(0)
     await bed.until(lambda: bed.state[0] == 0 and not bed.queue and bed.msg.idle())
     bed.written[0].clear()
     bed.acked[0] = 0
     bed.peers.append(Peer(bed.n, rng.getrandbits(32), buffer=1 << 15))
     bed.homes[0] = bed.homes[0] ^ pack("tcp_peer_t", ip=ip_int(first.ip) ^ ip_int(bed.peers[-1].ip),
                                        port=first.port ^ bed.peers[-1].port)  # fmt: skip
-    opening = cocotb.start_soon(bed.open(0, iss=rng.getrandbits(32)))
+    opening = cocotb.start_soon(bed.open_stream(0, iss=rng.getrandbits(32)))
     for frame in late[:20]:
         bed.flight.append((0, frame))
     await ClockCycles(dut.clk, 600)
     assert not opening.done(), "it opens before its last connection's segments and RST have left"
     if bed.n > 1:  # another stream is aborted meanwhile
-        cocotb.start_soon(bed.abort(1))
+        cocotb.start_soon(bed.abort_stream(1))
         await bed.until(lambda: bed.state[1] == 0)
         assert not opening.done()
     for frame in late[20:]:

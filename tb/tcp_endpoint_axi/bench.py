@@ -40,7 +40,7 @@ async def opens_again(bed: Bed, stream: int) -> None:
     bed.memory.fault = lambda address, is_write: False
     bed.written[stream].clear()
     bed.acked[stream] = 0
-    await bed.open(stream, iss=bed.rng.getrandbits(32))
+    await bed.open_stream(stream, iss=bed.rng.getrandbits(32))
     await bed.until(lambda: bed.state[stream] == 2)
     bed.write(stream, bed.rng.randbytes(5000))
     await bed.finish()
@@ -91,10 +91,10 @@ async def an_opening_waits_until_the_memory_has_answered_for_the_connection_befo
         bed.latency = lambda rng: 3000
         bed.write(0, bed.rng.randbytes(3000))
         await bed.until(lambda: not bed.queue and bed.msg.idle())
-        await bed.abort(0)
+        await bed.abort_stream(0)
         await bed.until(lambda: bed.state[0] == 0)
         bed.written[0].clear()
-        opening = cocotb.start_soon(bed.open(0, iss=bed.rng.getrandbits(32)))
+        opening = cocotb.start_soon(bed.open_stream(0, iss=bed.rng.getrandbits(32)))
         await ClockCycles(dut.clk, 1000)
         assert not opening.done(), "it opens while bytes of the connection before are on their way"
         bed.memory.hold(False)

@@ -78,7 +78,7 @@ class Bed(TcpBed):
 
     async def open(self, stream: int, iss: int | None = None) -> None:
         self.ended[stream] = self.acked[stream] = 0
-        await self.open(stream, iss=self.rng.getrandbits(32) if iss is None else iss)
+        await self.open_stream(stream, iss=self.rng.getrandbits(32) if iss is None else iss)
         await self.until(lambda: self.state[stream] == 2 and self.sockets[stream] is not None)
 
     async def until(self, condition, cycles: int = 2_000_000) -> None:
@@ -193,7 +193,7 @@ async def ends_are_named_and_streams_open_again(dut):
     bed = await Bed(dut, rng).start()
     bed.listeners[0].close()
     bed.listeners[0] = None
-    await bed.open(0, iss=rng.getrandbits(32))
+    await bed.open_stream(0, iss=rng.getrandbits(32))
     await bed.until(lambda: bed.ended[0] == REFUSED)
     bed.listeners[0] = bed.listen(0)
     await bed.open(0)  # the program ends
@@ -210,7 +210,7 @@ async def ends_are_named_and_streams_open_again(dut):
     await bed.until(lambda: bed.ended[0] == RESET)
 
     await bed.open(0)  # we abort: the kernel's socket says so
-    await bed.abort(0)
+    await bed.abort_stream(0)
     await bed.until(lambda: bed.ended[0] == ABORTED and bed.ended_at_host(0))
 
     await bed.open(0)
