@@ -7,10 +7,10 @@ use crate::board::RegisterError;
 use crate::ffi::{SwitchModel, SwitchPins};
 use crate::gmii::Gmii;
 use crate::port::{Port, Received};
+use crate::switch::counts::PortCounts;
+use crate::switch::line::SwitchLine;
 use crate::switch::settings::{SwitchError, SwitchSettings};
-use crate::xgmii::Xgmii;
 use bytes::Bytes;
-use penstock_units::Rate;
 use penstock_wire::gateware::{LineClock, SWITCH_PORTS, SWITCH_QUEUES};
 use std::collections::VecDeque;
 
@@ -19,91 +19,6 @@ const RESET_CYCLES: u64 = 16;
 const SETTLED: u64 = 512;
 /// The only thing that moves even then: the table of addresses serves the ports in turns.
 const TURNS: u64 = SWITCH_PORTS as u64;
-
-/// A build of the switch. Its number is that of `cpp/board.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum SwitchLine {
-    /// `penstock_switch`, without its management port.
-    Gbps10 = 0,
-    /// `penstock_switch_1g`, with it.
-    Gbps1 = 1,
-}
-
-impl SwitchLine {
-    /// Every build.
-    pub const ALL: [Self; 2] = [Self::Gbps1, Self::Gbps10];
-
-    /// The one whose lines have this rate.
-    pub fn at(rate: Rate) -> Option<Self> {
-        Self::ALL.into_iter().find(|line| line.clock().rate() == rate)
-    }
-
-    /// Its clock and its lines.
-    pub fn clock(self) -> LineClock {
-        match self {
-            Self::Gbps10 => LineClock::GBPS_10,
-            Self::Gbps1 => LineClock::GBPS_1,
-        }
-    }
-
-    fn port(self) -> Box<dyn Port> {
-        match self {
-            Self::Gbps10 => Box::new(Xgmii::timed()),
-            Self::Gbps1 => Box::new(Gmii::timed()),
-        }
-    }
-}
-
-/// Events of a port: `switch_stat_t`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PortCounts {
-    /// Good frames.
-    pub rx_frame: u64,
-    /// Frames with a wrong FCS, or too long.
-    pub rx_bad: u64,
-    /// Good frames for which the port's store had no room.
-    pub rx_lost: u64,
-    /// Good frames without a port to leave by.
-    pub rx_filtered: u64,
-    pub rx_pause: u64,
-    pub rx_pfc: u64,
-    /// Forwarded frames.
-    pub tx_frame: u64,
-    /// Frames that found a queue of the port full.
-    pub tx_dropped: u64,
-    /// Notifications sent by this port.
-    pub tx_cnm: u64,
-    /// Notifications that found no room.
-    pub cnm_dropped: u64,
-    pub tx_pause: u64,
-    pub tx_pfc: u64,
-}
-
-impl PortCounts {
-    const BITS: usize = 12;
-
-    fn add(&mut self, pulses: u64) {
-        // from the last field of the struct, which is the lowest
-        let counts = [
-            &mut self.tx_pfc,
-            &mut self.tx_pause,
-            &mut self.cnm_dropped,
-            &mut self.tx_cnm,
-            &mut self.tx_dropped,
-            &mut self.tx_frame,
-            &mut self.rx_pfc,
-            &mut self.rx_pause,
-            &mut self.rx_filtered,
-            &mut self.rx_lost,
-            &mut self.rx_bad,
-            &mut self.rx_frame,
-        ];
-        for (bit, count) in counts.into_iter().enumerate() {
-            *count += pulses >> bit & 1;
-        }
-    }
-}
 
 /// Bytes in the queues of a port, queue 0 first.
 pub type Levels = [u32; SWITCH_QUEUES];

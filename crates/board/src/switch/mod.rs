@@ -7,10 +7,14 @@
 //!       | QcnSwitch: SwitchModel (Verilator), XGMII or GMII at each port, counters, samples of the queues
 //! ```
 
+mod counts;
 mod gateware;
+mod line;
 mod node;
 mod settings;
 
-pub use gateware::{Levels, PortCounts, QcnSwitch, SwitchLine};
+pub use counts::PortCounts;
+pub use gateware::{Levels, QcnSwitch};
+pub use line::SwitchLine;
 pub use node::SwitchNode;
 pub use settings::{regs, SwitchError, SwitchPause, SwitchSettings};

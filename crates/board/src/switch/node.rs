@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verilated QCN switch as a node of the simulated network: windowed time (see `penstock_netsim::Node`).
 
-use crate::switch::gateware::{Levels, QcnSwitch, SwitchLine};
+use crate::switch::gateware::{Levels, QcnSwitch};
+use crate::switch::line::SwitchLine;
 use crate::switch::settings::{SwitchError, SwitchSettings};
 use penstock_netsim::{
     Frame, Node, NodeTerms, Outbox, PauseState, PortId, PortStats, SwitchStats, SwitchView, Time, TraceSink,
