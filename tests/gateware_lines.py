@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from conftest import ROOT, TIMEOUT_S, Penstock
 from scapy.utils import PcapNgReader
+from test_board_tcp import SHARED, Cable, fragments, verified
 from test_gateware_sender import ONE_FLOW, TWO_FLOWS, both, marks, register, total
+from test_run import TCP, assert_verified
 
 # The line, how long it takes for what is sent, and what a scenario needs beside it: the clock of the 1 Gb/s front end
 # is not that of the laboratory's host on such a link.
@@ -20,6 +22,7 @@ LINES = {
     25: ("1ms",),
     100: ("500us", "trace.interval=10us"),
 }
+TCP_LINES = (25, 100)
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +90,28 @@ def test_a_live_board_has_this_line_and_its_time(
     octets = (times[-1] - times[0]) * gbps * 1e9 / 8
     assert octets == pytest.approx((len(times) - 1) * (4096 + 16 + 4 + 82), rel=0.001)
     assert json.loads(done.stdout)["time"]["simulated_s"] >= 200e-6
+
+
+@pytest.mark.parametrize("gbps", TCP_LINES)
+def test_events_of_boards_with_tcp_are_exact_and_faster_than_at_10g(
+    all_tops: Penstock, recorded: np.ndarray, gbps: int, tmp_path: Path
+) -> None:
+    settings = (*TCP, f"link.rate={gbps}Gbps", "replay.trigger=periodic", "replay.rate=100kHz")
+    run = all_tops.run(tmp_path, "replay.events=20", *settings)
+    assert_verified(run, recorded, 20)
+    assert run.summary()["readout"]["goodput_gbps"] > max(12, 0.4 * gbps)
+
+
+@pytest.mark.parametrize("gbps", TCP_LINES)
+@pytest.mark.usefixtures("namespaces")
+def test_a_live_board_with_tcp_sends_every_event_on_this_line(
+    all_tops: Penstock, recorded: np.ndarray, gbps: int, tmp_path: Path
+) -> None:
+    events, cable = 20, Cable(all_tops.binary)
+    try:
+        receiver = cable.recv("--events", events, "--out", tmp_path / "run")
+        verified(cable.board("--events", events, "--line", f"{gbps}Gbps"))
+        verified(receiver)
+    finally:
+        cable.close()
+    assert fragments(tmp_path / "run") == {n: [recorded[n % len(recorded), 0::SHARED].tobytes()] for n in range(events)}

@@ -181,6 +181,12 @@ def test_what_cannot_work_is_refused_by_name(cable):
     nobody = ended(cable.board("--events", 1), 300)
     assert nobody.status == 1 and "refused (RST)" in nobody.stderr and "--port" in nobody.stderr
     fixed = ("board", "--tap", "pstk0", "--ip", BOARD_IP, "--protocol", "tcp")
-    for options, said in (((), "--peer-ip"), (("--peer-ip", SERVER_IP, "--open"), "--open"), (("--port", 0), "--port")):
+    no_line = "--line: no board of this program has a line of 40Gbps with TCP; it has 10Gbps"
+    for options, said in (
+        ((), "--peer-ip"),
+        (("--peer-ip", SERVER_IP, "--open"), "--open"),
+        (("--port", 0), "--port"),
+        (("--peer-ip", SERVER_IP, "--line", "40Gbps"), no_line),
+    ):
         result = ended(cable.start(*fixed, *options), 300)
         assert result.status == 2 and said in result.stderr, result.stderr

@@ -190,9 +190,10 @@ impl Plan {
         let switch = arguments.switch.as_ref().map(|file| switch(file, &arguments.set)).transpose()?;
         let stream = stream(arguments)?;
         let top = match stream {
-            Some(_) => Top::Gbps10Tcp,
-            None => Top::of_line(arguments.line).map_err(|error| refused(format!("--line: {error}")))?,
-        };
+            Some(_) => Top::of_line_tcp(arguments.line),
+            None => Top::of_line(arguments.line),
+        }
+        .map_err(|error| refused(format!("--line: {error}")))?;
         let transport = transport(&arguments.transport, switch.as_ref(), top.clock())?;
         let connect = arguments.connect.zip(arguments.peer_ip);
         let wait = Duration::try_from_secs_f64(arguments.messages.wait)
@@ -241,7 +242,6 @@ fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
         (arguments.connect.is_some(), "--connect"),
         (arguments.open, "--open"),
         (arguments.messages.by_event, "--by-event"),
-        (arguments.line != LineClock::GBPS_10.rate(), "--line"),
         (arguments.switch.is_some(), "--switch"),
         (arguments.live.is_on(), "a live page"),
         (arguments.transport.law.is_some(), "--law"),
