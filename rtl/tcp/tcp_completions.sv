@@ -82,7 +82,7 @@ module tcp_completions
   waiting_t waiting_in, waiting;
   pointer_t [N_STREAMS-1:0] wr_q, rd_q, acking_q;  // acking: those among them that wait for an acknowledgement
   index_t push_at, at_q, at;
-  logic reads, pops;
+  logic reads, pops, there_q;
   logic unused_head_qp;
   assign unused_head_qp = &{1'b0, head.qp};
   assign push_at    = index_t'(head.qp);
@@ -146,7 +146,7 @@ module tcp_completions
   assign reads   = state_q == StIdle && !nowhere && turn_valid;
   assign acked   = !tcp_before(una, waiting.end_seq);
   always_comb begin
-    completes = wr_q[at_q] != rd_q[at_q] && (!waiting.acks || acked || !live[at_q]);
+    completes = there_q && (!waiting.acks || acked || !live[at_q]);
     if (waiting.flushed) status = WcFlushErr;
     else if (!waiting.acks) status = WcLocLenErr;
     else if (acked) status = waiting.cut ? WcLocLenErr : WcSuccess;
@@ -173,7 +173,8 @@ module tcp_completions
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (reads) at_q <= at;
+    // A message that comes in the cycle of the read is not in `waiting` yet: it has a turn of its own.
+    if (reads) {at_q, there_q} <= {at, wr_q[at] != rd_q[at]};
     if (nowhere) cpl_q <= '{tag: head.tag, reserved: '0, status: WcFlushErr, qp: head.qp};
     if (pops) cpl_q <= '{tag: waiting.tag, reserved: '0, status: status, qp: qp_t'(at_q)};
 

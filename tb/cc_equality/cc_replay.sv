@@ -276,7 +276,8 @@ module cc_replay
         if (expected >= 0) begin
           automatic int q = expected % int'(N_QP);
           automatic logic [AccountW-1:0] account = dut.u_pacer.u_accounts.mem[q];
-          automatic byte_count_t credit = account[FractionW+:ByteCountW] - dut.u_pacer.u_spent_for_grant.mem[q];
+          automatic byte_count_t spent = dut.u_pacer.has_sent_q[q] ? dut.u_pacer.u_spent_for_grant.mem[q] : '0;
+          automatic byte_count_t credit = account[FractionW+:ByteCountW] - spent;
           r = records[expected];
           check(eligible[q] == r.eligible, "eligible", expected);
           check({credit, account[FractionW-1:0]} == r.credit[24-FractionW+:ByteCountW+FractionW], "credit", expected);
