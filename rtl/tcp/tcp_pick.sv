@@ -12,43 +12,45 @@ module tcp_pick
   logic unused;  // of a row most fields say nothing here
   assign unused = &{1'b0, row, params};
 
-  // What is sent again begins at una, what is new at nxt.
-  tcp_seq_t start;
-  logic [31:0] left, sent;
-  assign start = row.resend ? row.una : row.nxt;
-  assign left  = row.written - start;
-  assign sent  = row.nxt - row.una;
+  function automatic logic [31:0] least(logic [31:0] a, logic [31:0] b);
+    return a <= b ? a : b;
+  endfunction
 
-  // The peer may have shrunk its window to less than is under way; `room` means nothing then. One byte is sent again
-  // even into a closed window: the answer reports the window (3.8.6.1).
-  logic shrunk, has_room;
-  logic [31:0] open;
-  tcp_window_t probe, room;
-  assign {shrunk, open} = 33'(row.window) - 33'(sent);
-  assign has_room       = !shrunk && open != '0;
-  assign probe          = row.window == '0 ? 30'd1 : row.window;
-  assign room           = row.resend ? probe : open[29:0];
+  logic [31:0] sent, unsent, held, usable, full, probe;
+  assign sent   = row.nxt - row.una;
+  assign unsent = row.written - row.nxt;
+  assign held   = row.written - row.una;
+  assign full   = 32'(row.mss);
+  // The peer may have shrunk its window to less than is under way.
+  logic has_room;
+  assign has_room = 32'(row.window) > sent;
+  assign usable   = has_room ? 32'(row.window) - sent : '0;
 
-  // A segment is the least of a full one, the bytes that are left, and the room for them.
-  logic left_fills, left_fits, room_fills, is_full, is_all;
-  tcp_mss_t full, len;
-  assign full       = row.mss;
-  assign left_fills = left[31:14] != '0 || left[13:0] >= full;
-  assign left_fits  = left[31:14] == '0 && left[13:0] <= full;
-  assign room_fills = room[29:14] != '0 || room[13:0] >= full;
-  assign is_full    = left_fills && room_fills;
-  assign is_all     = left_fits && left <= 32'(room);
-  assign len        = is_all ? left[13:0] : is_full ? full : room[13:0];
+  // One byte is sent even into a closed window: the answer reports the window (3.8.6.1).
+  tcp_mss_t again_len, new_len;
+  assign probe     = row.window == '0 ? 32'd1 : 32'(row.window);
+  assign again_len = tcp_mss_t'(held <= full ? least(held, probe) : least(full, probe));
+  assign new_len   = tcp_mss_t'(unsent <= full ? least(unsent, usable) : least(full, usable));
 
   // 3.7.4 and 3.8.6.2.1: a segment that is not full goes if it is all there is, or half of the largest window so
   // far; with Nagle's algorithm only when nothing is under way. What was sent before goes at any length.
-  // One that is neither full nor all there is fills the room.
-  logic may_be_short, is_half, goes_new, has_data;
+  // What is asked of the least of three lengths is asked of all three: the answer does not wait for the least one.
+  logic may_be_short, is_full, is_all, is_half, goes_again, goes_new;
+  tcp_window_t half;
+  assign half         = (row.max_window >> 1) + 30'(row.max_window[0]);
   assign may_be_short = row.una == row.max || !params.nagle;
-  assign is_half      = {room, 1'b0} >= 31'(row.max_window);
-  assign goes_new     = !(row.repairing && params.back_off) && has_room
+  assign is_full      = full <= unsent && full <= usable;
+  assign is_all       = unsent <= full && unsent <= usable;
+  assign is_half      = full >= 32'(half) && unsent >= 32'(half) && usable >= 32'(half);
+  assign goes_again   = row.resend && full != '0 && held != '0;
+  assign goes_new     = !row.resend && !(row.repairing && params.back_off)
+                        && full != '0 && unsent != '0 && has_room
                         && (row.nxt != row.max || is_full || (may_be_short && (is_all || is_half)));
-  assign has_data     = full != '0 && left != '0 && (row.resend || goes_new);
+
+  // 3.9.1.2: the last segment of the written data has PSH.
+  logic has_data, ends_at_written;
+  assign has_data        = goes_again || goes_new;
+  assign ends_at_written = row.resend ? held <= full && held <= probe : is_all;
 
   always_comb begin
     segment = '0;
@@ -64,11 +66,11 @@ module tcp_pick
       segment.flags.syn = 1'b1;
     end else if (row.state == TcpEstablished) begin
       segment.valid     = has_data || row.ack_due;  // else the other fields say nothing
-      segment.seq       = has_data ? start : row.max;
+      segment.seq       = !has_data ? row.max : row.resend ? row.una : row.nxt;
       segment.ack       = row.rcv_nxt;
       segment.flags.ack = 1'b1;
-      segment.flags.psh = has_data && is_all;  // 3.9.1.2: the last segment of the written data
-      segment.len       = has_data ? len : '0;
+      segment.flags.psh = has_data && ends_at_written;
+      segment.len       = !has_data ? '0 : row.resend ? again_len : new_len;
     end
   end
 endmodule
