@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// DSP48E2 for simulations of netlists, which Yosys ships as a black box; written after UG579. It has what Yosys'
-// mapping makes of it: the multiplier of 27 by 18 bits without registers, OPMODE 5 (X and Y the product, Z and W 0).
+// DSP48E2 for simulations of netlists, which Yosys ships as a black box. It has what Yosys' mapping
+// makes of it: the multiplier of 27 by 18 bits without registers, OPMODE 5 (X and Y the product, Z and W 0). So used
+// it gave the products of the vendor's simulation model (unisims 2020.1), for random and for the largest factors.
 module DSP48E2 #(
   parameter integer ACASCREG = 1,
   parameter integer ADREG = 1,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
-// What RAMB18E2 and RAMB36E2 have in common, for simulations of netlists; written after UG573, for Yosys ships these
-// cells as black boxes. It has what Yosys' mapping uses: one port reads, without an output register, and one writes.
+// What RAMB18E2 and RAMB36E2 have in common, for simulations of netlists; for Yosys ships these cells as
+// black boxes. It has what Yosys' mapping uses: one port reads, without an output register, and one writes.
 // Anything else ends the simulation. This is SystemVerilog that Icarus 11 reads.
 //
 // Words of any width are in rows of 64 bits and 8 of parity, the lowest address lowest. A read of a word that is being
 // written gives the old one if the memory is READ_FIRST, X otherwise. An unknown write enable or address leaves X in
-// the memory. Contents whose INIT is X stay uninitialised: a simulator of two states gives them random values.
+// the memory. So used the cells gave the reads of the vendor's simulation models (unisims 2020.1), for all write modes
+// and words of 1 to 72 bits, equal or not; but where another word of the same row is written, those read a known value,
+// and X is given here. Contents whose INIT is X stay uninitialised: a simulator of two states gives them random values.
 module block_ram #(
   parameter integer            ROWS        = 512,
   parameter [ROWS*64-1:0]      INIT        = 'x,
