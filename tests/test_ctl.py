@@ -63,11 +63,15 @@ def verilated(network, penstock):
     board.process.communicate()
 
 
+# One packet alone comes first: Linux may send packets that wait for the board's address after later ones, and uHAL wants
+# its replies in order.
 UHAL = """
 import json, sys, uhal
 uhal.disableLogging()
 board = uhal.getDevice("penstock", f"ipbusudp-2.0://{sys.argv[1]}:50001", f"file://{sys.argv[2]}")
 board.setTimeoutPeriod(60000)
+board.getNode("id").read()
+board.dispatch()
 names = [n for n in board.getNodes() if not board.getNode(n).getNodes()]
 values = {name: board.getNode(name).read() for name in names}
 board.dispatch()
