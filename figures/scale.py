@@ -252,17 +252,20 @@ def results(runs: list[Run]) -> list[Reached]:
     ]
 
 
+def row(case: Case, it: Reached) -> str:
+    """A case as a line of the table."""
+    fairly = "" if it.jain is None else f"{it.jain:.3f}"
+    late = "" if it.events is None else f"{it.events:.2f} x ideal"
+    verdict = "" if not it.missed else f"misses {', '.join(it.missed)}: {case.misses}"
+    cells = (case.name, f"{100 * it.line:.1f} %", f"{it.queue / 1e3:.0f} kB", fairly, late, str(it.dropped))
+    return f"| {' | '.join(cells)} | {it.paused_ms:.0f} ms | {verdict} |"
+
+
 def table(runs: list[Run]) -> str:
     """The cases as a Markdown table."""
     head = "| case | of the line | queue, 99 % | Jain | events, 99 % | dropped | paused | |"
-    lines = [head, "|" + "---|" * 8]
-    for case, it in zip(CASES, results(runs), strict=True):
-        fairly = "" if it.jain is None else f"{it.jain:.3f}"
-        late = "" if it.events is None else f"{it.events:.2f} x ideal"
-        verdict = "" if not it.missed else f"misses {', '.join(it.missed)}: {case.misses}"
-        cells = (case.name, f"{100 * it.line:.1f} %", f"{it.queue / 1e3:.0f} kB", fairly, late, str(it.dropped))
-        lines.append(f"| {' | '.join(cells)} | {it.paused_ms:.0f} ms | {verdict} |")
-    return "\n".join(lines)
+    lines = [row(case, it) for case, it in zip(CASES, results(runs), strict=True)]
+    return "\n".join([head, "|" + "---|" * 8, *lines])
 
 
 def draw(runs: list[Run]) -> Drawn:

@@ -24,8 +24,8 @@ SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
 TIMEOUT_S = 1200  # a run that hangs fails its test instead of the whole session, on a machine under load, too
 
-# Module-wide fixtures that cost a run of the command: their tests go to one process.
-RUNS = ("captured", "congested", "demo", "drawn", "run", "runs")
+# Module-wide fixtures that cost a run of the command, or a machine: their tests go to one process.
+RUNS = ("captured", "congested", "demo", "drawn", "machine", "run", "runs")
 
 # At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
 FAST = ("cc.law=off",)

@@ -63,8 +63,8 @@ def verilated(network, penstock):
     board.process.communicate()
 
 
-# One packet alone comes first: Linux may send packets that wait for the board's address after later ones, and uHAL wants
-# its replies in order.
+# One packet alone comes first: Linux may send packets that wait for the board's Ethernet address after later ones, and
+# uHAL wants its replies in order.
 UHAL = """
 import json, sys, uhal
 uhal.disableLogging()

@@ -232,12 +232,12 @@ def test_boards_of_tcp_send_the_same_events_and_one_seed_gives_one_result(pensto
 def test_events_over_tcp_are_exact_over_losses_and_a_slow_consumer(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
-    slow = ("readout.slots=2", "readout.consumer_rate=300MB/s", "replay.rate=100kHz", "tcp.receive_buffer=16KiB")
+    slow = ("readout.slots=2", "readout.consumer_rate=600MB/s", "replay.rate=100kHz", "tcp.receive_buffer=16KiB")
     run = penstock.run(tmp_path, "replay.events=8", "link.loss=0.01", *slow, *TCP)
     assert_verified(run, recorded, 8)
     assert sum(run.of_boards("retransmissions")) > 0
     assert sum(meters["resent"] for board in run.summary()["boards"] for meters in board["meters"]) > 0
-    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 8 / 7
+    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.6 * 8 * 8 / 7
 
 
 @pytest.mark.parametrize("protocol", ["simple-tcp", "rc"])
@@ -364,15 +364,15 @@ def test_software_over_tcp_obeys_qcn_and_a_full_send_buffer_loses_fragments(
 
 def test_events_are_exact_with_the_limiter_off(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
     shallow = ("switch.buffer=500KB", "switch.kmin=50KB", "switch.kmax=200KB")
-    run = penstock.run(tmp_path, "replay.events=60", "replay.rate=100kHz", *shallow, *FAST)
-    assert_verified(run, recorded, 60)
+    run = penstock.run(tmp_path, "replay.events=24", "replay.rate=100kHz", *shallow, *FAST)
+    assert_verified(run, recorded, 24)
     assert sum(run.of_boards("paused_s")) > 0, "three line rates into one must need flow control"
     assert run.summary()["readout"]["goodput_gbps"] > 9
 
 
 def test_events_are_exact_over_faulty_links(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
-    run = penstock.run(tmp_path, "replay.events=20", *FAST, *FAULTS)
-    assert_verified(run, recorded, 20)
+    run = penstock.run(tmp_path, "replay.events=10", *FAST, *FAULTS, "link.loss=3e-3")
+    assert_verified(run, recorded, 10)
     assert all(n > 0 for n in run.of_boards("retransmissions"))
     summary = run.summary()
     seen_by_server = summary["readout"]["dropped_frames"]
@@ -390,11 +390,11 @@ def test_events_are_exact_over_a_link_that_loses_one_frame_in_twenty(
 def test_a_slow_consumer_stops_the_boards_and_loses_nothing(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
-    slow = ("readout.slots=2", "readout.consumer_rate=300MB/s", "qp.rnr_delay=40us", "replay.rate=100kHz")
+    slow = ("readout.slots=2", "readout.consumer_rate=600MB/s", "qp.rnr_delay=40us", "replay.rate=100kHz")
     run = penstock.run(tmp_path, "replay.events=8", *slow, *FAST)
     assert_verified(run, recorded, 8)
     assert sum(run.of_boards("counters.rnr_nak")) > 0
-    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.3 * 8 * 8 / 7  # the last slots wait for nobody
+    assert run.summary()["readout"]["goodput_gbps"] < 1.05 * 0.6 * 8 * 8 / 7  # the last slots wait for nobody
 
 
 def test_boards_that_wait_for_a_late_one_go_on_when_it_has_come(
@@ -418,11 +418,11 @@ def test_waiting_for_a_slow_consumer_uses_up_no_retries(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
     """Now and then a loss, for as long as the receiver is not ready: only silence in a row may end a queue pair."""
-    slow = ("readout.slots=2", "readout.consumer_rate=30MB/s", "qp.rnr_delay=20us", "replay.rate=100kHz")
+    slow = ("readout.slots=2", "readout.consumer_rate=60MB/s", "qp.rnr_delay=20us", "replay.rate=100kHz")
     lossy = ("link.loss=2e-2", "qp.ack_timeout=65.536us", "topology.boards=1", "readout.slot_size=320KiB")
-    run = penstock.run(tmp_path, "replay.events=4", *slow, *lossy, "trace.interval=0us", *FAST)
+    run = penstock.run(tmp_path, "replay.events=4", *slow, *lossy, "qp.retry_cnt=3", "trace.interval=0us", *FAST)
     assert_verified(run, recorded, 4, boards=1)
-    assert sum(run.of_boards("counters.local_ack_timeout_err")) > 7
+    assert sum(run.of_boards("counters.local_ack_timeout_err")) > 3
 
 
 @pytest.mark.parametrize("mtu", [256, 1024])
@@ -468,11 +468,11 @@ def test_a_vanished_server_ends_the_run_with_error_completions(
     assert run.trace().num_rows > 0
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("kind", "sender"), [(signal.SIGINT, "gateware"), (signal.SIGTERM, "software")])
 def test_an_interrupted_run_keeps_what_was_built(
-    penstock: Penstock, tmp_path: Path, recorded: np.ndarray, kind: signal.Signals
+    penstock: Penstock, tmp_path: Path, recorded: np.ndarray, kind: signal.Signals, sender: str
 ) -> None:
-    one_board = ("topology.boards=1", "readout.slot_size=320KiB")
+    one_board = ("topology.boards=1", "readout.slot_size=320KiB", f"replay.sender={sender}")
     process = penstock.start(tmp_path, "replay.events=100000", "replay.rate=100kHz", *one_board, *FAST)
     part = tmp_path / "events.parquet.partial"
 

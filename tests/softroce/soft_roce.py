@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Soft-RoCE machine as fixtures, imported by `tests/conftest.py`: built if necessary, restored once per session."""
+"""The Soft-RoCE machine as fixtures, imported by `tests/conftest.py`: built if necessary, restored once per module."""
 
 import platform
 import shutil
@@ -29,9 +29,12 @@ def image(built: Path) -> Image:
         pytest.fail(f"no Soft-RoCE machine: {error}", pytrace=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def machine(image: Image) -> Iterator[Machine]:
-    """A running machine, shared by all tests of the session: leave it as you found it."""
+    """A running machine, shared by all tests of a module: leave it as you found it.
+
+    It takes a second to restore one, and an emulated processor costs the others' time while it idles.
+    """
     with Machine(image) as running:
         yield running
 
