@@ -43,12 +43,17 @@ IMPOSSIBLE = [
     ("transports", {"WITH_TCP": 2}, "each must be 0 or 1"),
     ("transports", {"N_STREAMS": 65, **TCP}, "1 to 64"),
     ("event_source", {"N_IN": 17}, "0 .no inputs. to 16"),
-    ("event_source", {"EVENT_BYTES": 100, "N_IN": 1}, "a multiple of 64, from 64 to"),
+    *(
+        ("event_source", {"EVENT_BYTES": n, "N_IN": 1}, "a multiple of 64, from 64 to 8388608")
+        for n in (0, 100, 1 << 24)
+    ),
     ("event_source", {"TIMING": 1, "N_IN": 0}, "one detector input or more"),
     ("event_source", {"SECOND_NS": 5, **TIMED}, "10000 to 1000000000"),
     ("event_source", {"TRIGGERS": 48, **TIMED}, "a power of two, 16 to 32768"),
-    ("event_source", {"HOOK": 3, "N_IN": 1}, "it must be 0, or"),
-    ("event_source", {"STREAMING": 1, "N_IN": 1}, "or 1 with TIMING 1"),
+    ("event_source", {"HOOK": 3, "N_IN": 1}, "with inputs 1 .zero suppression. or 2"),
+    ("event_source", {"HOOK": 1, "N_IN": 0}, "with inputs 1 .zero suppression. or 2"),
+    ("event_source", {"STREAMING": 1, "N_IN": 1}, "must be 0, or 1 with TIMING 1"),
+    ("event_source", {"STREAMING": 2, **TIMED}, "must be 0, or 1 with TIMING 1"),
 ]
 
 
@@ -69,3 +74,8 @@ def test_every_parameter_of_the_tops_is_tried():
     tried = {parameter for _, parameters, _ in IMPOSSIBLE for parameter in parameters}
     for top in ("penstock_xgmii", "penstock_100g"):
         assert set(gateware_text.parameters(top)) - tried == set()
+
+
+def test_a_build_with_a_module_of_the_users_needs_that_module():
+    rtl.generate()
+    assert "user_hook" in lint.lint(("event_source", {"N_IN": 1, "HOOK": 2}))
