@@ -40,6 +40,13 @@ BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
 # Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
+# A simulation loads part of pytest, for what its assertions say, and many modules. It takes longer to start than most
+# benches run unless it leaves pytest's plugins out and finds the modules compiled, also those with rewritten assertions.
+PYTHON: dict[str, str | None] = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTHONDONTWRITEBYTECODE": None,
+    "PYTHONPYCACHEPREFIX": str(TB / "python"),
+}
 NOISE = re.compile(r"\bINFO\b|^\s*\*\*|^(ccache |g\+\+|c\+\+|make|- )")
 LOG_LINES = 100  # of a log that are shown when something fails
 
@@ -108,21 +115,22 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
     results.unlink(missing_ok=True)
     crash = ""
     try:
-        runner.test(
-            hdl_toplevel=bench.top,
-            test_module="bench",
-            test_dir=REPO / "tb" / name,  # where cocotb looks for `bench` first
-            build_dir=build_dir,
-            results_xml=str(results),
-            log_file=log,
-            test_args=["--trace-file", str(run_dir / "dump.fst")] if waves() else [],
-            plusargs=initial_values(netlist, number),
-            extra_env={
-                "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
-                "PENSTOCK_SEED": number,
-                **{f"PARAM_{k}": str(v) for k, v in config.items()},
-            },
-        )
+        with environment(PYTHON):
+            runner.test(
+                hdl_toplevel=bench.top,
+                test_module="bench",
+                test_dir=REPO / "tb" / name,  # where cocotb looks for `bench` first
+                build_dir=build_dir,
+                results_xml=str(results),
+                log_file=log,
+                test_args=["--trace-file", str(run_dir / "dump.fst")] if waves() else [],
+                plusargs=initial_values(netlist, number),
+                extra_env={
+                    "PYTHONPATH": os.pathsep.join([str(REPO / "tb" / name), str(REPO / "tb")]),
+                    "PENSTOCK_SEED": number,
+                    **{f"PARAM_{k}": str(v) for k, v in config.items()},
+                },
+            )
     except (RuntimeError, SystemExit) as error:  # the simulator ended badly, whatever the tests said
         crash = f"the simulator ended with {error}"
     ran, failed = get_results(results) if results.exists() else (0, 0)
@@ -165,7 +173,7 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist
     if netlist and netlist.four_state:
         sources, options = netlist.sources(), []
     try:
-        with make_variables(f"{MAKE_VARIABLES} {shared}"):
+        with environment({"MAKEFLAGS": f"{MAKE_VARIABLES} {shared}"}):
             runner.build(
                 sources=sources,
                 hdl_toplevel=bench.top,
@@ -181,16 +189,21 @@ def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist
 
 
 @contextmanager
-def make_variables(assignments: str) -> Iterator[None]:
-    """The variables of the model's makefile, which do not affect other builds of this process."""
-    before = os.environ.get("MAKEFLAGS")
-    os.environ["MAKEFLAGS"] = assignments
+def environment(variables: dict[str, str | None]) -> Iterator[None]:
+    """Variables of the commands that cocotb starts, None for one to leave out; other processes do not get them."""
+    before = {name: os.environ.get(name) for name in variables}
     try:
+        put(variables)
         yield
     finally:
-        del os.environ["MAKEFLAGS"]
-        if before is not None:
-            os.environ["MAKEFLAGS"] = before
+        put(before)
+
+
+def put(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def prepare_environment() -> None:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the common part of all models once: Verilator's runtime as one object, its headers precompiled.
 
-For a small model g++ spends most time on the headers, twice: in the model's file and in cocotb's main program.
+For a small model g++ spends most time on the headers, even on reading them precompiled: so cocotb's main program is
+part of the model's file.
 """
 
 import subprocess
+from pathlib import Path
+
+import cocotb_tools.config
 
 from lib.toolchain import REPO, verilator_root
 
@@ -18,9 +22,11 @@ OPTIONS += [f"-DVM_{name}=0" for name in ("COVERAGE", "SC", "TIMING", "TRACE", "
 SOURCES = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads", "verilated_timing")
 HEADERS = ("verilated", "verilated_dpi", "verilated_vpi")
 
-# What a model without traces is built with to have both.
-MAKE_VARIABLES = "VM_GLOBAL_FAST="  # the runtime's files, none of which is compiled again
-VERILATOR_OPTIONS = ["-CFLAGS", f"-include {HEADER}", "-LDFLAGS", str(OBJECT)]
+# What a model without traces is built with to have both. Neither the runtime's files are compiled again nor the main
+# program by itself.
+MAKE_VARIABLES = "VM_GLOBAL_FAST= VM_USER_CLASSES="
+MAIN = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
+VERILATOR_OPTIONS = ["-CFLAGS", f"-include {HEADER} -include {MAIN}", "-LDFLAGS", str(OBJECT)]
 
 
 def make() -> None:
