@@ -41,7 +41,7 @@ BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
 # A simulation loads part of pytest, for what its assertions say, and many modules. It takes longer to start than most
-# benches run unless it leaves pytest's plugins out and finds the modules compiled, also those with rewritten assertions.
+# benches run unless it leaves pytest's plugins out and finds its modules compiled, their assertions rewritten.
 PYTHON: dict[str, str | None] = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTHONDONTWRITEBYTECODE": None,
