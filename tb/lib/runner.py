@@ -27,11 +27,12 @@ from pathlib import Path
 
 from cocotb_tools.runner import get_results, get_runner
 
-from lib import rtl, runtime
+from lib import quick, rtl, runtime
 from lib.netlist import Netlist
 from lib.rtl import REPO
 from lib.toolchain import verilator_root
 
+quick.install()
 TB = REPO / "build" / "tb"
 # cocotb makes every signal of the design visible to the bench, which forbids Verilator most of what it could optimise:
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
