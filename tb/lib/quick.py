@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 import cocotb.handle
-from cocotb.handle import HierarchyObject, LogicObject, ValueObjectBase
+from cocotb.handle import HierarchyObject, LogicObject, ValueObjectBase, _LogicArrayObjectBase
 from cocotb.triggers import ReadOnly
 from cocotb.types import Logic, LogicArray, Range
 
@@ -22,12 +22,16 @@ def install() -> None:
     """Once, by whoever imports the runner: every bench does."""
     if getattr(HierarchyObject.__getattr__, "quick", False):
         return
+    put = ValueObjectBase.value.fset
     HierarchyObject.__getattr__ = remembering(HierarchyObject.__getattr__)  # type: ignore[method-assign]
     Logic.__eq__ = comparing(Logic.__eq__)  # type: ignore[method-assign]
     LogicArray.__int__ = converting(LogicArray.__int__)  # type: ignore[method-assign]
     LogicArray._from_handle = classmethod(from_handle)  # type: ignore[method-assign,assignment]
-    LogicObject.get = get  # type: ignore[method-assign]
-    LogicObject.value = property(get, writing(ValueObjectBase.value.fset))  # type: ignore[method-assign,attr-defined]
+    LogicObject.get = bit  # type: ignore[method-assign]
+    LogicObject.value = property(bit, writing(put, put_bit))  # type: ignore[method-assign,attr-defined]
+    _LogicArrayObjectBase.value = property(  # type: ignore[method-assign,attr-defined]
+        _LogicArrayObjectBase.get, writing(put, put_word)
+    )
 
 
 def remembering(look_up: Callable) -> Callable:
@@ -42,23 +46,42 @@ def remembering(look_up: Callable) -> Callable:
     return find
 
 
-def get(self: LogicObject) -> Logic:
+def bit(self: LogicObject) -> Logic:
     return BITS[self._handle.get_signal_val_binstr()]
 
 
-def writing(write: Callable) -> Callable:
-    """0 and 1 go straight to a simulator that keeps the order of writes, outside of phases that forbid it."""
-    direct = cocotb.handle._trust_inertial
-    current = cocotb.handle.current_gpi_trigger
+def writing(write: Callable, quick: Callable) -> Callable:
+    """Numbers go straight to a simulator that keeps the order of writes, outside of phases that forbid it."""
+    direct, current = cocotb.handle._trust_inertial, cocotb.handle.current_gpi_trigger
 
-    def put(self: LogicObject, value: object) -> None:
-        bit = type(value) is bool or (type(value) is int and 0 <= value <= 1)
-        if bit and direct and not self.is_const and not isinstance(current(), ReadOnly):
-            self._handle.set_signal_val_binstr(DEPOSIT, "1" if value else "0")
-        else:
+    def put(self: ValueObjectBase, value: object) -> None:
+        number = type(value) is int or type(value) is bool
+        free = number and direct and not self.is_const and not isinstance(current(), ReadOnly)
+        if not (free and quick(self, value)):
             write(self, value)
 
     return put
+
+
+def put_bit(self: LogicObject, value: int) -> bool:
+    """False: it does not fit."""
+    if value in (0, 1):
+        self._handle.set_signal_val_binstr(DEPOSIT, "1" if value else "0")
+        return True
+    return False
+
+
+def put_word(self: _LogicArrayObjectBase, value: int) -> bool:
+    if not 0 <= value <= self._max_val:
+        return False
+    width = self.__dict__.get("_width")
+    if width is None:
+        width = self.__dict__["_width"] = len(self)
+    if width <= 32:
+        self._handle.set_signal_val_int(DEPOSIT, value)
+    else:
+        self._handle.set_signal_val_binstr(DEPOSIT, f"{value:0{width}b}")
+    return True
 
 
 def comparing(equal: Callable) -> Callable:
