@@ -19,6 +19,9 @@ class AxiStreamSource(cocotbext.axi.AxiStreamSource):
 
     async def _run(self) -> None:
         edge, ready, valid = RisingEdge(self.clock), getattr(self.bus, "tready", None), False
+        names = ("tdata", "tkeep", "tlast", "tvalid", *SIDEBAND)
+        signals = {name: getattr(self.bus, name) for name in names if hasattr(self.bus, name)}
+        self._sideband = [name for name in SIDEBAND if name in signals]
         shown: dict[str, int] = {}
         frame, at = None, 0
         self.active = False
@@ -30,9 +33,10 @@ class AxiStreamSource(cocotbext.axi.AxiStreamSource):
                 frame, at = self._next() or None, 0  # an empty one has no beat
             valid = frame is not None and not self.pause
             beat = self._beat(frame, at) if valid else {"tlast": 0}
-            for name, value in {**beat, "tvalid": int(valid)}.items():
-                if shown.get(name) != value and hasattr(self.bus, name):
-                    getattr(self.bus, name).value = shown[name] = value
+            beat["tvalid"] = int(valid)
+            for name, value in beat.items():
+                if shown.get(name) != value and name in signals:
+                    signals[name].value = shown[name] = value
             if valid:
                 at += self.byte_lanes
                 if beat["tlast"]:
@@ -60,7 +64,7 @@ class AxiStreamSource(cocotbext.axi.AxiStreamSource):
     def _beat(self, frame: AxiStreamFrame, at: int) -> dict[str, int]:
         """The signals of the beat that begins with this byte."""
         end = min(at + self.byte_lanes, len(frame.tdata))
-        beat = {name: getattr(frame, name)[end - 1] for name in SIDEBAND}
+        beat = {name: getattr(frame, name)[end - 1] for name in self._sideband}
         beat["tdata"] = joined(frame.tdata[at:end], self.byte_size)
         beat["tkeep"] = joined(frame.tkeep[at:end], 1)
         beat["tlast"] = int(end == len(frame.tdata))
@@ -73,7 +77,7 @@ class AxiStreamSink(cocotbext.axi.AxiStreamSink):
     async def _run(self) -> None:
         edge, bus = RisingEdge(self.clock), self.bus
         ready, last = getattr(bus, "tready", None), getattr(bus, "tlast", None)
-        sideband = [name for name in SIDEBAND if hasattr(bus, name)]
+        sideband, keeps = [name for name in SIDEBAND if hasattr(bus, name)], hasattr(bus, "tkeep")
         frame, shown = None, False
         self.active = False
         while True:
@@ -85,7 +89,7 @@ class AxiStreamSink(cocotbext.axi.AxiStreamSink):
                     frame = AxiStreamFrame(bytearray() if self.byte_size == 8 else [], [], [], [], [])
                     frame.sim_time_start = get_sim_time()
                 frame.tdata += split(int(bus.tdata.value), self.byte_lanes, self.byte_size)
-                if hasattr(bus, "tkeep"):
+                if keeps:
                     frame.tkeep += split(int(bus.tkeep.value), self.byte_lanes, 1)
                 for name in sideband:
                     getattr(frame, name).extend([int(getattr(bus, name).value)] * self.byte_lanes)
@@ -113,7 +117,7 @@ class AxiStreamSink(cocotbext.axi.AxiStreamSink):
 def joined(parts: list[int] | bytes, bits: int) -> int:
     """The word of these parts, the first one lowest."""
     if bits == 8:
-        return int.from_bytes(bytes(parts), "little")
+        return int.from_bytes(parts, "little")
     if bits == 1 and all(parts):
         return (1 << len(parts)) - 1
     return sum((part & (1 << bits) - 1) << bits * at for at, part in enumerate(parts))
