@@ -15,9 +15,9 @@ from lib.emulated_switch import EmulatedSwitch
 from lib.rates import QCN, Sample, cuts_of, sample_rates, set_dcqcn
 from lib.roce import PEER_MAC
 from lib.runner import seed
-from lib.tops import TOPS
+from lib.tops import WIDTHS
 
-BENCHES = TOPS
+BENCHES = WIDTHS
 
 MTU_1024, MTU_4096 = 3, 5
 PACKET = 4096 + 90  # a middle packet of figure 9 with everything around it

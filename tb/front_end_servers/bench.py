@@ -9,9 +9,9 @@ from lib.board import ERR, SUCCESS, Board, start
 from lib.front_end import US
 from lib.register_map import pack, unpack
 from lib.runner import seed
-from lib.tops import TOPS
+from lib.tops import WIDTHS
 
-BENCHES = TOPS
+BENCHES = WIDTHS
 
 ALIVE, DEAD = 0, 1
 

@@ -105,15 +105,18 @@ class Switch:
                         word = (data >> 64 * port & (1 << 64) - 1).to_bytes(8, "little")[:octets]
                         self.take(port, word, bool(last >> port & 1))
             self.watch(stat_bits)
-            for line in self.lines:
-                line.taken_owed = max(0.0, line.taken_owed - RATE)
-            allowed = sum((line.taken_owed < RATE) << port for port, line in enumerate(self.lines))
+            allowed = 0
+            for port, line in enumerate(self.lines):
+                if line.taken_owed:
+                    line.taken_owed = max(0.0, line.taken_owed - RATE)
+                allowed |= (line.taken_owed < RATE) << port
             if allowed != ready:
                 dut.m_axis_tready.value = ready = allowed
-            beats = [self.beat(line) for line in self.lines]
-            if any(beats) or previous:
+            beats = [self.beat(line) if line.owed or line.frame or line.to_send else None for line in self.lines]
+            now = any(beats)
+            if now or previous:
                 self.drive(beats)
-            previous = any(beats)
+            previous = now
 
     def take(self, port: int, word: bytes, last: bool) -> None:
         line = self.lines[port]

@@ -17,13 +17,13 @@ from lib.rc_peer import Flow
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, ip_int
 from lib.runner import seed
 from lib.services_peer import HOST_IP, arp_request, checked, ping, wire
-from lib.tops import TOPS
+from lib.tops import WIDTHS
 from lib.uhal_bridge import UhalBridge
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-BENCHES = TOPS
+BENCHES = WIDTHS
 
 BASE = 0x2000
 PEER = Info(qpn=0, psn=0x123, rkey=0xBEEF, base=BASE, ip=ip_int(PEER_IP))
