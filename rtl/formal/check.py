@@ -43,7 +43,7 @@ def prove(proof: Proof, built: model.Model) -> Finding:
     """All assertions together, from reset and by induction."""
     if not built.asserts.bads:
         return Finding("proof", False, "there are no assertions; were they bound?")
-    broken = engine.search(built.asserts, proof.depth)
+    broken = engine.base(built.asserts, proof.depth)
     if broken:
         return Finding("proof", False, f"{broken.reached} breaks after reset:\n{broken}")
     if proof.bounded:

@@ -5,36 +5,91 @@ A property that holds in the first `depth` cycles, and in every cycle that follo
 all properties hold, always holds (Sheeran, Singh, Stalmarck, FMCAD 2000).
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
-from bitwuzla import Bitwuzla, Kind, Option, Options, Result, TermManager
+from bitwuzla import Bitwuzla, Kind, Option, Options, Result, Term, TermManager
 from btor import System, Unrolled
 
+# Of how many cycles one question asks: fewer questions, each little harder than one about a single cycle.
+WINDOW = 8
 
-@dataclass
+
 class Trace:
-    """A run that breaks or reaches a property: `rows[t]` maps names of inputs and registers to their values."""
+    """A run that breaks or reaches a property. What the solver has found is read from it when it is asked for."""
 
-    reached: str
-    rows: list[dict[str, int]]
-    state: dict[str, int]  # of the registers in the last cycle, where another search may start
+    def __init__(self, solver: Bitwuzla, run: Unrolled, cycles: int, reached: str) -> None:
+        self.reached, self.cycles = reached, cycles
+        self._solver, self._run = solver, run
+
+    @cached_property
+    def inputs(self) -> list[dict[str, int]]:
+        """Cycle by cycle, the values of the inputs that have a name."""
+        return self._rows([number for number, (operator, *_) in self._run.system.lines.items() if operator == "input"])
+
+    @cached_property
+    def state(self) -> dict[str, int]:
+        """Of the registers in the last cycle, where another search may start."""
+        return self._row(self.cycles - 1, self._run.system.nexts)
 
     def __str__(self) -> str:
         """Cycle by cycle, what changed; hexadecimal. Names that begin with $ are Yosys' own."""
         lines, last = [], {}
-        for cycle, row in enumerate(self.rows):
+        for cycle, row in enumerate(self._rows(self._run.system.names)):
             changed = [f"{name}={value:x}" for name, value in row.items() if last.get(name) != value and name[0] != "$"]
             lines.append(f"    cycle {cycle:2}: {' '.join(changed)}")
             last = row
         return "\n".join(lines)
 
+    def _rows(self, numbers: Iterable[int]) -> list[dict[str, int]]:
+        return [self._row(cycle, numbers) for cycle in range(self.cycles)]
 
-def search(system: System, cycles: int, only: str | None = None, start: dict[str, int] | None = None) -> Trace | None:
-    """The shortest run of at most `cycles` cycles that makes a bad value (or `only` it) 1.
+    def _row(self, cycle: int, numbers: Iterable[int]) -> dict[str, int]:
+        names, now = self._run.system.names, self._run.cycles[cycle]
+        return {names[n]: int(self._solver.get_value(now[n]).value(10)) for n in numbers if n in names}
+
+
+def search(system: System, cycles: int, only: str, start: dict[str, int] | None = None) -> Trace | None:
+    """A run of at most `cycles` cycles to where the bad value `only` is 1.
 
     From the initial state, or from where another run ended: its `Trace.state`.
     """
-    return _search(system, Unrolled(system, TermManager(), first=True, start=start), cycles, only)
+    run = Unrolled(system, TermManager(), first=True, start=start)
+    solver = Bitwuzla(run.terms, _options())
+    for window in _windows(cycles):
+        for cycle in window:
+            run.extend()
+            _assume(solver, run, cycle)  # a run that can go on for the rest of the window will do
+        if found := _ask(solver, run, only, window):
+            return found
+    return None
+
+
+def base(system: System, depth: int) -> Trace | None:
+    """A run of at most `depth` cycles from the initial state that makes a bad value 1; None when there is none."""
+    run = Unrolled(system, TermManager(), first=True)
+    solver = Bitwuzla(run.terms, _options())
+    for window in _windows(depth):
+        for _ in window:
+            run.extend()
+        if found := _ask_all(solver, run, window):
+            return found
+        for cycle in window:
+            _assume(solver, run, cycle)
+    return None
+
+
+def step(system: System, depth: int) -> Trace | None:
+    """A run of `depth` good cycles from any state, then a bad one; None when induction holds."""
+    run = Unrolled(system, TermManager(), first=False)
+    solver = Bitwuzla(run.terms, _options())
+    for cycle in range(depth):
+        run.extend()
+        _assume(solver, run, cycle)
+        for value in system.bads.values():
+            solver.assert_formula(_not(run, run.holds(cycle, value)))
+    run.extend()
+    return _ask_all(solver, run, range(depth, depth + 1))
 
 
 def follow(system: System, run: Trace, name: str, start: dict[str, int] | None = None) -> Trace | None:
@@ -45,7 +100,7 @@ def follow(system: System, run: Trace, name: str, start: dict[str, int] | None =
     here = Unrolled(system, TermManager(), first=True, start=start)
     terms = here.terms
     solver = Bitwuzla(terms, _options())
-    for row in run.rows:
+    for row in run.inputs:
         here.extend()
         for constraint in system.constraints:
             solver.assert_formula(here.holds(len(here.cycles) - 1, constraint))
@@ -55,34 +110,50 @@ def follow(system: System, run: Trace, name: str, start: dict[str, int] | None =
                 value = terms.mk_bv_value(term.sort(), row[system.names[number]])
                 solver.assert_formula(terms.mk_term(Kind.EQUAL, [term, value]))
     solver.assert_formula(here.holds(len(here.cycles) - 1, system.bads[name]))
-    return _trace(solver, here, name) if solver.check_sat() == Result.SAT else None
+    return Trace(solver, here, len(here.cycles), name) if solver.check_sat() == Result.SAT else None
 
 
-def step(system: System, depth: int) -> Trace | None:
-    """A run of `depth` good cycles from any state, then a bad one; None when induction holds."""
-    return _search(system, Unrolled(system, TermManager(), first=False), depth + 1, None, last_only=True)
+def _windows(cycles: int) -> Iterator[range]:
+    return (range(first, min(first + WINDOW, cycles)) for first in range(0, cycles, WINDOW))
 
 
-def _search(system: System, run: Unrolled, cycles: int, only: str | None, last_only: bool = False) -> Trace | None:
-    terms = run.terms
-    solver = Bitwuzla(terms, _options())
-    targets = {only: system.bads[only]} if only else system.bads
-    for cycle in range(cycles):
-        run.extend()
-        for constraint in system.constraints:
-            solver.assert_formula(run.holds(cycle, constraint))
-        for name in sorted(targets):  # what is shown first may help the next: lemmas have early names
-            bad = run.holds(cycle, targets[name])
-            if not last_only or cycle == cycles - 1:  # one by one: far easier than all at once
-                solver.push()
-                solver.assert_formula(bad)
-                result = solver.check_sat()
-                if result == Result.SAT:
-                    return _trace(solver, run, name)
-                if result != Result.UNSAT:
-                    raise RuntimeError(f"the solver gave up on {name} at cycle {cycle}: {result}")
-                solver.pop()
-            solver.assert_formula(terms.mk_term(Kind.NOT, [bad]))
+def _assume(solver: Bitwuzla, run: Unrolled, cycle: int) -> None:
+    for constraint in run.system.constraints:
+        solver.assert_formula(run.holds(cycle, constraint))
+
+
+def _not(run: Unrolled, formula: Term) -> Term:
+    return run.terms.mk_term(Kind.NOT, [formula])
+
+
+def _ask_all(solver: Bitwuzla, run: Unrolled, window: range) -> Trace | None:
+    """One property after the other: far easier than all at once."""
+    # What is shown first may help the next: lemmas have early names.
+    return next(filter(None, (_ask(solver, run, name, window) for name in sorted(run.system.bads))), None)
+
+
+def _ask(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | None:
+    """A run in which a bad value is 1 in a cycle of the window; the solver then remembers if there is none.
+
+    Constraints count up to that cycle. In those behind it they may be impossible, and the run is bad all the same.
+    """
+    make, constraints = run.terms.mk_term, run.system.constraints
+    bads = [run.holds(cycle, run.system.bads[name]) for cycle in window]
+    question = run.terms.mk_false()
+    for cycle, bad in reversed([*zip(window, bads, strict=True)]):
+        allowed = [run.holds(cycle, constraint) for constraint in constraints]
+        question = make(Kind.AND, [make(Kind.OR, [bad, question]), run.terms.mk_true(), *allowed])
+    solver.push()
+    solver.assert_formula(question)
+    result = solver.check_sat()
+    if result == Result.SAT:
+        cycle = next(cycle for cycle, bad in zip(window, bads, strict=True) if solver.get_value(bad).value())
+        return Trace(solver, run, cycle + 1, name)
+    if result != Result.UNSAT:
+        raise RuntimeError(f"the solver gave up on {name} in cycles {window[0]} to {window[-1]}: {result}")
+    solver.pop()
+    for bad in bads:
+        solver.assert_formula(_not(run, bad))
     return None
 
 
@@ -90,13 +161,3 @@ def _options() -> Options:
     options = Options()
     options.set(Option.PRODUCE_MODELS, True)
     return options
-
-
-def _trace(solver: Bitwuzla, run: Unrolled, reached: str) -> Trace:
-    def value(term) -> int:
-        return int(solver.get_value(term).value(10))
-
-    names, last = run.system.names, run.cycles[-1]
-    rows = [{name: value(now[number]) for number, name in names.items()} for now in run.cycles]
-    state = {names[number]: value(last[number]) for number in run.system.nexts if number in names}
-    return Trace(reached, rows, state)
