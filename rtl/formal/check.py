@@ -87,7 +87,8 @@ class Covers:
             followed = engine.follow(system, run, self.names[name], start)
             if followed:
                 return followed
-        return engine.search(system, self.proof.cycles, self.names[name], start)
+        found = engine.search(system, self.proof.cycles, self.names[name], start)
+        return found and found.release()
 
 
 def cover(proof: Proof, covers: Covers) -> list[Finding]:

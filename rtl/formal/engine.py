@@ -32,6 +32,12 @@ class Trace:
         """Of the registers in the last cycle, where another search may start."""
         return self._row(self.cycles - 1, self._run.system.nexts)
 
+    def release(self) -> "Trace":
+        """Reads what another search may ask for, and lets go of the solver: hundreds of megabytes."""
+        self.inputs, self.state = self.inputs, self.state
+        del self._solver, self._run
+        return self
+
     def __str__(self) -> str:
         """Cycle by cycle, what changed; hexadecimal. Names that begin with $ are Yosys' own."""
         lines, last = [], {}
@@ -83,12 +89,11 @@ def step(system: System, depth: int) -> Trace | None:
     """A run of `depth` good cycles from any state, then a bad one; None when induction holds."""
     run = Unrolled(system, TermManager(), first=False)
     solver = Bitwuzla(run.terms, _options())
-    for cycle in range(depth):
+    for cycle in range(depth + 1):
         run.extend()
         _assume(solver, run, cycle)
-        for value in system.bads.values():
+        for value in system.bads.values() if cycle < depth else ():
             solver.assert_formula(_not(run, run.holds(cycle, value)))
-    run.extend()
     return _ask_all(solver, run, range(depth, depth + 1))
 
 
@@ -142,7 +147,7 @@ def _ask(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | N
     question = run.terms.mk_false()
     for cycle, bad in reversed([*zip(window, bads, strict=True)]):
         allowed = [run.holds(cycle, constraint) for constraint in constraints]
-        question = make(Kind.AND, [make(Kind.OR, [bad, question]), run.terms.mk_true(), *allowed])
+        question = make(Kind.AND, [run.terms.mk_true(), *allowed, make(Kind.OR, [bad, question])])
     solver.push()
     solver.assert_formula(question)
     result = solver.check_sat()
@@ -152,8 +157,7 @@ def _ask(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | N
     if result != Result.UNSAT:
         raise RuntimeError(f"the solver gave up on {name} in cycles {window[0]} to {window[-1]}: {result}")
     solver.pop()
-    for bad in bads:
-        solver.assert_formula(_not(run, bad))
+    solver.assert_formula(_not(run, question))
     return None
 
 
