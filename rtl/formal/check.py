@@ -88,7 +88,7 @@ class Covers:
             if followed:
                 return followed
         found = engine.search(system, self.proof.cycles, self.names[name], start)
-        return found and found.release()
+        return found and found.release(goes_on=name in self.proof.starts)
 
 
 def cover(proof: Proof, covers: Covers) -> list[Finding]:

@@ -32,9 +32,10 @@ class Trace:
         """Of the registers in the last cycle, where another search may start."""
         return self._row(self.cycles - 1, self._run.system.nexts)
 
-    def release(self) -> "Trace":
-        """Reads what another search may ask for, and lets go of the solver: hundreds of megabytes."""
-        self.inputs, self.state = self.inputs, self.state
+    def release(self, goes_on: bool) -> "Trace":
+        """Lets go of the solver, which is large. If a search goes on from here, what it asks for is read before."""
+        if goes_on:
+            self.inputs, self.state = self.inputs, self.state
         del self._solver, self._run
         return self
 

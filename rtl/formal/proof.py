@@ -39,3 +39,8 @@ class Proof:
         """As it is written on the command line."""
         values = "".join(f"-{key}{value}" for key, value in self.params.items())
         return f"{self.props or self.top}{values}"
+
+    @property
+    def starts(self) -> set[str]:
+        """The covers from which a search goes on."""
+        return {*self.after.values(), *(mutant.after for mutant in self.mutants)}

@@ -29,9 +29,9 @@ module roce_tx_props
   input logic      grant_valid,
   input logic [1:0] grant_gap,
   input qp_t       visit_qp_q, grant_qp, release_qp,
-  input logic      valid1_q, valid2_q, in_message2,
+  input logic      valid1_q, valid2_q,
   input op_t       op1_q, op2_q,
-  input qp_row_t   row, row1, row2_q, next,
+  input qp_row_t   row, row2_q, next,
   input logic      row_place,
   input logic      stat_valid,
   input ring_status_t stat_status,
@@ -248,32 +248,20 @@ module roce_tx_props
                          && (view.qp == '0 || !(|{view.loaded, view.again, view.freed, view.left_rts})));
     a_00_command : assert ((!valid1_q || may_do(op1_q, row) || op1_q.kind != DoCmd)
                            && (!valid2_q || may_do(op2_q, row) || op2_q.kind != DoCmd));
-    if (valid1_q) a_00_read : assert (row1 == (RETRANSMIT ? row : sent_once(row)));
     if (valid2_q) a_00_row : assert (row2_q == (RETRANSMIT ? row : sent_once(row)));
     if (init_q) a_00_first : assert (!valid1_q && !valid2_q);
     if (!up) a_00_down : assert (!bound && waiting == '0 && jobs == '0 && !(|{view.loaded, view.again, view.freed,
                                  view.left_rts}) && segmenter_state != StWait);
-    // What holds without a row, too: from here on two cycles tell enough of the past for the induction.
-    a_00_one_load : assert ($onehot0({view.loaded, view.again, valid1_q && op1_q.kind == DoLoad,
-                                      valid2_q && op2_q.kind == DoLoad}));
-    if (valid2_q && (at_work || asks || commits != '0)) a_00_in_message : assert (in_message2);
-    if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
-    a_01_keep : assert (kept_qp == '0);
-    if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
-    if (committed_q) a_01_fills : assert (fills && beat_q != '0);
-    a_04_jobs : assert (jobs <= 3'd4 && jobs_head == reads_head && jobs_tail == reads_tail && taken == reads
-                        && jobs_head == jobs_tail + 2'(jobs));
-    a_05_beat : assert (read_beat <= (jobs == '0 ? '0 : jobs_held[jobs_tail][11:3]));
-    // Connections.
-    if (s_axis_desc_tvalid && message.qp == '0) a_07_waits : assert (waits_past_q == waiting_q.ended);
-    if (asks && !for_keep) a_07_asks : assert (past_q == at_hand_q.ended);
-    a_07_opened : assert ((waiting_q.ended || !waiting_q.opened) && (at_hand_q.ended || !at_hand_q.opened));
   end
   always_comb if (started_q && up) begin
     a_00_checks : assert (row_checks(row) == '1 && row.mtu >= Mtu256 && row.mtu <= Mtu4096);
     // The segmenter.
+    if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
+    a_01_keep : assert (kept_qp == '0);
     a_01_commits : assert ((commits == '0 || commit_qp == '0) && commits <= 3'd4);
+    if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
     if (segmenter_state == StKeep) a_01_empty : assert (left_q == '0 && beat_q == '0);
+    if (committed_q) a_01_fills : assert (fills && beat_q != '0);
     if (at_work) a_01_final : assert (final_q == (left_q <= 32'(mtu_bytes(mtu_q))));
     if (fills) a_01_last : assert (last_q == last_beat(len));
     if (segmenter_state == StFill) a_01_fill : assert (committed_q);
@@ -289,18 +277,20 @@ module roce_tx_props
       a_02_wr : assert (wr_q + psn_t'(committed_q) == last);
       a_02_tail : assert (tail_seen == row.tail && wr_q - tail_q <= (fills && beat_q != '0 ? Most - 24'd1 : Most));
       a_02_mtu : assert (mtu_q == row.mtu);
-      if (view.freed) a_02_freed : assert (view.tail == tail_q + 1'b1);
     end
     if (waiting == '0 || bound) a_02_held : assert (held <= Most);
     a_03_held : assert (held <= Most && row.wr - row.tail <= Most);
     if (committed_q) a_03_committed : assert (filled < held);
     // The reads.
+    a_04_jobs : assert (jobs <= 3'd4 && jobs_head == reads_head && jobs_tail == reads_tail && taken == reads
+                        && jobs_head == jobs_tail + 2'(jobs));
     if (valid1_q && op1_q.kind == DoSend) a_04_gap1 : assert (grant_gap == 2'd3 && !grant_valid);
     if (valid2_q && op2_q.kind == DoSend) a_04_gap2 : assert (grant_gap == 2'd2 && !grant_valid);
     if (grant_valid || grant_gap >= 2'd2) a_04_room : assert (jobs <= 3'd3 || grant_gap == 2'd2);
     if (valid2_q && op2_q.kind == DoSend) a_04_job_room : assert (jobs <= 3'd3);
     a_04_read : assert (good_read == '1);
     a_05_job : assert (good_job == '1);
+    a_05_beat : assert (read_beat <= (jobs == '0 ? '0 : jobs_held[jobs_tail][11:3]));
     // The headers.
     if (has_header) begin
       a_05_length : assert (header.len <= mtu_bytes(row.mtu));
@@ -315,6 +305,11 @@ module roce_tx_props
         && !(committed_q && psn_here == wr_q))
       a_06_whole : assert (owned_q && owner_q == psn_here);
     if (owned_q) a_06_word : assert (word == word_q);
+
+    // Connections.
+    if (s_axis_desc_tvalid && message.qp == '0) a_07_waits : assert (waits_past_q == waiting_q.ended);
+    if (asks && !for_keep) a_07_asks : assert (past_q == at_hand_q.ended);
+    a_07_opened : assert ((waiting_q.ended || !waiting_q.opened) && (at_hand_q.ended || !at_hand_q.opened));
 
     // What is promised.
     if (at_work && !for_keep && is_live(row.state)) a_of_its_connection : assert (!at_hand_q.opened);
@@ -366,9 +361,8 @@ bind roce_tx roce_tx_props #(.SLOTS(SLOTS), .RETRANSMIT(RETRANSMIT)) u_props (
   .grant_valid(u_requester.grant_valid), .grant_gap(u_requester.u_scheduler.gap_q),
   .grant_qp(u_requester.grant_valid ? u_requester.grant_qp : '0),
   .release_qp(u_requester.release_valid ? u_requester.release_qp : '0),
-  .valid1_q(u_requester.valid1_q), .valid2_q(u_requester.valid2_q), .in_message2(u_requester.in_message2),
-  .op1_q(u_requester.op1_q), .op2_q(u_requester.op2_q),
-  .row(u_requester.u_rows.word_q), .row1(u_requester.row1), .row2_q(u_requester.row2_q), .next(u_requester.next),
+  .valid1_q(u_requester.valid1_q), .valid2_q(u_requester.valid2_q), .op1_q(u_requester.op1_q), .op2_q(u_requester.op2_q),
+  .row(u_requester.u_rows.word_q), .row2_q(u_requester.row2_q), .next(u_requester.next),
   .row_place(u_requester.u_rows.place_q), .outcome(u_requester.outcome), .expired(u_requester.u_step.expired),
   .view(u_requester.view),
   .reads(u_requester.u_in_use.valid_q), .reads_head(u_requester.u_in_use.head_q), .reads_tail(u_requester.u_in_use.tail_q),

@@ -150,7 +150,7 @@ PROOFS = [
     Proof(
         "roce_tx",
         {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 2},
-        depth=2,
+        depth=4,
         cycles=24,
         free=("ram_sdp", "requester_step"),
         after=STORE_PATHS,
@@ -191,7 +191,7 @@ PROOFS = [
     Proof(
         "roce_tx",
         {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 4, "RETRANSMIT": 0},
-        depth=2,
+        depth=4,
         cycles=24,
         free=("ram_sdp", "requester_step"),
         after={**STORE_PATHS, "c_refills": "c_sent"},
