@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four million frames into four queues give the same samples and feedback in gateware and model."""
+"""Ten million frames into four queues give the same samples and feedback in gateware and model."""
 
 import importlib.util
 import os
@@ -12,5 +12,5 @@ SPEC.loader.exec_module(equality)
 
 def test_gateware_and_model_sample_the_same_frames_with_the_same_feedback() -> None:
     seed = int(os.environ.get("PENSTOCK_SEED", "1"))
-    frames = int(os.environ.get("PENSTOCK_CC_EVENTS", "4000000"))
+    frames = int(os.environ.get("PENSTOCK_CC_EVENTS", "10000000"))
     print(equality.run(seed, frames))

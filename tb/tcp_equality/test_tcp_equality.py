@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four million random events leave gateware and model with the same rows and the same actions, bit for bit."""
+"""Ten million random events leave gateware and model with the same rows and the same actions, bit for bit."""
 
 import importlib.util
 import os
@@ -12,5 +12,5 @@ SPEC.loader.exec_module(equality)
 
 def test_gateware_and_model_agree_on_every_bit() -> None:
     seed = int(os.environ.get("PENSTOCK_SEED", "1"))
-    events = int(os.environ.get("PENSTOCK_TCP_EVENTS", "4000000"))
+    events = int(os.environ.get("PENSTOCK_TCP_EVENTS", "10000000"))
     print(equality.run(seed, events))
