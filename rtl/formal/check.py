@@ -43,7 +43,7 @@ def prove(proof: Proof, built: model.Model) -> Finding:
     """All assertions together, from reset and by induction."""
     if not built.asserts.bads:
         return Finding("proof", False, "there are no assertions; were they bound?")
-    broken = engine.base(built.asserts, proof.depth)
+    broken = engine.base(built.asserts, proof.depth, proof.window)
     if broken:
         return Finding("proof", False, f"{broken.reached} breaks after reset:\n{broken}")
     if proof.bounded:
@@ -87,7 +87,7 @@ class Covers:
             followed = engine.follow(system, run, self.names[name], start)
             if followed:
                 return followed
-        found = engine.search(system, self.proof.cycles, self.names[name], start)
+        found = engine.search(system, self.proof.cycles, self.names[name], start, self.proof.window)
         return found and found.release(goes_on=name in self.proof.starts)
 
 
@@ -120,7 +120,7 @@ def mutate(proof: Proof, mutant: Mutant, sound: Covers) -> Finding:
         if reached is None:
             return Finding(what, False, f"{mutant.after} is not reached")
         start = reached.state
-    broken = engine.search(built.asserts, max(proof.cycles, proof.depth), names[0], start)
+    broken = engine.search(built.asserts, max(proof.cycles, proof.depth), names[0], start, proof.window)
     return Finding(what, broken is not None, "" if broken else f"{mutant.breaks} holds all the same")
 
 

@@ -11,9 +11,6 @@ from functools import cached_property
 from bitwuzla import Bitwuzla, Kind, Option, Options, Result, Term, TermManager
 from btor import System, Unrolled
 
-# Of how many cycles one question asks: fewer questions, each little harder than one about a single cycle.
-WINDOW = 8
-
 
 class Trace:
     """A run that breaks or reaches a property. What the solver has found is read from it when it is asked for."""
@@ -56,32 +53,35 @@ class Trace:
         return {names[n]: int(self._solver.get_value(now[n]).value(10)) for n in numbers if n in names}
 
 
-def search(system: System, cycles: int, only: str, start: dict[str, int] | None = None) -> Trace | None:
-    """A run of at most `cycles` cycles to where the bad value `only` is 1.
+def search(
+    system: System, cycles: int, only: str, start: dict[str, int] | None = None, window: int = 1
+) -> Trace | None:
+    """A run of at most `cycles` cycles to where the bad value `only` is 1; one question asks of `window` cycles.
 
     From the initial state, or from where another run ended: its `Trace.state`.
     """
     run = Unrolled(system, TermManager(), first=True, start=start)
     solver = Bitwuzla(run.terms, _options())
-    for window in _windows(cycles):
-        for cycle in window:
+    for asked in _windows(cycles, window):
+        for cycle in asked:
             run.extend()
             _assume(solver, run, cycle)  # a run that can go on for the rest of the window will do
-        if found := _ask(solver, run, only, window):
+        if found := _ask(solver, run, only, asked):
             return found
     return None
 
 
-def base(system: System, depth: int) -> Trace | None:
+def base(system: System, depth: int, window: int = 1) -> Trace | None:
     """A run of at most `depth` cycles from the initial state that makes a bad value 1; None when there is none."""
     run = Unrolled(system, TermManager(), first=True)
     solver = Bitwuzla(run.terms, _options())
-    for window in _windows(depth):
-        for _ in window:
+    for asked in _windows(depth, window):
+        for _ in asked:
             run.extend()
-        if found := _ask_all(solver, run, window):
+        _assume(solver, run, asked[0])
+        if found := _ask_all(solver, run, asked):
             return found
-        for cycle in window:
+        for cycle in asked[1:]:
             _assume(solver, run, cycle)
     return None
 
@@ -119,8 +119,8 @@ def follow(system: System, run: Trace, name: str, start: dict[str, int] | None =
     return Trace(solver, here, len(here.cycles), name) if solver.check_sat() == Result.SAT else None
 
 
-def _windows(cycles: int) -> Iterator[range]:
-    return (range(first, min(first + WINDOW, cycles)) for first in range(0, cycles, WINDOW))
+def _windows(cycles: int, window: int) -> Iterator[range]:
+    return (range(first, min(first + window, cycles)) for first in range(0, cycles, window))
 
 
 def _assume(solver: Bitwuzla, run: Unrolled, cycle: int) -> None:
@@ -141,14 +141,14 @@ def _ask_all(solver: Bitwuzla, run: Unrolled, window: range) -> Trace | None:
 def _ask(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | None:
     """A run in which a bad value is 1 in a cycle of the window; the solver then remembers if there is none.
 
-    Constraints count up to that cycle. In those behind it they may be impossible, and the run is bad all the same.
+    Constraints hold in the first of these cycles, and count up to the bad one: behind it they may be impossible.
     """
     make, constraints = run.terms.mk_term, run.system.constraints
     bads = [run.holds(cycle, run.system.bads[name]) for cycle in window]
-    question = run.terms.mk_false()
-    for cycle, bad in reversed([*zip(window, bads, strict=True)]):
-        allowed = [run.holds(cycle, constraint) for constraint in constraints]
-        question = make(Kind.AND, [run.terms.mk_true(), *allowed, make(Kind.OR, [bad, question])])
+    question = bads[-1]
+    for cycle, bad in zip(reversed(window[:-1]), reversed(bads[:-1]), strict=True):
+        allowed = [run.holds(cycle + 1, constraint) for constraint in constraints]
+        question = make(Kind.OR, [bad, make(Kind.AND, [question, *allowed]) if allowed else question])
     solver.push()
     solver.assert_formula(question)
     result = solver.check_sat()

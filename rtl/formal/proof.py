@@ -28,6 +28,8 @@ class Proof:
     depth: int = 1
     bounded: bool = False
     cycles: int = 12  # covers are reached and mutants are caught within as many
+    # Of how many cycles one question asks: it pays where such a question is little harder than one about a cycle.
+    window: int = 1
     mutants: tuple[Mutant, ...] = ()
     props: str = ""
     # Of a cover that lies deep: the one from the end of whose run it is searched.

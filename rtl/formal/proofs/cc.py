@@ -26,6 +26,7 @@ PROOFS = [
         {"WITH_QCN": 0, "N_GROUPS": 1},
         bounded=True,
         depth=12,
+        window=8,
         mutants=(
             Mutant(
                 "s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current", "s5_q.c.rate_current", "a_bounds"
@@ -51,6 +52,7 @@ PROOFS = [
         {"WITH_QCN": 1, "N_GROUPS": 1},
         bounded=True,
         depth=12,
+        window=8,
         mutants=(
             Mutant("s2_q.c.rate_target >> 3", "s2_q.c.rate_target >> 5", "a_order"),
             Mutant("s6_q.c.limited <= !line ||", "s6_q.c.limited <= s5_q.qcn ||", "a_limited"),
@@ -62,6 +64,7 @@ PROOFS = [
         {"N_QP": 2, "WITH_QCN": 0},
         depth=26,
         cycles=26,
+        window=8,
         mutants=(
             Mutant("32'(slot_q) < N_QP", "32'(slot_q) < N_QP && !(paused && slot_q == 1)", "a_visits"),
             Mutant(".in_valid       (fetched_q)", ".in_valid       (fetched_q && !fetched_paused_q)", "a_grants"),

@@ -76,6 +76,7 @@ PROOFS = [
         "destination",
         {"N_QP": 2, "SERVERS": 4},
         cycles=44,
+        window=8,
         free=("ram_sdp",),
         after={
             "c_prepared": "c_walks",
