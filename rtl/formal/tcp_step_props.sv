@@ -26,6 +26,7 @@ module tcp_step_props
   tcp_row_t row, next, timed;
   tcp_facts_t facts;
   tcp_actions_t actions;
+  tcp_choice_t choice, choice_after;
   tcp_segment_t after;
   logic starts;
 
@@ -39,12 +40,14 @@ module tcp_step_props
     if (KIND == TcpSegment) event_in.ack = row.una + ack;
   end
 
+  tcp_pick u_pick (.*);
   tcp_facts u_facts (.*);
   tcp_step dut (.*);
 
   // The deadline is later in the pipeline; nothing here asks for it.
   assign timed = next;
-  tcp_pick u_after (.row(timed), .params, .segment(after));
+  tcp_pick u_after (.row(timed), .params, .choice(choice_after));
+  assign after = tcp_next_segment(timed, choice_after);
 
   logic was_up, is_up, was_live, is_live;
   assign was_up   = row.state == TcpEstablished;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); set the timer and check whether
-// the row has something to send (tcp_timer, tcp_pick). The result comes two cycles after the event; a row must not be
-// given again before its result has been stored. An event, its row and its time are needed for two cycles: they come
-// again a cycle later (`again_*`), so that tcp_sender, which keeps them that long, needs no second copy.
+// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); set the timer and choose the
+// data that the row may send next (tcp_timer, tcp_pick). The choice is kept with the row and comes back with it. The
+// result comes two cycles after the event; a row must not be given again before its result has been stored. An event,
+// its row and its time are needed for two cycles: they come again a cycle later (`again_*`), so that tcp_sender, which
+// keeps them that long, needs no second copy.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -11,6 +12,7 @@ module tcp_engine
   input  logic         in_valid,
   input  tcp_event_t   in_event,
   input  tcp_row_t     in_row,
+  input  tcp_choice_t  in_choice,  // of that row: `out_choice` as it came with it
   input  tcp_params_t  in_params,  // constant while an event is in flight
   input  tcp_tick_t    in_now,
   input  tcp_event_t   again_event,
@@ -18,6 +20,7 @@ module tcp_engine
   input  tcp_tick_t    again_now,
   output logic         out_valid,
   output tcp_row_t     out_row,
+  output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
   output logic         out_wants   // another TcpTransmit would send a segment
 );
@@ -31,6 +34,7 @@ module tcp_engine
   tcp_facts u_facts (
     .event_in(in_event),
     .row     (in_row),
+    .choice  (in_choice),
     .params  (in_params),
     .now     (in_now),
     .facts   (facts0)
@@ -56,9 +60,9 @@ module tcp_engine
   );
 
   tcp_pick u_pick (
-    .row    (next2_q),
-    .params (in_params),
-    .segment(next_segment)
+    .row   (next2_q),
+    .params(in_params),
+    .choice(out_choice)
   );
 
   always_ff @(posedge clk) begin
@@ -71,6 +75,7 @@ module tcp_engine
     valid2_q   <= valid1_q && !rst;
   end
 
+  assign next_segment = tcp_next_segment(next2_q, out_choice);
   logic unused;  // whether there is a segment is all that counts here
   assign unused = &{1'b0, next_segment};
 

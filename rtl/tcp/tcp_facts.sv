@@ -7,6 +7,7 @@ module tcp_facts
 (
   input  tcp_event_t  event_in,
   input  tcp_row_t    row,
+  input  tcp_choice_t choice,    // of the row
   input  tcp_params_t params,
   input  tcp_tick_t   now,
   output tcp_facts_t  facts
@@ -60,9 +61,6 @@ module tcp_facts
   assign acked        = event_in.ack - row.una;
   assign above_oldest = acked + 32'(row.max_window);
 
-  tcp_segment_t segment;
-  tcp_pick u_pick (.row, .params, .segment);
-
   always_comb begin
     facts.has_len    = seg_len != '0;
     facts.in_window  = starts_inside || (seg_len != '0 && ends_inside);
@@ -103,6 +101,6 @@ module tcp_facts
     facts.max_is_written = row.max == row.written;
     facts.window_closed  = row.window == '0;
 
-    facts.segment = segment;
+    facts.segment = tcp_next_segment(row, choice);
   end
 endmodule

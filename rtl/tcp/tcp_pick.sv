@@ -1,76 +1,58 @@
 // SPDX-License-Identifier: SHL-2.1
-// Selects the next segment of a stream: an RST, a SYN, data, an acknowledgement, in this order; combinational.
+// Chooses the data that a stream may send next; combinational. tcp_next_segment makes the segment of it.
 // RFC 9293: 3.8.6.2.1 (silly window avoidance), 3.7.4 (Nagle), 3.8.6.1 (probes); CMS-TCP section 3.1 (while
 // a loss is repaired, only the lost segment is sent). Equal to simple_tcp/pick.rs.
 module tcp_pick
   import tcp_pkg::*;
 (
-  input  tcp_row_t     row,
-  input  tcp_params_t  params,
-  output tcp_segment_t segment
+  input  tcp_row_t    row,
+  input  tcp_params_t params,
+  output tcp_choice_t choice
 );
   logic unused;  // of a row most fields say nothing here
   assign unused = &{1'b0, row, params};
 
-  function automatic logic [31:0] least(logic [31:0] a, logic [31:0] b);
-    return a <= b ? a : b;
-  endfunction
+  // What is sent again begins at una, what is new at nxt.
+  tcp_seq_t start;
+  tcp_mss_t full;
+  logic [31:0] left, sent;
+  assign full  = row.mss;
+  assign start = row.resend ? row.una : row.nxt;
+  assign left  = row.written - start;
+  assign sent  = row.nxt - row.una;
 
-  logic [31:0] sent, unsent, held, usable, full, probe;
-  assign sent   = row.nxt - row.una;
-  assign unsent = row.written - row.nxt;
-  assign held   = row.written - row.una;
-  assign full   = 32'(row.mss);
-  // The peer may have shrunk its window to less than is under way.
-  logic has_room;
-  assign has_room = 32'(row.window) > sent;
-  assign usable   = has_room ? 32'(row.window) - sent : '0;
+  // Room for what is new: the peer may have shrunk its window to less than is under way. For what is sent again: one
+  // byte even into a closed window, as the answer reports the window (3.8.6.1).
+  logic shrunk, has_room;
+  logic [31:0] open;
+  tcp_window_t probe;
+  assign {shrunk, open} = 33'(row.window) - 33'(sent);
+  assign has_room       = !shrunk && sent != 32'(row.window);
+  assign probe          = row.window == '0 ? 30'd1 : row.window;
 
-  // One byte is sent even into a closed window: the answer reports the window (3.8.6.1).
-  tcp_mss_t again_len, new_len;
-  assign probe     = row.window == '0 ? 32'd1 : 32'(row.window);
-  assign again_len = tcp_mss_t'(held <= full ? least(held, probe) : least(full, probe));
-  assign new_len   = tcp_mss_t'(unsent <= full ? least(unsent, usable) : least(full, usable));
+  // A segment is the least of a full one, the bytes that are left, and the room for them. Both rooms are compared, so
+  // that no comparison waits for the choice between them.
+  logic left_fills, left_fits, is_full, is_all, new_full, new_all;
+  assign left_fills = left[31:14] != '0 || left[13:0] >= full;
+  assign left_fits  = left[31:14] == '0 && left[13:0] <= full;
+  assign new_full   = left_fills && (open[31:14] != '0 || open[13:0] >= full);
+  assign new_all    = left_fits && left <= open;
+  assign is_full    = row.resend ? left_fills && probe >= 30'(full) : new_full;
+  assign is_all     = row.resend ? left_fits && left <= 32'(probe) : new_all;
+  always_comb begin
+    choice.len = row.resend ? probe[13:0] : open[13:0];
+    if (is_full) choice.len = full;
+    if (is_all) choice.len = left[13:0];
+  end
 
   // 3.7.4 and 3.8.6.2.1: a segment that is not full goes if it is all there is, or half of the largest window so
   // far; with Nagle's algorithm only when nothing is under way. What was sent before goes at any length.
-  // What is asked of the least of three lengths is asked of all three: the answer does not wait for the least one.
-  logic may_be_short, is_full, is_all, is_half, goes_again, goes_new;
-  tcp_window_t half;
-  assign half         = (row.max_window >> 1) + 30'(row.max_window[0]);
+  // One that is neither full nor all there is fills the room.
+  logic may_be_short, is_half, goes_new;
   assign may_be_short = row.una == row.max || !params.nagle;
-  assign is_full      = full <= unsent && full <= usable;
-  assign is_all       = unsent <= full && unsent <= usable;
-  assign is_half      = full >= 32'(half) && unsent >= 32'(half) && usable >= 32'(half);
-  assign goes_again   = row.resend && full != '0 && held != '0;
-  assign goes_new     = !row.resend && !(row.repairing && params.back_off)
-                        && full != '0 && unsent != '0 && has_room
-                        && (row.nxt != row.max || is_full || (may_be_short && (is_all || is_half)));
-
-  // 3.9.1.2: the last segment of the written data has PSH.
-  logic has_data, ends_at_written;
-  assign has_data        = goes_again || goes_new;
-  assign ends_at_written = row.resend ? held <= full && held <= probe : is_all;
-
-  always_comb begin
-    segment = '0;
-    if (row.reset_due) begin
-      segment.valid     = 1'b1;
-      segment.seq       = row.reset_seq;
-      segment.ack       = row.reset_acks ? row.rcv_nxt : '0;
-      segment.flags.rst = 1'b1;
-      segment.flags.ack = row.reset_acks;
-    end else if (row.state == TcpSynSent && row.syn_due) begin
-      segment.valid     = 1'b1;
-      segment.seq       = row.una;
-      segment.flags.syn = 1'b1;
-    end else if (row.state == TcpEstablished) begin
-      segment.valid     = has_data || row.ack_due;  // else the other fields say nothing
-      segment.seq       = !has_data ? row.max : row.resend ? row.una : row.nxt;
-      segment.ack       = row.rcv_nxt;
-      segment.flags.ack = 1'b1;
-      segment.flags.psh = has_data && ends_at_written;
-      segment.len       = !has_data ? '0 : row.resend ? again_len : new_len;
-    end
-  end
+  assign is_half      = {open, 1'b0} >= 33'(row.max_window);
+  assign goes_new     = !(row.repairing && params.back_off) && has_room
+                        && (row.nxt != row.max || new_full || (may_be_short && (new_all || is_half)));
+  assign choice.valid = full != '0 && left != '0 && (row.resend || goes_new);
+  assign choice.last  = is_all;
 endmodule

@@ -129,6 +129,13 @@ package tcp_pkg;
     tcp_mss_t   len;    // of payload, from seq on
   } tcp_segment_t;
 
+  // The data that a stream may send now, if any, and whether it is the last of what was written (tcp_pick).
+  typedef struct packed {
+    logic     valid;
+    logic     last;
+    tcp_mss_t len;
+  } tcp_choice_t;
+
   // What is true of a row before its event; what only some kinds of event ask means nothing to the others.
   typedef struct packed {
     // TcpSegment: the peer's sequence numbers
@@ -344,6 +351,29 @@ package tcp_pkg;
     logic [16:0] folded;
     folded = 17'(sum[15:0]) + 17'(sum[23:16]);
     return folded[15:0] + 16'(folded[16]);
+  endfunction
+
+  // The next segment of a stream: an RST, a SYN, the data that tcp_pick has chosen, an acknowledgement, in this order.
+  function automatic tcp_segment_t tcp_next_segment(tcp_row_t row, tcp_choice_t choice);
+    tcp_next_segment = '0;
+    if (row.reset_due) begin
+      tcp_next_segment.valid     = 1'b1;
+      tcp_next_segment.seq       = row.reset_seq;
+      tcp_next_segment.ack       = row.reset_acks ? row.rcv_nxt : '0;
+      tcp_next_segment.flags.rst = 1'b1;
+      tcp_next_segment.flags.ack = row.reset_acks;
+    end else if (row.state == TcpSynSent && row.syn_due) begin
+      tcp_next_segment.valid     = 1'b1;
+      tcp_next_segment.seq       = row.una;
+      tcp_next_segment.flags.syn = 1'b1;
+    end else if (row.state == TcpEstablished) begin
+      tcp_next_segment.valid     = choice.valid || row.ack_due;  // else the other fields say nothing
+      tcp_next_segment.seq       = !choice.valid ? row.max : row.resend ? row.una : row.nxt;
+      tcp_next_segment.ack       = row.rcv_nxt;
+      tcp_next_segment.flags.ack = 1'b1;
+      tcp_next_segment.flags.psh = choice.valid && choice.last;  // RFC 9293 section 3.9.1.2
+      tcp_next_segment.len       = choice.valid ? choice.len : '0;
+    end
   endfunction
 
   // RFC 9293 section 3.4: numbers that wrap. a comes before b.

@@ -11,7 +11,9 @@ module tcp_sender
 ) (
   input  logic         clk,
   input  logic         rst,
-  input  tcp_params_t  params,       // changes take effect at the next event; not while one is in flight (`busy`)
+  // Changes take effect at a stream's next event, not while one is in flight (`busy`). The data that it may send next
+  // was chosen at its last event: one segment that the new parameters would hold back may still go.
+  input  tcp_params_t  params,
   output logic         busy,
   input  logic         tx_paused,    // the MAC may not send: time stops, nothing is sent
 
@@ -161,19 +163,20 @@ module tcp_sender
   // ---- stages 1 to 3: the row, the rules, the row after them
   // ---------------------------------------------------------
   tcp_row_t row, next;
+  tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   logic wants;
   if (N_STREAMS > 1) begin : gen_rows
-    ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
+    ram_sdp #(.W($bits(tcp_choice_t) + $bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
       .clk,
       .wr_en  (init_q || valid3),
       .wr_addr(init_q ? init_stream_q : StreamW'(stream3_q)),
-      .wr_data(init_q ? '0 : next),
+      .wr_data(init_q ? '0 : {next_choice, next}),
       .rd_en  (issue),
       .rd_addr(StreamW'(streams[turn[2:0]])),
-      .rd_data(row)
+      .rd_data({choice, row})
     );
   end else begin : gen_row
-    always_ff @(posedge clk) if (init_q || valid3) row <= init_q ? '0 : next;
+    always_ff @(posedge clk) if (init_q || valid3) {choice, row} <= init_q ? '0 : {next_choice, next};
   end
 
   tcp_engine u_engine (
@@ -181,6 +184,7 @@ module tcp_sender
     .in_valid   (valid1_q),
     .in_event   (event1_q),
     .in_row     (row),
+    .in_choice  (choice),
     .in_params  (params),
     .in_now     (now_q),
     .again_event(event1_q),
@@ -188,6 +192,7 @@ module tcp_sender
     .again_now  (now_q),
     .out_valid  (valid3),
     .out_row    (next),
+    .out_choice (next_choice),
     .out_actions(done.actions),
     .out_wants  (wants)
   );

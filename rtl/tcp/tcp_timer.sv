@@ -20,7 +20,7 @@ module tcp_timer
   assign base    = !(params.adaptive && row.measured) ? 30'(params.rto_initial)
                    : follows > 30'(params.rto_min) ? follows : 30'(params.rto_min);
   assign doubled = 45'(base) << row.backoff;
-  assign timeout = doubled[44:27] != '0 || doubled[26:0] > params.rto_max ? params.rto_max : doubled[26:0];
+  assign timeout = doubled > 45'(params.rto_max) ? params.rto_max : doubled[26:0];
 
   assign deadline = starts ? now + 32'(timeout) : row.deadline;
 endmodule

@@ -77,6 +77,9 @@ module tcp_step_harness
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
 
+  tcp_choice_t choice;
+  tcp_pick u_pick (.row, .params, .choice);
+
   tcp_event_t happened_q;
   tcp_row_t row_q;
   logic [31:0] now_q;
@@ -96,6 +99,7 @@ module tcp_step_harness
     .clk, .rst, .in_valid,
     .in_event   (happened),
     .in_row     (row),
+    .in_choice  (choice),
     .in_params  (params),
     .in_now     (in_event[1]),
     .again_event(happened_q),
@@ -103,6 +107,7 @@ module tcp_step_harness
     .again_now  (now_q),
     .out_valid,
     .out_row    (answer),
+    .out_choice (),
     .out_actions(actions),
     .out_wants  (wants)
   );

@@ -67,6 +67,19 @@ class Bed:
             cocotb.start_soon(self._drive(port))
         return self
 
+    async def set(self, **changes: int) -> None:
+        """Changes parameters between two events, and waits until each stream has had its next one: the clock's."""
+        await FallingEdge(self.dut.clk)
+        while self.dut.busy.value:
+            await FallingEdge(self.dut.clk)
+        self.dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
+        await ClockCycles(self.dut.clk, 40 * max(self.n, 4))
+
+    def data(self) -> list[int]:
+        """Segments with data of each stream."""
+        turns = Counter(stream for _, stream, sent in self.sent if sent["len"])
+        return [turns[stream] for stream in range(self.n)]
+
     # ---- what the bench asks for -----------------------------------------------------------------------------------
     def open(self, stream: int, iss: int | None = None) -> None:
         iss = self.rng.getrandbits(32) if iss is None else iss
@@ -285,3 +298,49 @@ async def blind_segments_change_nothing_and_no_stream_hears_what_is_meant_for_an
     await bed.all_acknowledged()
     assert not bed.ended and bed.counts["out_of_window"] > 200
     assert bed.counts["challenge"] < 100 + bed.n
+
+
+@cocotb.test()
+async def what_a_stream_may_send_follows_the_parameters_while_it_waits(dut):
+    """Nagle's algorithm and back-off are switched between the choice of a segment and its turn."""
+    slow = {"rto_initial": 20_000, "rto_min": 20_000, "rto_max": 20_000}
+    bed = await Bed(dut, seed()).start(**slow)
+    await bed.all_open()
+
+    async def write(count: int) -> None:
+        for stream in range(bed.n):
+            bed.write(stream, count)
+        await ClockCycles(dut.clk, 80 * max(bed.n, 4))
+
+    bed.delay = 100_000  # nothing is acknowledged yet
+    await write(1000)
+    await write(100)
+    assert bed.data() == [1] * bed.n, "a short segment goes in spite of Nagle's algorithm"
+    await bed.set(**slow, nagle=0)
+    await bed.until(lambda: bed.data() == [2] * bed.n, 40 * max(bed.n, 4))
+    assert bed.acked == [0] * bed.n
+    # Chosen, and ready for the line, when Nagle's algorithm is switched on.
+    dut.send_room.value = 0
+    await write(10)
+    await bed.set(**slow)
+    dut.send_room.value = 1
+    await write(10)
+    assert bed.data() == [2] * bed.n, "what was chosen before Nagle's algorithm was switched on still goes"
+    bed.delay = 60
+    await bed.all_acknowledged()
+    assert bed.data() == [3] * bed.n and bed.counts["retransmitted"] == 0
+
+    # A loss is repaired: what is new waits, unless nothing backs off.
+    fixed = {"give_up": 0, "adaptive": 0, "rto_initial": 4000}
+    await bed.set(**fixed)
+    bed.loss = 1.0
+    await write(4 * 1460)
+    assert bed.data() == [7] * bed.n
+    await bed.until(lambda: bed.counts["retransmitted"] >= bed.n)
+    await write(1460)
+    assert sum(bed.data()) == 7 * bed.n + bed.counts["retransmitted"], "new data goes while a loss is repaired"
+    await bed.set(**fixed, back_off=0)
+    await bed.until(lambda: sum(bed.data()) == 8 * bed.n + bed.counts["retransmitted"], 200 * max(bed.n, 4))
+    await bed.set(**fixed)
+    bed.loss = 0.0
+    await bed.all_acknowledged()

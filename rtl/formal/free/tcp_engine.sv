@@ -8,6 +8,7 @@ module tcp_engine
   input  logic         in_valid,
   input  tcp_event_t   in_event,
   input  tcp_row_t     in_row,
+  input  tcp_choice_t  in_choice,
   input  tcp_params_t  in_params,
   input  tcp_tick_t    in_now,
   input  tcp_event_t   again_event,
@@ -15,11 +16,13 @@ module tcp_engine
   input  tcp_tick_t    again_now,
   output logic         out_valid,
   output tcp_row_t     out_row,
+  output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
   output logic         out_wants
 );
   logic valid1_q, valid2_q;
   anything #(.W($bits(tcp_row_t))) u_row (.value(out_row));
+  anything #(.W($bits(tcp_choice_t))) u_choice (.value(out_choice));
   anything #(.W($bits(tcp_actions_t))) u_actions (.value(out_actions));
   anything u_wants (.value(out_wants));
   always_ff @(posedge clk) begin

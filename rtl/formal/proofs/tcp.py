@@ -30,9 +30,9 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
     ),
     6: (
-        Mutant("has_room ? 32'(row.window) - sent : '0;", "32'(row.window);", "a_3_window", "tcp_pick"),
-        Mutant("row.window == '0 ? 32'd1 : 32'(row.window)", "full", "a_3_window", "tcp_pick"),
-        Mutant("held <= full ? least(held, probe) : least(full, probe)", "least(full, probe)", "a_2_to", "tcp_pick"),
+        Mutant("33'(row.window) - 33'(sent)", "33'(row.window)", "a_3_window", "tcp_pick"),
+        Mutant("row.window == '0 ? 30'd1 : row.window", "30'(full)", "a_3_window", "tcp_pick"),
+        Mutant("if (is_all) choice.len = left[13:0];", "", "a_2_to", "tcp_pick"),
         Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
     ),
 }
