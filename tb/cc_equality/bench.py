@@ -8,6 +8,7 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
+from lib.model import model
 from lib.runner import Bench
 from lib.toolchain import REPO
 
@@ -23,9 +24,8 @@ VISITS = int(os.environ.get("PENSTOCK_CC_VISITS", "100000"))
 def write_history(seed: int, n_qp: int, episodes: int) -> Path:
     """Let the model play a random history; returns the file it is written to."""
     path = REPO / "build" / "tb" / f"cc_history_{n_qp}.txt"
-    command = ["cargo", "run", "--quiet", "--release", "--package", "penstock-cc", "--example", "history", "--"]
     with path.open("w") as out:
-        subprocess.run(command + [str(n) for n in (seed, n_qp, episodes, ROUNDS)], cwd=REPO, stdout=out, check=True)
+        subprocess.run([model("history"), *map(str, (seed, n_qp, episodes, ROUNDS))], stdout=out, check=True)
     return path
 
 

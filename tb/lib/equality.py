@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import rtl
+from lib.model import model
 from lib.runner import alone
 from lib.toolchain import REPO, verilator_root
 
@@ -27,13 +28,12 @@ class Equality:
     folder: Path  # of `steps.cpp` and the harness
     harness: str  # the top module, and its file
     sources: str  # the folder of rtl/ that holds the module
-    crate: str
     example: str
 
     def run(self, arguments: Iterable[str | int], replay: str) -> str:
         """Compares; returns what was compared. Raises AssertionError at the first difference, with how to replay it."""
         history = subprocess.Popen(
-            [self._model(), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+            [model(self.example), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
         )
         started = time.monotonic()
         gateware = subprocess.run([self._gateware()], stdin=history.stdout, capture_output=True, text=True)
@@ -67,12 +67,6 @@ class Equality:
         result = subprocess.run(command, env=environment, capture_output=True, text=True)
         if result.returncode:
             raise RuntimeError(f"the harness does not build:\n{result.stdout[-4000:]}{result.stderr[-4000:]}")
-
-    def _model(self) -> Path:
-        build = ["cargo", "build", "--quiet", "--release", "--package", self.crate, "--example", self.example]
-        subprocess.run(build, cwd=REPO, check=True)
-        target = Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target"))
-        return target / "release" / "examples" / self.example
 
 
 def in_chunks(run: Callable[[int, int], str], seed: int, events: int, chunk: int) -> int:

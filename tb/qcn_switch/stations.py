@@ -9,15 +9,14 @@ import os
 import subprocess
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from lib import structs
 from lib.mac_control import PEER_MAC
+from lib.model import model
 from lib.roce import mac_int
-from lib.toolchain import REPO
 
 PORTS = 4
 QUEUES = int(os.environ.get("PARAM_N_QUEUES", "2"))
@@ -231,12 +230,10 @@ def model_answers(params: list[int], arrivals: list[tuple[int, int, int]]) -> li
 
     `params` are q_eq, w, jitter, seed and the eight of sample_bytes.
     """
-    command = ["cargo", "run", "--quiet", "--release", "--package", "penstock-cc", "--example", "congestion_points"]
     frames = [(queue // QUEUES * 8 + queue % QUEUES, octets, level) for queue, octets, level in arrivals]
     lines = [" ".join(map(str, words)) for words in (params, *frames)]
-    done = subprocess.run(
-        [*command, "answer"], cwd=Path(REPO), input="\n".join(lines), capture_output=True, text=True, check=True
-    )
+    command = [model("congestion_points"), "answer"]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
     answers = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert len(answers) == len(frames), done.stderr
     return [
