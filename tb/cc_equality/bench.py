@@ -8,8 +8,8 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from lib.model import model
 from lib.runner import Bench
+from lib.rust_model import model
 from lib.toolchain import REPO
 
 BENCH = Bench(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import rtl
-from lib.model import model
 from lib.runner import alone
+from lib.rust_model import model
 from lib.toolchain import REPO, verilator_root
 
 CXX_FLAGS = "-O2 -fno-semantic-interposition"

@@ -15,8 +15,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from lib import structs
 from lib.mac_control import PEER_MAC
-from lib.model import model
 from lib.roce import mac_int
+from lib.rust_model import model
 
 PORTS = 4
 QUEUES = int(os.environ.get("PARAM_N_QUEUES", "2"))
