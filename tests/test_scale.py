@@ -19,7 +19,7 @@ from figures import peers, scale  # noqa: E402
 
 PAGE = ROOT / "docs/congestion-control.md"
 # Sixteen verilated boards take minutes: `make figures-check` has their case.
-CASES = [case for case in scale.CASES if "gateware" not in case.name]
+CASES = [case for case in scale.CASES if "flow.0.sender=gateware" not in case.settings]
 
 
 def run_of(penstock: Penstock, out: Path, scenario: str, settings: tuple[str, ...]) -> Run:

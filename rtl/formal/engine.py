@@ -32,7 +32,7 @@ class Trace:
     def release(self, goes_on: bool) -> "Trace":
         """Lets go of the solver, which is large. If a search goes on from here, what it asks for is read before."""
         if goes_on:
-            self.inputs, self.state = self.inputs, self.state
+            _ = self.inputs, self.state
         del self._solver, self._run
         return self
 
