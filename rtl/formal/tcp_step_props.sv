@@ -37,7 +37,7 @@ module tcp_step_props
     row.nxt       = row.una + nxt;
     row.max       = row.una + max;
     row.written   = row.una + written;
-    if (KIND == TcpSegment) event_in.ack = row.una + ack;
+    if (KIND inside {TcpSegment, TcpPathMtu}) event_in.ack = row.una + ack;
   end
 
   tcp_pick u_pick (.*);
@@ -82,6 +82,15 @@ module tcp_step_props
     if (row.state == TcpClosed) assume (!row.timer_on);
   end
 
+  // The peer's place after a segment (RFC 9293 section 3.10.7.4: what is new to us of its data, and a FIN after that).
+  tcp_seq_t data_end, hears_to;
+  assign data_end = event_in.seq + 32'(event_in.len);
+  always_comb begin
+    hears_to = row.rcv_nxt;
+    if (!tcp_before(row.rcv_nxt, event_in.seq) && tcp_before(row.rcv_nxt, data_end)) hears_to = data_end;
+    if (actions.opened) hears_to = event_in.seq + 32'd1;
+  end
+
   logic expired, stays;
   assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, row.deadline);
   assign stays   = was_up && is_up;
@@ -111,6 +120,7 @@ module tcp_step_props
       a_3_window : assert (sent_to <= 32'(row.window) || (row.window == '0 && sent_at == '0 && sent_to == 32'd1));
       a_4_max : assert (next_max == (sent_to > max ? sent_to : max));
       a_5_mss : assert (actions.send.len <= row.mss);
+      a_again : assert (actions.counts.retransmitted == (sent_at < max));
     end else if (stays) a_6_max : assert (next_max == max - moved);
 
     // una moves only to what an acknowledgement names of what was sent.
@@ -121,6 +131,17 @@ module tcp_step_props
     a_9_acknowledged : assert (32'(actions.acknowledged) <= max || !was_up);
     if (stays) a_user : assert (next.written == row.written || (KIND == TcpWritten
                                 && next.written == row.written + event_in.ack));
+
+    // What fits is taken; a router's word counts if it is of what is under way, and shortens segments.
+    if (KIND == TcpWritten && was_up)
+      a_fits : assert (actions.counts.ignored == (33'(written) + 33'(event_in.ack) > 33'(TcpMaxHeld)));
+    if (KIND == TcpPathMtu && was_up)
+      a_under_way : assert (actions.counts.path_mtu == (ack < max && event_in.options.mss < 16'(row.mss)
+                                                        && event_in.options.mss >= TcpMinMss));
+    if (KIND == TcpSegment && is_up && (actions.opened || (was_up && event_in.flags.ack && !event_in.flags.syn
+                                                           && !actions.counts.bad_ack && !actions.counts.out_of_window
+                                                           && !event_in.flags.rst)))
+      a_hears : assert (next.rcv_nxt == hears_to);
 
     // A connection ends by name, and a stranger's RST or SYN ends none (RFC 5961).
     a_ended : assert ((actions.ended != TcpNotEnded) == (was_live && !is_live));

@@ -12,15 +12,17 @@ module tcp_facts
   input  tcp_tick_t   now,
   output tcp_facts_t  facts
 );
-  logic [31:0] acked, above_oldest;
   logic unused;
-  assign unused = &{1'b0, event_in, row, params, above_oldest};
+  assign unused = &{1'b0, event_in, row, params};
 
-  // ---- the peer's sequence numbers; SYN and FIN count one each -------------------------------------------------
+  // ---- the peer's sequence numbers; SYN and FIN count one each, and of an opening the SYN alone ----------------
+  logic opening;
   logic [16:0] seg_len;
-  tcp_seq_t after_data;
-  assign seg_len    = 17'(event_in.len) + 17'(event_in.flags.syn) + 17'(event_in.flags.fin);
-  assign after_data = event_in.seq + 32'(event_in.len);
+  tcp_seq_t after_all;
+  assign opening   = event_in.kind == TcpOpen || row.state == TcpSynSent;
+  assign seg_len   = (opening ? 17'd0 : 17'(event_in.len)) + 17'(event_in.flags.syn || opening)
+                     + 17'(event_in.flags.fin && !opening);
+  assign after_all = event_in.seq + 32'(seg_len);
 
   // From RCV.NXT: the segment, the end of its data, and of all that it counts.
   logic [31:0] starts_at, data_ends_at, ends_at;
@@ -33,12 +35,10 @@ module tcp_facts
     return distance[31] ^ (distance[30:0] != '0);
   endfunction
 
-  logic starts_inside, ends_inside, takes_data;
-  tcp_seq_t rcv_nxt;
+  logic starts_inside, ends_inside, new_data;
   assign starts_inside = starts_at[31:16] == '0 && starts_at[15:0] < params.receive_window;
   assign ends_inside   = ends_at[31:16] == '0 && ends_at[15:0] <= params.receive_window && ends_at != '0;
-  assign takes_data    = !beyond(starts_at) && beyond(data_ends_at);
-  assign rcv_nxt       = takes_data ? after_data : row.rcv_nxt;
+  assign new_data      = !beyond(starts_at) && beyond(data_ends_at);
 
   // ---- the peer's window ---------------------------------------------------------------------------------------
   tcp_window_t window;
@@ -53,27 +53,29 @@ module tcp_facts
   assign error     = {1'b0, rtt} - {1'b0, row.srtt[29:3]};
   assign deviation = error[27] ? -error : error;
 
-  // ---- the user's bytes ----------------------------------------------------------------------------------------
-  logic [32:0] held;
-  assign held = {1'b0, row.written - row.una} + {1'b0, event_in.ack};
-
-  // ---- the acknowledgement; the oldest that counts is una - max_window (RFC 5961 section 5.2) ------------------
-  assign acked        = event_in.ack - row.una;
-  assign above_oldest = acked + 32'(row.max_window);
+  // ---- the acknowledgement, or what a router names: between una and max; the oldest acknowledgement that counts is
+  // una - max_window (RFC 5961 section 5.2). With the user's bytes in its place that sum is what the row would hold. ---
+  logic [31:0] acked, before_max, above;
+  logic ack_reaches_una, ack_is_max, ack_beyond;
+  assign acked           = event_in.ack - row.una;
+  assign before_max      = row.max - event_in.ack;
+  assign above           = acked + (event_in.kind == TcpWritten ? row.written : 32'(row.max_window));
+  assign ack_reaches_una = !acked[31];
+  assign ack_is_max      = before_max == '0;
+  assign ack_beyond      = before_max[31];
 
   always_comb begin
     facts.has_len    = seg_len != '0;
     facts.in_window  = starts_inside || (seg_len != '0 && ends_inside);
     facts.at_rcv_nxt = starts_at == '0;
-    facts.after_all  = event_in.seq + 32'(seg_len);
-    facts.rcv_nxt    = rcv_nxt;
-    facts.fin_next   = takes_data || data_ends_at == '0;
+    facts.after_all  = after_all;
+    facts.new_data   = new_data;
+    facts.fin_next   = new_data || data_ends_at == '0;
 
-    facts.ack_valid           = !tcp_before(row.max, event_in.ack)
-                                && !above_oldest[31];
-    facts.ack_reaches_una     = !acked[31];
+    facts.ack_valid           = !ack_beyond && !above[31];
+    facts.ack_reaches_una     = ack_reaches_una;
     facts.ack_is_una          = acked == '0;
-    facts.ack_is_max          = event_in.ack == row.max;
+    facts.ack_is_max          = ack_is_max;
     facts.ack_is_written      = event_in.ack == row.written;
     facts.ack_passes_nxt      = tcp_before(row.nxt, event_in.ack);
     facts.ack_reaches_recover = !tcp_before(event_in.ack, row.recover);
@@ -88,19 +90,19 @@ module tcp_facts
     facts.srtt   = row.measured ? row.srtt + {{2{error[27]}}, error} : {rtt, 3'b0};
     facts.rttvar = row.measured ? row.rttvar - 29'(row.rttvar[28:2]) + 29'(deviation) : {1'b0, rtt, 1'b0};
 
-    facts.fits            = event_in.ack == '0 || held <= 33'(TcpMaxHeld);
-    facts.path_mtu_counts = !tcp_before(event_in.seq, row.una) && tcp_before(event_in.seq, row.max)
+    facts.fits            = !event_in.ack[31] && above <= TcpMaxHeld;
+    facts.path_mtu_counts = ack_reaches_una && !ack_beyond && !ack_is_max
                             && event_in.options.mss < 16'(row.mss) && event_in.options.mss >= TcpMinMss;
 
     facts.expired        = row.timer_on && !tcp_before(now, row.deadline);
     facts.spent          = params.give_up != '0 && row.tries >= params.give_up;
     facts.challenge_over = !tcp_before(now, row.challenge_at);
 
-    facts.idle           = row.una == row.max;
-    facts.una_is_written = row.una == row.written;
+    facts.idle           = choice.idle;
     facts.max_is_written = row.max == row.written;
     facts.window_closed  = row.window == '0;
 
     facts.segment = tcp_next_segment(row, choice);
+    facts.again   = choice.again;
   end
 endmodule

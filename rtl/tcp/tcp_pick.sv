@@ -48,11 +48,15 @@ module tcp_pick
   // 3.7.4 and 3.8.6.2.1: a segment that is not full goes if it is all there is, or half of the largest window so
   // far; with Nagle's algorithm only when nothing is under way. What was sent before goes at any length.
   // One that is neither full nor all there is fills the room.
-  logic may_be_short, is_half, goes_new;
-  assign may_be_short = row.una == row.max || !params.nagle;
+  logic idle, repeats, may_be_short, is_half, goes_new;
+  assign idle         = row.una == row.max;
+  assign repeats      = row.nxt != row.max;  // what is at nxt was sent before
+  assign may_be_short = idle || !params.nagle;
   assign is_half      = {open, 1'b0} >= 33'(row.max_window);
   assign goes_new     = !(row.repairing && params.back_off) && has_room
-                        && (row.nxt != row.max || new_full || (may_be_short && (new_all || is_half)));
+                        && (repeats || new_full || (may_be_short && (new_all || is_half)));
   assign choice.valid = full != '0 && left != '0 && (row.resend || goes_new);
   assign choice.last  = is_all;
+  assign choice.again = row.resend ? !idle : repeats;
+  assign choice.idle  = idle;
 endmodule

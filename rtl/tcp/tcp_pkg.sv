@@ -94,9 +94,9 @@ package tcp_pkg;
   typedef enum logic [2:0] {
     TcpOpen     = 3'd0,  // seq: the initial sequence number
     TcpAbort    = 3'd1,
-    TcpWritten  = 3'd2,  // ack: bytes
+    TcpWritten  = 3'd2,  // ack: bytes, below 2^31
     TcpSegment  = 3'd3,
-    TcpPathMtu  = 3'd4,  // seq: in the returned header; mss
+    TcpPathMtu  = 3'd4,  // ack: the sequence number in the returned header; mss
     TcpTick     = 3'd5,
     TcpTransmit = 3'd6
   } tcp_event_e;
@@ -129,11 +129,13 @@ package tcp_pkg;
     tcp_mss_t   len;    // of payload, from seq on
   } tcp_segment_t;
 
-  // The data that a stream may send now, if any, and whether it is the last of what was written (tcp_pick).
+  // The data that a stream may send now, if any (tcp_pick); of a stream without a connection it says nothing.
   typedef struct packed {
     logic     valid;
-    logic     last;
+    logic     last;   // of what was written
+    logic     again;  // it begins with data that was sent before
     tcp_mss_t len;
+    logic     idle;   // nothing is under way: una is max
   } tcp_choice_t;
 
   // What is true of a row before its event; what only some kinds of event ask means nothing to the others.
@@ -142,8 +144,8 @@ package tcp_pkg;
     logic        has_len;         // SEG.LEN is not 0
     logic        in_window;
     logic        at_rcv_nxt;
-    tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN
-    tcp_seq_t    rcv_nxt;         // after its data
+    tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN; while a connection opens, after the SYN (also of TcpOpen)
+    logic        new_data;        // it has the next byte that we expect
     logic        fin_next;        // its FIN is the next thing that we expect
     // TcpSegment: its acknowledgement
     logic        ack_valid;       // RFC 5961 section 5.2
@@ -172,11 +174,11 @@ package tcp_pkg;
     logic        challenge_over;  // the time between challenge ACKs has passed
     // of the row
     logic        idle;            // una is max
-    logic        una_is_written;
     logic        max_is_written;
     logic        window_closed;
     // TcpTransmit, TcpTick
     tcp_segment_t segment;        // what may be sent
+    logic         again;          // its data was sent before
   } tcp_facts_t;
 
   // One bit for each thing that can happen, in the order of Counts in simple_tcp/actions.rs.

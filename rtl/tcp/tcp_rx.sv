@@ -196,8 +196,8 @@ module tcp_rx
     };
     content = '{
       mss:       returned.mtu < 16'(Ipv4Bytes + TcpBytes) ? '0 : returned.mtu - 16'(Ipv4Bytes + TcpBytes),
-      seq:       icmp ? returned.seq : head.tcp.seq,
-      ack:       head.tcp.ack,
+      seq:       head.tcp.seq,
+      ack:       icmp ? returned.seq : head.tcp.ack,
       flags:     head.tcp.flags,
       window:    head.tcp.window,
       payload:   tcp_bytes - tcp_header

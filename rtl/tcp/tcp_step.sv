@@ -117,7 +117,7 @@ module tcp_step
   assign sends_reset = sends && facts.segment.flags.rst;
   assign sends_syn   = sends && facts.segment.flags.syn;
   assign sends_data  = sends && facts.segment.len != '0;
-  assign sends_again = sends_data && tcp_before(facts.segment.seq, row.max);
+  assign sends_again = sends_data && facts.again;
   assign seg_end     = facts.segment.seq + 32'(facts.segment.len);
 
   // RFC 6298 section 3 (Karn): retransmitted data is not measured.
@@ -146,13 +146,13 @@ module tcp_step
   assign rewinds    = loses_more && !params.back_off;
 
   assign starts = opens || (comes_up && !facts.max_is_written)
-                  || (writes && facts.una_is_written && event_in.ack != '0) || shortens || waits || times_out
+                  || (writes && facts.idle && facts.max_is_written && event_in.ack != '0) || shortens || waits || times_out
                   || sends_syn || (sends_data && facts.idle)
                   || (!finishes && (fast || (advances && !empties) || reopens));
 
   // ---- the new row: sequence numbers -------------------------------------------------------------------------------
-  tcp_seq_t first;
-  assign first = event_in.seq + 32'd1;
+  logic hears_more;
+  assign hears_more = comes_up || finishes || (takes && facts.new_data) || (answers_stray && !flags.ack);
 
   always_comb begin
     next = row;
@@ -181,9 +181,7 @@ module tcp_step
     if (comes_up || updates) next.wl1 = event_in.seq;
 
     // Data or FIN that come with a SYN are not taken: the peer sends them again.
-    if (comes_up) next.rcv_nxt = first;
-    if (takes) next.rcv_nxt = finishes ? facts.after_all : facts.rcv_nxt;
-    if (answers_stray && !flags.ack) next.rcv_nxt = facts.after_all;
+    if (hears_more) next.rcv_nxt = facts.after_all;
 
   // ---- loss and repair ---------------------------------------------------------------------------------------------
     if (duplicate && row.duplicates != TcpDupThreshold) next.duplicates = row.duplicates + 2'd1;
@@ -250,7 +248,7 @@ module tcp_step
   // ---- a row restarts: an RST of the earlier connection is still sent -----------------------------------------------
     if (fresh) begin
       next            = '0;
-      next.rcv_nxt    = finishes ? facts.after_all : takes ? facts.rcv_nxt : row.rcv_nxt;
+      next.rcv_nxt    = hears_more ? facts.after_all : row.rcv_nxt;
       next.reset_due  = ends ? tells : row.reset_due;
       next.reset_acks = ends ? tells : row.reset_acks;
       next.reset_seq  = ends ? row.max : row.reset_seq;
@@ -258,10 +256,10 @@ module tcp_step
     if (opens) begin
       next.state    = TcpSynSent;
       next.una      = event_in.seq;
-      next.nxt      = first;
-      next.max      = first;
-      next.written  = first;
-      next.recover  = first;
+      next.nxt      = facts.after_all;
+      next.max      = facts.after_all;
+      next.written  = facts.after_all;
+      next.recover  = facts.after_all;
       next.mss      = params.mss;
       next.syn_due  = 1'b1;
       next.timer_on = 1'b1;

@@ -5,14 +5,15 @@ from proof import Mutant, Proof
 
 # tcp_step: one proof an event (tcp_event_e), likewise.
 TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
-    0: (Mutant("next.max      = first;", "next.max      = event_in.seq;", "a_opening"),),
+    0: (Mutant("next.max      = facts.after_all;", "next.max      = event_in.seq;", "a_opening"),),
     1: (Mutant("if (aborts) actions.ended = TcpAborted;", "", "a_ended"),),
     2: (
-        Mutant("held <= 33'(TcpMaxHeld);", "held <= 33'(TcpMaxHeld) + 33'd1;", "a_written", "tcp_facts"),
-        Mutant("(writes && facts.una_is_written && event_in.ack != '0)", "1'b0", "a_timer"),
+        Mutant("above <= TcpMaxHeld;", "above <= TcpMaxHeld + 32'd1;", "a_written", "tcp_facts"),
+        Mutant("above <= TcpMaxHeld;", "above < TcpMaxHeld;", "a_fits", "tcp_facts"),
+        Mutant("(writes && facts.idle && facts.max_is_written && event_in.ack != '0)", "1'b0", "a_timer"),
     ),
     3: (
-        Mutant("!tcp_before(row.max, event_in.ack)", "1'b1", "a_7_una", "tcp_facts"),
+        Mutant("= !ack_beyond && !above[31];", "= !above[31];", "a_7_una", "tcp_facts"),
         Mutant("assign acks      = takes && facts.ack_reaches_una;", "assign acks      = takes;", "a_7_una"),
         Mutant(
             "resets    = in_window && flags.rst && facts.at_rcv_nxt;", "resets    = in_window && flags.rst;", "a_reset"
@@ -21,9 +22,14 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("if (empties || comes_up) next.timer_on = 1'b0;", "", "a_timer"),
         Mutant("(advances && !empties)", "1'b0", "a_restarts"),
         Mutant("(comes_up && !facts.max_is_written)", "1'b0", "a_timer"),
+        Mutant("(takes && facts.new_data)", "takes", "a_hears"),
+        Mutant("(opening ? 17'd0 : 17'(event_in.len))", "17'(event_in.len)", "a_hears", "tcp_facts"),
         Mutant("rewinds    = loses_more && !params.back_off;", "rewinds    = loses_more;", "a_back"),
     ),
-    4: (Mutant("&& event_in.options.mss >= TcpMinMss", "", "a_mss", "tcp_facts"),),
+    4: (
+        Mutant("&& event_in.options.mss >= TcpMinMss", "", "a_mss", "tcp_facts"),
+        Mutant("!ack_beyond && !ack_is_max", "!ack_beyond", "a_under_way", "tcp_facts"),
+    ),
     5: (
         Mutant("if (loses || probes || prods) next.resend", "if (loses || prods) next.resend", "a_sends"),
         Mutant("params.give_up != '0 && ", "", "a_gives_up", "tcp_facts"),
@@ -34,6 +40,7 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("row.window == '0 ? 30'd1 : row.window", "30'(full)", "a_3_window", "tcp_pick"),
         Mutant("if (is_all) choice.len = left[13:0];", "", "a_2_to", "tcp_pick"),
         Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
+        Mutant("row.resend ? !idle : repeats;", "row.resend;", "a_again", "tcp_pick"),
     ),
 }
 

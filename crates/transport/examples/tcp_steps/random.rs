@@ -3,6 +3,9 @@
 
 use penstock_transport::simple_tcp::{Parameters, Row, State, MAX_MSS, MAX_WINDOW_SCALE, MIN_MSS};
 
+/// The most that a row holds ([`Event::Written`](penstock_transport::simple_tcp::Event::Written)).
+const MAX_HELD: u32 = 1 << 30;
+
 /// splitmix64 (Steele et al., OOPSLA 2014).
 pub struct Random(pub u64);
 
@@ -72,17 +75,24 @@ impl Random {
         }
     }
 
-    /// A row that no stream needs ever have come to.
+    /// A row that no stream needs ever have come to; but its sequence numbers stand in their order, which no event
+    /// changes (proved: `rtl/formal/tcp_step_props.sv`), and which the gateware makes use of.
     pub fn row(&mut self, now: u32) -> Row {
+        let state = self.pick(&[State::Closed, State::SynSent, State::Established, State::Established]);
         let una = self.word();
-        let nxt = una.wrapping_add(self.magnitude(20));
-        let max = self.near(nxt);
+        let (unacknowledged, to_repeat) = match state {
+            State::SynSent => (1, 0),
+            _ => (self.magnitude(20), if self.bit() { 0 } else { self.magnitude(16) }),
+        };
+        let nxt = una.wrapping_add(unacknowledged);
+        let max = nxt.wrapping_add(to_repeat);
+        let unsent = self.magnitude(31).min(MAX_HELD - max.wrapping_sub(una));
         Row {
-            state: self.pick(&[State::Closed, State::SynSent, State::Established, State::Established]),
+            state,
             una,
             nxt,
             max,
-            written: max.wrapping_add(self.magnitude(31)),
+            written: max.wrapping_add(unsent),
             window: self.magnitude(30),
             max_window: self.magnitude(30),
             shift: self.below(u64::from(MAX_WINDOW_SCALE) + 1) as u8,

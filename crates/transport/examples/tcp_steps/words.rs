@@ -75,7 +75,7 @@ pub fn of_event(event: &Event, now: u32) -> [u32; 7] {
                     | u32::from(options.malformed) << 10,
             ]
         }
-        Event::PathMtu { seq, mss } => [4, now, seq, 0, 0, u32::from(mss) << 16, 0],
+        Event::PathMtu { seq, mss } => [4, now, 0, seq, 0, u32::from(mss) << 16, 0],
         Event::Tick => [5, now, 0, 0, 0, 0, 0],
         Event::Transmit => [6, now, 0, 0, 0, 0, 0],
     }
