@@ -24,21 +24,22 @@ module tcp_facts
                      + 17'(event_in.flags.fin && !opening);
   assign after_all = event_in.seq + 32'(seg_len);
 
-  // From RCV.NXT: the segment, the end of its data, and of all that it counts.
-  logic [31:0] starts_at, data_ends_at, ends_at;
-  assign starts_at    = event_in.seq - row.rcv_nxt;
-  assign data_ends_at = starts_at + 32'(event_in.len);
-  assign ends_at      = starts_at + 32'(seg_len);
+  // From RCV.NXT: the segment, and the end of all that it counts.
+  logic [31:0] starts_at, ends_at;
+  assign starts_at = event_in.seq - row.rcv_nxt;
+  assign ends_at   = starts_at + 32'(seg_len);
 
   // RCV.NXT comes before a place at this distance from it: tcp_before(0, distance).
   function automatic logic beyond(logic [31:0] distance);
     return distance[31] ^ (distance[30:0] != '0);
   endfunction
 
-  logic starts_inside, ends_inside, new_data;
+  logic starts_inside, ends_inside, fin_alone, new_data;
   assign starts_inside = starts_at[31:16] == '0 && starts_at[15:0] < params.receive_window;
   assign ends_inside   = ends_at[31:16] == '0 && ends_at[15:0] <= params.receive_window && ends_at != '0;
-  assign new_data      = !beyond(starts_at) && beyond(data_ends_at);
+  // Of a segment without SYN: a FIN that is the next thing we expect is no data.
+  assign fin_alone     = event_in.flags.fin && ends_at == 32'd1;
+  assign new_data      = !beyond(starts_at) && beyond(ends_at) && !fin_alone;
 
   // ---- the peer's window ---------------------------------------------------------------------------------------
   tcp_window_t window;
@@ -56,13 +57,14 @@ module tcp_facts
   // ---- the acknowledgement, or what a router names: between una and max; the oldest acknowledgement that counts is
   // una - max_window (RFC 5961 section 5.2). With the user's bytes in its place that sum is what the row would hold. ---
   logic [31:0] acked, before_max, above;
-  logic ack_reaches_una, ack_is_max, ack_beyond;
+  logic ack_reaches_una, ack_is_max, ack_beyond, max_is_written;
   assign acked           = event_in.ack - row.una;
   assign before_max      = row.max - event_in.ack;
   assign above           = acked + (event_in.kind == TcpWritten ? row.written : 32'(row.max_window));
   assign ack_reaches_una = !acked[31];
   assign ack_is_max      = before_max == '0;
   assign ack_beyond      = before_max[31];
+  assign max_is_written  = row.max == row.written;
 
   always_comb begin
     facts.has_len    = seg_len != '0;
@@ -70,13 +72,13 @@ module tcp_facts
     facts.at_rcv_nxt = starts_at == '0;
     facts.after_all  = after_all;
     facts.new_data   = new_data;
-    facts.fin_next   = new_data || data_ends_at == '0;
+    facts.fin_next   = new_data || fin_alone;
 
     facts.ack_valid           = !ack_beyond && !above[31];
     facts.ack_reaches_una     = ack_reaches_una;
     facts.ack_is_una          = acked == '0;
     facts.ack_is_max          = ack_is_max;
-    facts.ack_is_written      = event_in.ack == row.written;
+    facts.ack_is_written      = ack_is_max && max_is_written;
     facts.ack_passes_nxt      = tcp_before(row.nxt, event_in.ack);
     facts.ack_reaches_recover = !tcp_before(event_in.ack, row.recover);
     facts.ack_reaches_timed   = !tcp_before(event_in.ack, row.timed_seq);
@@ -99,7 +101,7 @@ module tcp_facts
     facts.challenge_over = !tcp_before(now, row.challenge_at);
 
     facts.idle           = choice.idle;
-    facts.max_is_written = row.max == row.written;
+    facts.max_is_written = max_is_written;
     facts.window_closed  = row.window == '0;
 
     facts.segment = tcp_next_segment(row, choice);

@@ -50,9 +50,6 @@ module tcp_meter
     logic             resent;      // bytes of the series were sent again
     tcp_seq_t         first_end;   // after the first segment
     tcp_seq_t         una;         // first unacknowledged byte, not before the series
-    tcp_seq_t         sent_end;    // after the last byte that the connection has sent
-    cycles_t          first_at;
-    cycles_t          last_at;     // the last segment with new bytes
     logic [WaitW-1:0] op_at;       // the last event
   } track_t;
 
@@ -69,7 +66,8 @@ module tcp_meter
   tcp_done_t done_q;
   // verilator lint_on UNUSEDSIGNAL
   track_t track, next;
-  tcp_seq_t sent_end, segment_end;
+  cycles_t first_at, last_at;  // of the first segment, and of the last one with new bytes
+  tcp_seq_t segment_end;
   // verilator lint_off UNUSEDSIGNAL
   tcp_segment_t segment;
   // verilator lint_on UNUSEDSIGNAL
@@ -83,36 +81,50 @@ module tcp_meter
     .rd_addr(index_t'(done.stream)),
     .rd_data(track)
   );
+  ram_sdp #(.W($bits(cycles_t)), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_first (
+    .clk,
+    .wr_en  (valid_q && begins),
+    .wr_addr(at_q),
+    .wr_data(now_q),
+    .rd_en  (done_valid),
+    .rd_addr(index_t'(done.stream)),
+    .rd_data(first_at)
+  );
+  ram_sdp #(.W($bits(cycles_t)), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_last (
+    .clk,
+    .wr_en  (valid_q && is_new),
+    .wr_addr(at_q),
+    .wr_data(now_q),
+    .rd_en  (done_valid),
+    .rd_addr(index_t'(done.stream)),
+    .rd_data(last_at)
+  );
 
   assign live        = done_q.state == TcpEstablished;
   assign segment     = done_q.actions.send;
-  assign sent_end    = done_q.actions.opened ? done_q.una : track.sent_end;
   assign segment_end = segment.seq + tcp_seq_t'(segment.len);
-  assign is_new      = live && segment.valid && segment.len != '0 && tcp_before(sent_end, segment_end);
-  assign again       = live && segment.valid && segment.len != '0 && tcp_before(segment.seq, sent_end);
+  assign is_new      = live && done_q.max != done_q.max_before;
+  assign again       = live && segment.len != '0 && done_q.actions.counts.retransmitted;
   assign counts      = track.running && live && !armed[at_q] && !done_q.actions.opened;
   assign begins      = is_new && !counts;
   assign acks        = counts && tcp_before(track.una, done_q.una);
   assign of_first    = acks && track.first_open && !tcp_before(done_q.una, track.first_end);
-  assign of_last     = acks && done_q.una == track.sent_end;
+  assign of_last     = acks && done_q.una == done_q.max;
 
   always_comb begin
-    next          = track;
-    next.op_at    = WaitW'(now_q);
-    next.sent_end = is_new ? segment_end : sent_end;
+    next       = track;
+    next.op_at = WaitW'(now_q);
     if (counts) begin
       if (acks) next.una = done_q.una;
       if (of_first) next.first_open = 1'b0;
-      if (is_new) next.last_at = now_q;
-      if (again && track.sent_end != track.una && tcp_before(track.una, segment_end)) next.resent = 1'b1;
+      if (again && done_q.max_before != track.una && tcp_before(track.una, segment_end)) next.resent = 1'b1;
     end else next.running = 1'b0;
     if (begins) begin
       next.running    = 1'b1;
       next.first_open = 1'b1;
       next.resent     = 1'b0;
-      next.una        = sent_end;
-      next.first_end  = segment_end;
-      {next.first_at, next.last_at} = {2{now_q}};
+      next.una        = done_q.max_before;
+      next.first_end  = done_q.max;
     end
   end
 
@@ -143,10 +155,10 @@ module tcp_meter
     .of_first,
     .of_last,
     .acks,
-    .since_first(now_q - track.first_at),
-    .since_last (now_q - track.last_at),
-    .flags      ({next.resent, next.running && next.sent_end != next.una, next.running}),
-    .outstanding(counts ? bytes_t'(track.sent_end - track.una) : '0),
+    .since_first(now_q - first_at),
+    .since_last (now_q - last_at),
+    .flags      ({next.resent, next.running && done_q.max != next.una, next.running}),
+    .outstanding(counts ? bytes_t'(done_q.max_before - track.una) : '0),
     .waited     (WaitW'(now_q) - track.op_at),
     .packets    (32'(is_new)),
     .bytes      (acks ? 32'(bytes_t'(done_q.una - track.una)) : '0),
@@ -171,14 +183,14 @@ module tcp_meter
     at2_q           <= at_q;
     stat_valid_q    <= valid_q && !rst;
     stat_init_q     <= !seen_q[at_q];
-    stat_psn_q      <= psn_t'((segment_end - 32'd1) >> UnitW);
+    stat_psn_q      <= psn_t'((done_q.max - 32'd1) >> UnitW);
     stat_q          <= '0;
     stat_q.send     <= is_new && !again;
     stat_q.ack_req  <= UnitW == 0 || segment.len >> UnitW != '0;
     status_q        <= '0;
     status_q.state  <= live ? QpRts : QpReset;
     status_q.una    <= place(done_q.una);
-    status_q.nxt    <= place(again ? segment.seq : next.sent_end);
+    status_q.nxt    <= place(again ? segment.seq : done_q.max);
     if (valid_q) seen_q[at_q] <= 1'b1;
     if (rst) seen_q <= '0;
   end
@@ -198,7 +210,7 @@ module tcp_meter
   a_spacing : assert property (@(posedge clk) disable iff (rst)
     done_valid && valid_q |-> index_t'(done.stream) != at_q);
   a_ring : assert property (@(posedge clk) disable iff (rst)
-    valid_q && counts |-> track.sent_end - track.una <= 32'(RING_BYTES));
+    valid_q && counts |-> done_q.max_before - track.una <= 32'(RING_BYTES));
   cycles_t op_at[N_STREAMS];
   always_ff @(posedge clk) if (valid_q) op_at[at_q] <= now_q;
   a_visited : assert property (@(posedge clk) disable iff (rst)

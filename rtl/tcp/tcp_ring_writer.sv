@@ -52,6 +52,7 @@ module tcp_ring_writer
   end
 
   typedef logic [StreamW-1:0] index_t;
+  typedef logic [RingW:0] span_t;  // bytes of a stream that are in its ring
 
   // ---- the sender's reports: open streams, their starts, acknowledged data
   // --------------------------
@@ -97,7 +98,7 @@ module tcp_ring_writer
   assign concerns  = done_valid && done_at == at;
   assign whole     = {end_q[31:ByteW], {ByteW{1'b0}}};
   // A word to the sender waits in `write` until it is taken; beats go on meanwhile.
-  assign chunk_due = state_q == StTake && end_q - told_q >= 32'(Chunk + Bytes) && !close_valid_q;
+  assign chunk_due = state_q == StTake && span_t'(end_q - told_q) >= span_t'(Chunk + Bytes) && !close_valid_q;
   assign take      = state_q == StTake && s_axis_tvalid && (dead_q || room_q);
   assign closes    = state_q == StFlush && !close_valid_q;
   // A word that is being written would be read with its old value.
@@ -225,15 +226,15 @@ module tcp_ring_writer
     end
     if (write_ready || (close_valid_q ? close_dead_q : dead_q)) write_valid <= 1'b0;
     if (close_tells) begin
-      write       <= '{stream: close_stream_q, bytes: 31'(close_end_q - close_told_q)};
+      write       <= '{stream: close_stream_q, bytes: 31'(span_t'(close_end_q - close_told_q))};
       write_valid <= 1'b1;
     end else if (chunk_due && !dead_q && !write_valid) begin
-      write       <= '{stream: stream_q, bytes: 31'(whole - told_q)};
+      write       <= '{stream: stream_q, bytes: 31'(span_t'(whole - told_q))};
       write_valid <= 1'b1;
       told_q      <= whole;
     end
     // Looks at the beats before this one: three more than are counted may be on their way.
-    room_q <= state_q == StTake && end_q - una_q <= 32'(RING_BYTES - 4 * Bytes);
+    room_q <= state_q == StTake && span_t'(end_q - una_q) <= span_t'(RING_BYTES - 4 * Bytes);
 
     beat_q[1] <= '{
       valid: !dead_q && (take || (closes && lane != '0)),

@@ -164,6 +164,7 @@ module tcp_sender
   // ---------------------------------------------------------
   tcp_row_t row, next;
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
+  tcp_seq_t max3_q;                  // of the row before them
   logic wants;
   if (N_STREAMS > 1) begin : gen_rows
     ram_sdp #(.W($bits(tcp_choice_t) + $bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
@@ -201,6 +202,7 @@ module tcp_sender
     if (!valid1_q) event1_q <= event0;
     if (!valid1_q) stream1_q <= streams[turn[2:0]];
     stream3_q <= stream1_q;
+    max3_q    <= row.max;
     kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
     valid2_q  <= valid1_q && !rst;
@@ -208,17 +210,19 @@ module tcp_sender
     if (rst) wants_q <= '0;
   end
 
-  assign busy           = init_q || valid1_q || valid2_q || valid3;
-  assign done_valid     = valid3;
-  assign done.stream    = stream3_q;
-  assign done.kind      = kind3_q;
-  assign done.state     = next.state;
-  assign done.una       = next.una;
-  assign done.nxt       = next.nxt;
-  assign done.written   = next.written;
-  assign done.window    = next.window;
-  assign done.srtt      = next.srtt;
-  assign done.reset_due = next.reset_due;
+  assign busy            = init_q || valid1_q || valid2_q || valid3;
+  assign done_valid      = valid3;
+  assign done.stream     = stream3_q;
+  assign done.kind       = kind3_q;
+  assign done.state      = next.state;
+  assign done.una        = next.una;
+  assign done.nxt        = next.nxt;
+  assign done.max        = next.max;
+  assign done.max_before = max3_q;
+  assign done.written    = next.written;
+  assign done.window     = next.window;
+  assign done.srtt       = next.srtt;
+  assign done.reset_due  = next.reset_due;
 
 `ifndef SYNTHESIS
   a_command : assert property (@(posedge clk) disable iff (rst) command_valid |-> 32'(command.stream) < N_STREAMS);

@@ -114,6 +114,7 @@ class Stream:
     una: int = 0
     nxt: int = 0
     end: int = 0  # after the last byte that was ever sent
+    end_before: int = 0  # the next event
     state: int = CLOSED
     armed: bool = True
     series: Series = field(default_factory=Series)
@@ -154,7 +155,9 @@ class Harness:
         s, dut = self.streams[index], self.dut
         if s.series.running:
             s.series.looked = self.cycle
-        values = {"stream": index, "state": s.state, "una": (s.base + s.una) % WRAP, "nxt": (s.base + s.nxt) % WRAP}
+        places = {"una": s.una, "nxt": s.nxt, "max": s.end, "max_before": s.end_before}
+        s.end_before = s.end
+        values = {"stream": index, "state": s.state} | {name: (s.base + at) % WRAP for name, at in places.items()}
         dut.done.value, dut.done_valid.value = structs.pack("tcp_done_t", **(values | fields)), 1
         await self.tick()
         dut.done_valid.value = 0
@@ -164,7 +167,7 @@ class Harness:
     async def open(self, index: int) -> None:
         s = self.streams[index]
         s.base = self.rng.choice([self.rng.getrandbits(32), WRAP - self.rng.randrange(1, 3000)])
-        s.una = s.nxt = s.end = 0
+        s.una = s.nxt = s.end = s.end_before = 0
         s.state = SYN_SENT
         await self.event(index)
         await self.tick()
@@ -195,7 +198,8 @@ class Harness:
         s.latencies.sent(s.place(begin), s.place(end), not again and size >= UNIT, again, self.cycle)
         s.nxt, s.end = end, max(end, s.end)
         sent = {"valid": 1, "seq": (s.base + begin) % WRAP, "len": size}
-        await self.event(index, **{f"actions.send.{name}": value for name, value in sent.items()})
+        fields = {f"actions.send.{name}": value for name, value in sent.items()}
+        await self.event(index, **fields, **{"actions.counts.retransmitted": int(again)})
 
     async def acknowledge(self, index: int, upto: int, rewind: bool = False) -> None:
         s = self.streams[index]
