@@ -41,8 +41,7 @@ module tcp_completions
   typedef logic [StreamW-1:0] index_t;
   typedef logic [PlaceW:0] pointer_t;
 
-  // ---- messages and their outcomes are matched
-  // --------------------------------------------------------------------------
+  // ---- messages and their outcomes are matched ----------------------------------------------------------------------
   tcp_message_t head;
   tcp_laid_t head_laid;
   logic head_valid, head_taken, laid_there, laid_taken, to_ring, pushes, unused_room;
@@ -70,8 +69,7 @@ module tcp_completions
   assign laid_taken = head_valid && to_ring && laid_there;
   assign pushes     = laid_taken || (head_valid && head.verdict == TcpBad);
 
-  // ---- those that wait
-  // --------------------------------------------------------------------------------------------------
+  // ---- those that wait ----------------------------------------------------------------------------------------------
   typedef struct packed {
     logic        acks;     // it waits for its acknowledgement
     logic        cut;
@@ -119,8 +117,7 @@ module tcp_completions
     .rd_data(una)
   );
 
-  // ---- turns: streams that have changed since they were evaluated
-  // ----------------------------------
+  // ---- turns: streams that have changed since they were evaluated ---------------------------------------------------
   logic [N_STREAMS-1:0] changed_q;
   logic turn_valid, turn_done;
   qp_t turn;

@@ -37,8 +37,7 @@ module tcp_counters
     logic [30:0]      bytes;
   } item_t;
 
-  // ---- what has happened, one after the other
-  // ---------------------------------------------------------------------------
+  // ---- what has happened, one after the other -----------------------------------------------------------------------
   // A completion is one of two kinds, and nothing else.
   typedef struct packed {
     index_t stream;
@@ -72,8 +71,7 @@ module tcp_counters
     .level  ()
   );
 
-  // ---- 0: which word next; the low half of the bytes, then the carry into the high one
-  // -----------------------------------
+  // ---- 0: which word next; the low half of the bytes, then the carry into the high one ------------------------------
   logic [Kinds-1:0] kinds_q, cpl_kinds;
   logic bytes_q, carry_q, busy, idle, starts, by_cpl_q;
   logic [4:0] word0;
@@ -127,8 +125,7 @@ module tcp_counters
     end
   end
 
-  // ---- 1: the count, and the one after it
-  // ---------------------------------------------------------------------------------
+  // ---- 1: the count, and the one after it ---------------------------------------------------------------------------
   logic carry;
   assign {carry, sum} = 33'(old) + 33'(add1_q);
   assign overflows    = carry && valid1_q && addr1_q[4:0] == BytesLo;

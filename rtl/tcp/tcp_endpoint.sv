@@ -84,8 +84,7 @@ module tcp_endpoint
 );
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
 
-  // ---- peers, one copy for each reader
-  // -------------------------------------------------------------------------------
+  // ---- peers, one copy for each reader ------------------------------------------------------------------------------
   logic rx_peer_rd, tx_peer_rd;
   tcp_stream_t rx_peer_stream, tx_peer_stream;
   tcp_peer_t rx_peer, tx_peer;
@@ -101,8 +100,7 @@ module tcp_endpoint
     .rd_en(tx_peer_rd), .rd_addr(StreamW'(tx_peer_stream)), .rd_data(tx_peer)
   );
 
-  // ---- in
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- in -----------------------------------------------------------------------------------------------------------
   tcp_arrival_t arrival;
   logic arrival_valid, arrival_ready, stale;
   tcp_rx #(.DATA_W(DATA_W), .N_STREAMS(N_STREAMS)) u_rx (
@@ -117,8 +115,7 @@ module tcp_endpoint
     .counts     (rx_counts)
   );
 
-  // ---- the rules
-  // -----------------------------------------------------------------------------------------------------
+  // ---- the rules ----------------------------------------------------------------------------------------------------
   tcp_write_t write;
   logic write_valid, write_ready, send_room;
   tcp_command_t sender_command;
@@ -137,8 +134,7 @@ module tcp_endpoint
     .done_valid
   );
 
-  // ---- rings: messages in, segments out
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- rings: messages in, segments out -----------------------------------------------------------------------------
   tcp_tx_hdr_t hdr;
   logic hdr_valid, hdr_ready;
   logic [DATA_W-1:0] payload_tdata;

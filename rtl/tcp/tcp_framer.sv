@@ -145,8 +145,7 @@ module tcp_framer
     tail: frame_bytes[ByteW-1:0]
   };
 
-  // ---- the frame being sent
-  // ------------------------------------------------------------------------------------------
+  // ---- the frame being sent -----------------------------------------------------------------------------------------
   logic busy_q, headed_q;      // its first beat has left; the next one holds prefix
   logic [IndexW-1:0] index_q;  // beat of the prefix
   logic [DATA_W-1:0] carry_q;  // upper payload bytes that wait for the next beat
@@ -178,8 +177,7 @@ module tcp_framer
     end
   end
 
-  // ---- the payload always moves up by the same lanes; the overflow is carried
-  // ---------------------------------------
+  // ---- the payload always moves up by the same lanes; the overflow is carried ---------------------------------------
   logic [DATA_W-1:0] payload;
   logic [2*DATA_W-1:0] moved;
   always_comb begin

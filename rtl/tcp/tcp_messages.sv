@@ -64,7 +64,6 @@ module tcp_messages
   tcp_verdict_e verdict_q, refusal;
 
   // ---- the next message, judged while the one before it passes: on a full line there is no cycle for it between them
-  // -----------------------------------------------------------------------------------------------------------------
   always_comb begin
     refusal = TcpGood;
     if (next_q.length == '0 || next_q.length > LongestLen) refusal = TcpBad;
@@ -95,8 +94,7 @@ module tcp_messages
     end
   end
 
-  // ---- a beat of the message
-  // ------------------------------------------------------------------------------------------
+  // ---- a beat of the message ----------------------------------------------------------------------------------------
   logic [DATA_W-1:0] beat;
   count_t wants, has;
   logic final_beat, offered, moves, overlong;
@@ -109,8 +107,7 @@ module tcp_messages
     for (int unsigned i = 0; i < Bytes; i++)
       beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && count_t'(i) < wants}};
 
-  // ---- out, through a register: the ring writer turns the bytes to their places
-  // ----------------------------------------
+  // ---- out, through a register: the ring writer turns the bytes to their places -------------------------------------
   typedef struct packed {
     tcp_stream_t       stream;
     logic              last;

@@ -51,8 +51,7 @@ module tcp_opener
 );
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- what is wanted
-  // ---------------------------------------------------------------------------------------------------
+  // ---- what is wanted -----------------------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
   logic takes_open, again;
   logic given_up;  // it is live, or software has aborted it meanwhile
@@ -67,8 +66,7 @@ module tcp_opener
     end
   end
 
-  // ---- the clock of those that are opened again
-  // ---------------------------------------------------------------------------
+  // ---- the clock of those that are opened again ---------------------------------------------------------------------
   logic [$clog2(CLK_KHZ+1)-1:0] cycle_q;
   logic [15:0] ms_q;
   always_ff @(posedge clk) begin
@@ -105,8 +103,7 @@ module tcp_opener
   assign abort_valid  = aborts_q;
   assign abort_stream = tcp_stream_t'(aborts_at_q);
 
-  // ---- one opening at a time
-  // ------------------------------------------------------------------------------------------------------
+  // ---- one opening at a time ----------------------------------------------------------------------------------------
   typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way

@@ -74,8 +74,7 @@ module tcp_ring_reader
   );
   assign room = level <= ($clog2(Depth) + 1)'(Depth - 2);
 
-  // ---- one segment: its last beat is read for the sum alone, then all from the first on
-  // -------------------------------
+  // ---- one segment: its last beat is read for the sum alone, then all from the first on -----------------------------
   typedef enum logic [2:0] {StIdle, StLast, StFirst, StLoad, StSend, StHead} state_e;
   state_e state_q, state_d;
   logic [RingW-1:0] at_q;      // place of the next beat to read
@@ -131,8 +130,7 @@ module tcp_ring_reader
     end
   end
 
-  // ---- the payload, its first byte in the low lane
-  // ---------------------------------------------------------------------
+  // ---- the payload, its first byte in the low lane ------------------------------------------------------------------
   logic [DATA_W-1:0] shifted;
   assign shifted = DATA_W'({rd_data, prev_q} >> {first_lane, 3'b0});
   always_ff @(posedge clk) begin
@@ -145,8 +143,7 @@ module tcp_ring_reader
     if (rst) m_axis_tvalid <= 1'b0;
   end
 
-  // ---- the sum: of the stream's bytes up to the end, then of those before the start
-  // --------------------------------
+  // ---- the sum: of the stream's bytes up to the end, then of those before the start ---------------------------------
   logic [DATA_W-1:0] part, part_q;
   logic [3:1] valid_q, end_q;  // `end_q`: this is the sum up to the end
   logic [15:0] before1_q, before2_q, upto, upto_q, difference;
@@ -181,8 +178,7 @@ module tcp_ring_reader
     if (rst) valid_q <= '0;
   end
 
-  // ---- the header
-  // -------------------------------------------------------------------------------------------------------
+  // ---- the header ---------------------------------------------------------------------------------------------------
   logic hdr_due_q;
   always_comb begin
     hdr = '{

@@ -54,8 +54,7 @@ module tcp_ring_writer
   typedef logic [StreamW-1:0] index_t;
   typedef logic [RingW:0] span_t;  // bytes of a stream that are in its ring
 
-  // ---- the sender's reports: open streams, their starts, acknowledged data
-  // --------------------------
+  // ---- the sender's reports: open streams, their starts, acknowledged data ------------------------------------------
   logic [N_STREAMS-1:0] live_q, fresh_q;
   logic opened, ended, clears_fresh;
   tcp_stream_t stream_q, close_stream_q;  // of the message, and of the one before it
@@ -87,8 +86,7 @@ module tcp_ring_writer
     .clk, .wr_en(saves), .wr_addr(close_at), .wr_data(place), .rd_en(reads), .rd_addr(read_at), .rd_data(place_kept)
   );
 
-  // ---- one message; the next one begins while the last beats of this one settle (`close`)
-  // -----------------------------------------------------------------------------------------
+  // ---- one message; the next one begins while the last beats of this one settle (`close`) ---------------------------
   typedef enum logic [1:0] {StIdle, StLoad, StTake, StFlush} state_e;
   state_e state_q, state_d;
   tcp_seq_t end_q, una_q, told_q, whole;  // whole: up to the last full beat
@@ -119,7 +117,6 @@ module tcp_ring_writer
   end
 
   // ---- the message before it: once all its beats are in the memory, the sender hears of them and its place is kept
-  // ------------------------------------------------------------------------------------------------------------
   logic close_dead_q, close_concerns, close_tells, all_told, finishes;
   tcp_seq_t close_end_q, close_told_q;
   logic [DATA_W-1:0] close_tail_q;
@@ -159,8 +156,7 @@ module tcp_ring_writer
     end
   end
 
-  // ---- 0: the beat as stored in the ring
-  // ------------------------------------------------------------------------------
+  // ---- 0: the beat as stored in the ring ----------------------------------------------------------------------------
   logic [ByteW-1:0] lane;
   logic [ByteW:0] count;
   logic [ByteW:0][DATA_W-1:0] turns;  // by each bit of `lane`
@@ -254,8 +250,7 @@ module tcp_ring_writer
     end
   end
 
-  // ---- 1 to 3: its words are summed, and the sum of all earlier ones goes with it
-  // -------------------------------------
+  // ---- 1 to 3: its words are summed, and the sum of all earlier ones goes with it -----------------------------------
   logic [Groups-1:0][17:0] four_q;
   logic [21:0] words, words_q;
   logic [22:0] with_before;

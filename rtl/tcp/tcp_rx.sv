@@ -114,8 +114,7 @@ module tcp_rx
     .sum
   );
 
-  // ---- 1: every check by itself
-  // --------------------------------------------------------------------------------------
+  // ---- 1: every check by itself -------------------------------------------------------------------------------------
   typedef struct packed {
     logic        error;
     logic        has_eth;
@@ -204,8 +203,7 @@ module tcp_rx
     };
   end
 
-  // ---- 2 to 5: the stream's peer, while the sum is made
-  // ---------------------------------------------------------------
+  // ---- 2 to 5: the stream's peer, while the sum is made -------------------------------------------------------------
   parsed_t [5:2] parsed_q;
   logic [5:2] end_at_q;
   logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q, epoch_q, epoch5_q;
@@ -232,9 +230,8 @@ module tcp_rx
     .rd_en(1'b1), .rd_addr(cycle_q + 2'd1), .rd_data(last_content)  // written three cycles ago
   );
 
-  // ---- 5: the verdict
-  // ------------------------------------------------------------------------------------------------- The pseudo
-  // header's addresses are in the sum; its protocol and length are not.
+  // ---- 5: the verdict ----------------------------------------------------------------------------------------------
+  // The pseudo header's addresses are in the sum; its protocol and length are not.
   parsed_t last;
   logic [19:0] whole_sum;
   logic sum_right, speaks_tcp, for_us, well_formed, good, told;
@@ -266,8 +263,7 @@ module tcp_rx
     if (told) plain.what.options.mss = last_content.mss;
   end
 
-  // ---- SYNs, which wait until their options are read
-  // ------------------------------------------------------------------
+  // ---- SYNs, which wait until their options are read ----------------------------------------------------------------
   tcp_syn_queue #(.DEPTH(Syns)) u_syns (
     .clk, .rst,
     .push         (has_syn),
@@ -282,8 +278,7 @@ module tcp_rx
     .arrival_ready(syn_ready)
   );
 
-  // ---- the queue
-  // ------------------------------------------------------------------------------------------------------
+  // ---- the queue ----------------------------------------------------------------------------------------------------
   // A SYN takes a cycle that has no verdict on another frame.
   assign syn_ready = room && !sum_done;
   assign push      = plain_valid || (syn_valid && syn_ready);

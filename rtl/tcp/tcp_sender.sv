@@ -90,8 +90,7 @@ module tcp_sender
     end
   end
 
-  // ---- the line: the streams that have something to send, one after the other
-  // ----------------------------------------
+  // ---- the line: the streams that have something to send, one after the other ---------------------------------------
   logic [N_STREAMS-1:0] wants_q;
   logic grant_valid;
   logic [7:0] granted;
@@ -107,8 +106,7 @@ module tcp_sender
     .grant_ready(goes[ByLine])
   );
 
-  // ---- stage 0: choose, among those whose stream is not in flight
-  // ----------------------------------------------------
+  // ---- stage 0: choose, among those whose stream is not in flight ---------------------------------------------------
   tcp_stream_t [Askers-1:0] streams;
   logic [Askers-1:0] asks, free;
   logic issue;
@@ -160,8 +158,7 @@ module tcp_sender
   assign write_ready   = goes[ByWrite];
   assign arrival_ready = goes[ByArrival];
 
-  // ---- stages 1 to 3: the row, the rules, the row after them
-  // ---------------------------------------------------------
+  // ---- stages 1 to 3: the row, the rules, the row after them --------------------------------------------------------
   tcp_row_t row, next;
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   tcp_seq_t max3_q;                  // of the row before them

@@ -47,8 +47,7 @@ module tcp_table
 
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- an access: the words are fetched, then answered
-  // -----------------------------------------------------------------
+  // ---- an access: the words are fetched, then answered --------------------------------------------------------------
   typedef enum logic [1:0] {StIdle, StFetch, StWait, StAnswer} state_e;
   state_e state_q, state_d;
   // verilator lint_off UNUSEDSIGNAL
@@ -109,8 +108,7 @@ module tcp_table
     end
   end
 
-  // ---- where the streams stand
-  // ----------------------------------------------------------------------------------------
+  // ---- where the streams stand --------------------------------------------------------------------------------------
   typedef struct packed {
     tcp_state_e  state;
     tcp_seq_t    una;
@@ -151,8 +149,7 @@ module tcp_table
   logic unused;
   assign unused = &{1'b0, done, peer_stream, unreachable_stream};
 
-  // ---- the answer
-  // -----------------------------------------------------------------------------------------------------
+  // ---- the answer ---------------------------------------------------------------------------------------------------
   assign count_stream = stream;
   assign count_word   = 5'((addr - StreamSegments[RowAddrW-1:0]) >> 2);
   stand_t shown;

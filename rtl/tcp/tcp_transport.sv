@@ -79,8 +79,7 @@ module tcp_transport
   output reg_rsp_t             latency_rsp,
   output tcp_stat_t            tcp_stat
 );
-  // ---- settings, those out of range at the nearest; they change between events
-  // -----------------------------------------
+  // ---- settings, those out of range at the nearest; they change between events --------------------------------------
   tcp_cfg_t cfg;
   tcp_params_t wanted, params_q;
   logic busy;
@@ -93,8 +92,7 @@ module tcp_transport
   end
   always_ff @(posedge clk) if (!busy || rst) params_q <= wanted;
 
-  // ---- the table, and the opener of streams
-  // ---------------------------------------------------------------------------------
+  // ---- the table, and the opener of streams -------------------------------------------------------------------------
   logic [N_STREAMS-1:0] opens, aborts, reopen, opening, live, clean, room;
   tcp_end_e [N_STREAMS-1:0] ended;
   tcp_done_t done;
@@ -128,8 +126,7 @@ module tcp_transport
     .*
   );
 
-  // ---- messages to streams
-  // ---------------------------------------------------------------------------------------------
+  // ---- messages to streams ------------------------------------------------------------------------------------------
   tcp_stream_t bytes_stream;
   logic [DATA_W-1:0] bytes_tdata;
   logic [DATA_W/8-1:0] bytes_tkeep;
@@ -151,8 +148,7 @@ module tcp_transport
     .*
   );
 
-  // ---- streams and frames
-  // ------------------------------------------------------------------------------------------------
+  // ---- streams and frames -------------------------------------------------------------------------------------------
   tcp_laid_t laid;
   logic laid_valid;
   tcp_rx_counts_t rx_counts;
@@ -193,8 +189,7 @@ module tcp_transport
     .*
   );
 
-  // ---- completions and counts
-  // -------------------------------------------------------------------------------------------
+  // ---- completions and counts ---------------------------------------------------------------------------------------
   tcp_completions #(
     .N_STREAMS(N_STREAMS)
   ) u_completions (
@@ -241,8 +236,7 @@ module tcp_transport
     completed: completed
   };
 
-  // ---- fill of the rings, in blocks of 4096 bytes
-  // -----------------------------------------------------------------------
+  // ---- fill of the rings, in blocks of 4096 bytes -------------------------------------------------------------------
   if (RING_FILL) begin : gen_ring_fill
     roce_tx_pkg::ring_status_t held;
     logic held_valid_q;

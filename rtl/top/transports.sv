@@ -108,8 +108,7 @@ module transports
       RING_BYTES);
   end
 
-  // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both
-  // ----------------------------------------------------------
+  // ---- each side's own: 0 RoCE, 1 TCP; the only one, or both --------------------------------------------------------
   logic [1:0][175:0] desc_tdata;
   logic [1:0] desc_tvalid, desc_tready, data_tvalid, data_tready, data_tlast, cpl_tvalid, cpl_tready;
   logic [1:0][DATA_W-1:0] data_tdata, frame_tdata;
@@ -218,8 +217,7 @@ module transports
     assign m_axi_wdata        = axi_wdata[Side];
   end
 
-  // ---- RoCE
-  // --------------------------------------------------------------------------------------------------------------
+  // ---- RoCE ---------------------------------------------------------------------------------------------------------
   if (WITH_ROCE == 1) begin : gen_roce
     roce_transport #(
       .DATA_W(DATA_W),
@@ -277,8 +275,7 @@ module transports
     };
   end
 
-  // ---- TCP
-  // ---------------------------------------------------------------------------------------------------------------
+  // ---- TCP ----------------------------------------------------------------------------------------------------------
   if (WITH_TCP == 1) begin : gen_tcp
     logic ring_write_error, ring_read_error;
     always_comb begin

@@ -112,8 +112,7 @@ fn markers(ecn: [Option<EcnParams>; CLASSES]) -> Markers {
     ecn.map(|ecn| ecn.map(|ecn| ecn.marker()))
 }
 
-// ---- building and looking
-// ---------------------------------------------------------------------------------------------
+// ---- building and looking -------------------------------------------------------------------------------------------
 
 impl Switch {
     /// A switch with ports 0 .. `ports`. `random` decides its ECN marks; its choice among ports of equal cost and the
@@ -220,8 +219,7 @@ impl Switch {
     }
 }
 
-// ---- one frame in, one frame out
-// ---------------------------------------------------------------------------------------
+// ---- one frame in, one frame out ------------------------------------------------------------------------------------
 
 impl Switch {
     // In place: a frame that is handed on by value once more is copied once more.
