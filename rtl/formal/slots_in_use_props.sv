@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the list of slots under transmission: a slot is in use from the cycle after the start of its read
-// until the cycle of its end, independent of other reads; the read marks no other slot as in
-// use; there is room while fewer than N are in use; and `oldest` is the first read of its queue pair. With this, and because a release waits while
-// `tail_in_use` (requester_step_props, a_in_use_stays), no slot is filled again under its reader.
+// until the cycle of its end, independent of other reads; the read marks no other slot as in use; there is room while
+// fewer than N are in use; and `oldest` is the first read of its queue pair. With this, and because a release waits
+// while `tail_in_use` (requester_step_props, a_in_use_stays), no slot is filled again under its reader.
 module slots_in_use_props
   import penstock_pkg::*;
 #(

@@ -54,8 +54,9 @@ module tcp_facts
   assign error     = {1'b0, rtt} - {1'b0, row.srtt[29:3]};
   assign deviation = error[27] ? -error : error;
 
-  // ---- the acknowledgement, or what a router names: between una and max; the oldest acknowledgement that counts is
-  // una - max_window (RFC 5961 section 5.2). With the user's bytes in its place that sum is what the row would hold. ---
+  // ---- the acknowledgement, or what a router names ---------------------------------------------------------------
+  // It is between una and max; the oldest acknowledgement that counts is una - max_window (RFC 5961 section 5.2). With
+  // the user's bytes in its place, and what is written in that of the window, the sum is what the row would hold.
   logic [31:0] acked, before_max, above;
   logic ack_reaches_una, ack_is_max, ack_beyond, max_is_written;
   assign acked           = event_in.ack - row.una;

@@ -4,7 +4,8 @@
 // so that the checksum of any part is a difference (RFC 1071, section 2: sums of parts add up).
 // Promise: unacknowledged bytes are never overwritten (a stream without room waits, and later messages wait with
 // it); the sender is notified of bytes once they are in the memory; from the last beat of a message to the first of the
-// next one, 4 cycles. A message whose connection ends is drained and dropped. CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
+// next one, 4 cycles. A message whose connection ends is drained and dropped.
+// CMS-TCP section 3.1: the sender's buffer is the retransmission buffer.
 module tcp_ring_writer
   import tcp_pkg::*;
 #(
