@@ -96,3 +96,45 @@ pub const SWITCH_ADDRESSES: usize = 16;
 pub const SWITCH_MAX_SETTING: u64 = (1 << 24) - 1;
 /// Bytes of the replay memory of the message source.
 pub const REPLAY_BYTES: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: [(LineClock, u64); 4] = [
+        (LineClock::GBPS_1, 1_000_000_000),
+        (LineClock::GBPS_10, 10_000_000_000),
+        (LineClock::GBPS_25, 25_000_000_000),
+        (LineClock::GBPS_100, 100_000_000_000),
+    ];
+
+    #[test]
+    fn a_clock_and_its_line_agree_on_the_length_of_a_second() {
+        for (line, bits_per_second) in LINES {
+            assert_eq!(line.rate(), Rate(bits_per_second));
+            let second = Time::from_ps(1_000_000_000_000);
+            assert_eq!((line.time(line.hz), line.span(line.hz)), (second, second), "{line:?}");
+            assert_eq!((line.cycles(second), line.cycle_from(second)), (line.hz, line.hz), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_cycle_that_is_no_whole_number_of_picoseconds_is_rounded_as_its_function_says() {
+        let line = LineClock::GBPS_100; // 102,400 ps are 33 cycles: one begins at 3103.03 ps
+        let [before, after] = [3103, 3104].map(Time::from_ps);
+        assert_eq!((line.time(1), line.span(1)), (before, after));
+        assert_eq!((line.cycles(before), line.cycles(after)), (0, 1));
+        assert_eq!((line.cycle_from(before), line.cycle_from(after)), (1, 2));
+        assert_eq!(line.picoseconds(33.0), 102_400.0);
+    }
+
+    #[test]
+    fn cycles_come_back_from_their_times_after_hours_too() {
+        for (line, _) in LINES {
+            for cycle in (0..100).chain((1 << 42)..(1 << 42) + 100) {
+                assert_eq!(line.cycle_from(line.time(cycle)), cycle, "{line:?}");
+                assert_eq!(line.cycles(line.span(cycle)), cycle, "{line:?}");
+            }
+        }
+    }
+}
