@@ -174,6 +174,14 @@ def test_what_cannot_work_is_refused_by_name(wire):
     assert pool.status == 2 and "--srq" in pool.stderr
 
 
+def test_what_is_said_of_a_receiver_that_no_board_reaches_is_about_tcp(wire):
+    result = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--seconds", "0.2", *boards(2)))
+    assert result.status == 1
+    assert f"TCP at port {PORT} of each of this machine's addresses" in result.stdout and "GID" not in result.stdout
+    for board in boards(2):
+        assert f"fault: {board} never came up: has not asked for a connection" in result.stdout + result.stderr
+
+
 def test_messages_that_come_byte_by_byte_are_found(wire):
     """Segments of one byte each, as Nagle's algorithm keeps senders from making them."""
     wire.address("b", first_board())

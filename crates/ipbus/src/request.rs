@@ -113,7 +113,8 @@ pub enum AccessError {
     #[error("it refuses to {} 0x{address:05X}: {}", if *.is_write { "write" } else { "read" },
         if *.is_write { "no such register, read-only, or locked" } else { "no such register" })]
     Refused { address: u32, is_write: bool },
-    #[error("no answer to {tries} packets in {waited}: not powered, another address, or its access list leaves this host out")]
+    #[error("no answer to {tries} packets in {:.1} s: not powered, another address, or its access list leaves this host out",
+        waited.as_secs_f64())]
     Silent { tries: u32, waited: penstock_units::Time },
     #[error("it was reset while it was written to; its settings are those after reset")]
     Restarted,

@@ -96,7 +96,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     // After everything that a run requires, and before the first queue pair is opened.
     let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
     line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
-    let title = tables::opening(plan.nic.as_deref(), &plan.session, &address);
+    let title = tables::opening(&plan, &address);
     if !plan.json {
         say(&title);
     }

@@ -2,9 +2,10 @@
 //! The output of `penstock recv`: start-up lines, missing boards, the final table with perftest's columns.
 //! Promise: a run is called good only if every board came up and every fragment and event was right.
 
+use super::plan::{BackendPlan, Plan};
 use crate::output::table::{columns, terminal_width};
-use penstock_readout::backend::LocalAddress;
-use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionConfig, SessionReport, IN_ERROR};
+use penstock_readout::backend::{LocalAddress, TcpConfig};
+use penstock_readout::session::{BoardReport, BoardState, PoolSize, SessionReport, IN_ERROR};
 use penstock_readout::{PatternPlace, PatternReport, RingCounters, SourceCounters};
 use std::borrow::Cow;
 
@@ -13,8 +14,8 @@ const LISTED: usize = 32;
 /// At least this number of boards that are down for the same reason are reported together.
 const ALIKE: usize = 5;
 
-pub fn opening(nic: Option<&str>, config: &SessionConfig, address: &LocalAddress) -> String {
-    let gid = std::net::Ipv6Addr::from(address.gid);
+pub fn opening(plan: &Plan, address: &LocalAddress) -> String {
+    let config = &plan.session;
     let (count, slot_bytes) = (config.boards.len(), config.slot_bytes);
     let megabytes = |slots: f64| slots * f64::from(slot_bytes) / 1e6;
     let memory = match config.pool {
@@ -27,14 +28,22 @@ pub fn opening(nic: Option<&str>, config: &SessionConfig, address: &LocalAddress
             format!("rings of {} x {slot_bytes} bytes ({all:.1} MB in all)", config.slots)
         }
     };
-    let device = nic.unwrap_or("RDMA device");
-    format!(
-        "{device}: address {}, GID {gid} (RoCEv2), MTU {}, polling {}; {count} board{} with {memory}",
-        address.ip,
-        config.mtu.bytes(),
-        config.poll,
-        if count == 1 { "" } else { "s" },
-    )
+    let s = if count == 1 { "" } else { "s" };
+    format!("{}, polling {}; {count} board{s} with {memory}", receives_at(plan, address), config.poll)
+}
+
+fn receives_at(plan: &Plan, address: &LocalAddress) -> String {
+    match &plan.backend {
+        BackendPlan::Tcp(TcpConfig { ip, port, .. }) if ip.is_unspecified() => {
+            format!("TCP at port {port} of each of this machine's addresses")
+        }
+        BackendPlan::Tcp(TcpConfig { ip, port, .. }) => format!("TCP at {ip}, port {port}"),
+        BackendPlan::Verbs(_) | BackendPlan::Packet(_) => {
+            let device = plan.nic.as_deref().unwrap_or("RDMA device");
+            let gid = std::net::Ipv6Addr::from(address.gid);
+            format!("{device}: address {}, GID {gid} (RoCEv2), MTU {}", address.ip, plan.session.mtu.bytes())
+        }
+    }
 }
 
 /// Which boards are up after so long; a line for each that is not, or for many of which the same is known.
@@ -90,7 +99,7 @@ pub fn why(board: &BoardReport) -> Cow<'_, str> {
             rest.unwrap_or(trouble).into()
         }
         (None, Some(request)) => format!("has not answered {request} yet").into(),
-        (None, None) => "has not asked for a queue pair".into(),
+        (None, None) => "has not asked for a connection".into(),
     }
 }
 
@@ -112,9 +121,9 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     faults.extend(report.boards.iter().filter(fruitless).map(|board| {
         let times = if board.lives == 1 { "once".to_owned() } else { format!("{} times", board.lives) };
         let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
-        // Only the board knows of packets that the interface or the network drops for their length.
+        // Only the board knows of packets that the interface or the network drops for their length; TCP finds it out.
         let is_known = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
-        let hint = if is_known { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
+        let hint = if is_known || report.backend == "tcp" { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
         format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
     }));
     let ended = report.boards.iter().filter(|board| !fruitless(board) && board.lives > 0);
