@@ -123,7 +123,8 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
         let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
         // Only the board knows of packets that the interface or the network drops for their length; TCP finds it out.
         let is_known = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
-        let hint = if is_known || report.backend == "tcp" { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
+        let hint =
+            if is_known || report.backend == "tcp" { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
         format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
     }));
     let ended = report.boards.iter().filter(|board| !fruitless(board) && board.lives > 0);
