@@ -189,7 +189,8 @@ impl fmt::Display for Notice {
                  that event. Does it read the same file?"
             ),
             Notice::Done { first, live, took } => {
-                write!(f, "from event {first} on servers {} take the events of all boards ({took})", list(live))
+                let took = took.as_secs_f64() * 1e3;
+                write!(f, "from event {first} on servers {} take the events of all boards ({took:.1} ms)", list(live))
             }
             Notice::Resolved { board, first, confirmed } => write!(
                 f,
