@@ -82,7 +82,7 @@ def told(rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None =
     returned = bytes(head / TCP(**ports))[: 4 * (head.ihl or 5) + 8]
     router = ICMP(**({"type": 3, "code": 4, "nexthopmtu": mtu} | (icmp or {})))
     frame = bytes(lower(stream, src="10.9.9.9") / router / Raw(returned))
-    fields = {"stream": stream, "epoch": stream & 1, "what.kind": 4, "what.seq": seq}
+    fields = {"stream": stream, "epoch": stream & 1, "what.kind": 4, "what.ack": seq}
     fields |= {"what.options.mss": max(mtu - 40, 0)}
     return Case(frame, "other", fields)
 
