@@ -256,7 +256,7 @@ package tcp_pkg;
     tcp_seq_t     una;      // everything before it in the ring is free
     tcp_seq_t     nxt;
     tcp_seq_t     max;        // after the last byte that was sent
-    tcp_seq_t     max_before; // the event
+    tcp_seq_t     max_before; // the same before the event
     tcp_seq_t     written;
     tcp_window_t  window;
     logic [29:0]  srtt;
