@@ -16,9 +16,9 @@ module tcp_ring_writer_axi
   parameter  int unsigned N_STREAMS  = 4,
   parameter  int unsigned RING_BYTES = 4194304,
   parameter  int unsigned ADDR_W     = 64,
+  parameter  int unsigned REPORTS    = 64,  // more than the runs that packet_store_axi_wr holds, else they wait
   localparam int unsigned Bytes      = DATA_W / 8,
-  localparam int unsigned Reports    = 64,  // more than the runs that packet_store_axi_wr holds
-  localparam int unsigned LevelW     = $clog2(Reports) + 2
+  localparam int unsigned LevelW     = $clog2(REPORTS) + 2
 ) (
   input  logic clk,
   input  logic rst,
@@ -254,8 +254,8 @@ module tcp_ring_writer_axi
 
   report_t report;
   logic report_valid, answer_bad, answer_valid, unused_answers_room;
-  logic [$clog2(Reports):0] level, unused_level;
-  sync_fifo #(.W($bits(report_t)), .DEPTH(Reports)) u_reports (
+  logic [$clog2(REPORTS):0] level, unused_level;
+  sync_fifo #(.W($bits(report_t)), .DEPTH(REPORTS)) u_reports (
     .clk, .rst,
     .s_data (beat_q.report),
     .s_valid(moves && beat_q.ends),
@@ -265,7 +265,7 @@ module tcp_ring_writer_axi
     .m_ready(confirmed),
     .level
   );
-  sync_fifo #(.W(1), .DEPTH(Reports)) u_answers (
+  sync_fifo #(.W(1), .DEPTH(REPORTS)) u_answers (
     .clk, .rst,
     .s_data (written_bad),
     .s_valid(written),
