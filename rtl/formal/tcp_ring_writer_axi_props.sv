@@ -150,14 +150,10 @@ module tcp_ring_writer_axi_props
   assign upto      = state_q == Flush ? g_end_q : beat_seq + 32'(Bytes);
   assign run_first = run_open_q ? run_first_q : g_issued_q;
 
-  typedef struct packed {
-    logic     mine;
-    logic     late;   // its connection had ended before
-    tcp_seq_t seq;    // of its first byte
-    tcp_seq_t first;  // of its run, that no run before has brought
-    tcp_seq_t upto;   // after the run
-  } beat_t;
-  beat_t beat_q;
+  // the beat that waits; late: its connection had ended before; first: the first byte of its run that no run before it
+  // has brought
+  logic beat_mine_q, beat_late_q;
+  tcp_seq_t beat_seq_q, beat_first_q, beat_upto_q;
 
   // ---- what packet_store_axi_wr sees: the words of a run -----------------------------------------------------------
   logic [$clog2(RunBeats):0] words_q;
@@ -167,35 +163,37 @@ module tcp_ring_writer_axi_props
   // ---- reports by their age, and answers ---------------------------------------------------------------------------
   report_t queued;
   report_t [REPORTS-1:0] reports;
-  logic [REPORTS-1:0] bad, is_watched;  // is_watched: with bytes of the watched stream
+  logic [REPORTS-1:0] bad, stored, is_watched;  // is_watched: with bytes of the watched stream
+  logic [REPORTS-1:0] answers_by_age;
   logic watched_queued;
   assign queued         = queued_bits;
   assign watched_queued = beat_valid_q && queued_ends && index_t'(queued.stream) == watched_q && !queued.dead;
   for (genvar i = 0; i < int'(REPORTS); i++) begin : gen_report
-    assign reports[i]    = report_bits[IndexW'(reports_tail + (IndexW + 1)'(i))];
-    assign bad[i]        = answer_bits[IndexW'(answers_tail + (IndexW + 1)'(i))];
+    assign stored[i]     = report_bits[IndexW'(reports_tail + (IndexW + 1)'(i))] == reports[i];
+    assign answers_by_age[i] = answer_bits[IndexW'(answers_tail + (IndexW + 1)'(i))];
     assign is_watched[i] = i < level && index_t'(reports[i].stream) == watched_q && !reports[i].dead;
+  end
+  always_ff @(posedge clk) begin
+    for (int unsigned i = 0; i < REPORTS; i++) begin
+      if (confirmed && i + 1 < REPORTS) {reports[i], bad[i]} <= {reports[i+1], bad[i+1]};
+      if (moves && queued_ends && i == 32'(level) - 32'(confirmed)) reports[i] <= queued;
+      if (written && i == 32'(answers) - 32'(confirmed)) bad[i] <= written_bad;
+    end
   end
 
   // ---- any run of the watched stream, from when it is complete until its report is taken; a refused one stays until
   // its connection ends ----------------------------------------------------------------------------------------------
-  typedef struct packed {
-    logic              valid;
-    logic              mine;
-    logic              last;      // of its message
-    logic              answered;
-    logic              bad;
-    logic              taken;     // its report
-    logic [7:0]        ahead;     // answers until its own
-    logic [IndexW-1:0] at;        // reports before its own
-    tcp_seq_t          first;     // of its bytes
-    tcp_seq_t          upto;      // after them
-  } pick_t;
-  pick_t pick_q, taken_q;
+  logic pick_valid_q, pick_mine_q, pick_last_q;
+  logic pick_answered_q, pick_bad_q;
+  logic pick_taken_q;                      // its report has been taken
+  logic [7:0] pick_ahead_q;                // answers until its own
+  logic [IndexW-1:0] pick_at_q;            // reports before its own
+  tcp_seq_t pick_first_q, pick_upto_q;     // its bytes
+  logic just_taken_q, just_mine_q;
   logic any_pick, picks, takes_pick;
   anything u_pick (.value(any_pick));
-  assign picks      = moves && queued_ends && index_t'(queued.stream) == watched_q && any_pick && !pick_q.valid;
-  assign takes_pick = pick_q.valid && !pick_q.taken && confirmed && pick_q.at == '0;
+  assign picks      = moves && queued_ends && index_t'(queued.stream) == watched_q && any_pick && !pick_valid_q;
+  assign takes_pick = pick_valid_q && !pick_taken_q && confirmed && pick_at_q == '0;
 
   runs_t runs_q;                // on their way
   logic [IndexW+1:0] due_q;     // messages that have been taken and not been laid
@@ -215,7 +213,9 @@ module tcp_ring_writer_axi_props
     if (beat_valid) begin
       if (mine) g_issued_q <= upto;
       run_first_q <= run_first;
-      beat_q      <= '{mine: mine && !ended, late: here && !mine, seq: beat_seq, first: run_first, upto: upto};
+      beat_mine_q <= mine && !ended;
+      beat_late_q <= here && !mine;
+      {beat_seq_q, beat_first_q, beat_upto_q} <= {beat_seq, run_first, upto};
     end
     if (moves) words_q <= queued_ends ? '0 : words_q + 1'b1;
     if (moves && words_q == '0) first_addr_q <= run_addr;
@@ -225,25 +225,27 @@ module tcp_ring_writer_axi_props
     if (confirmed && is_watched[0] && reports[0].tells) taken_seq_q <= reports[0].end_seq;
     if (written && written_bad && is_watched[IndexW'(answers)] && live_now_q) refused_q <= 1'b1;
 
-    if (pick_q.valid) begin
-      if (written && !pick_q.answered) begin
-        pick_q.ahead <= pick_q.ahead - 1'b1;
-        if (pick_q.ahead == '0) {pick_q.answered, pick_q.bad} <= {1'b1, written_bad};
+    if (pick_valid_q) begin
+      if (written && !pick_answered_q) begin
+        pick_ahead_q <= pick_ahead_q - 1'b1;
+        if (pick_ahead_q == '0) {pick_answered_q, pick_bad_q} <= {1'b1, written_bad};
       end
-      if (confirmed && !pick_q.taken) pick_q.at <= pick_q.at - 1'b1;
+      if (confirmed && !pick_taken_q) pick_at_q <= pick_at_q - 1'b1;
       if (takes_pick) begin
-        pick_q.taken <= 1'b1;
-        pick_q.valid <= pick_q.bad && pick_q.mine;
+        pick_taken_q <= 1'b1;
+        pick_valid_q <= pick_bad_q && pick_mine_q;
       end
-      if (pick_q.taken && !pick_q.mine) pick_q.valid <= 1'b0;
-    end else if (picks)
-      pick_q <= '{
-        valid: 1'b1, mine: beat_q.mine && !ended, last: queued.last, answered: 1'b0, bad: 1'b0, taken: 1'b0,
-        ahead: unanswered - 8'(written), at: IndexW'(level - (IndexW + 1)'(confirmed)),
-        first: beat_q.first, upto: beat_q.upto
-      };
-    taken_q       <= pick_q;
-    taken_q.valid <= takes_pick;
+      if (pick_taken_q && !pick_mine_q) pick_valid_q <= 1'b0;
+    end else if (picks) begin
+      {pick_valid_q, pick_answered_q, pick_bad_q, pick_taken_q} <= 4'b1000;
+      pick_mine_q  <= beat_mine_q && !ended;
+      pick_last_q  <= queued.last;
+      pick_ahead_q <= unanswered - 8'(written);
+      pick_at_q    <= IndexW'(level - (IndexW + 1)'(confirmed));
+      {pick_first_q, pick_upto_q} <= {beat_first_q, beat_upto_q};
+    end
+    just_mine_q   <= pick_mine_q;
+    just_taken_q  <= takes_pick;
     waits_q       <= told && !write_ready;
     waits_write_q <= write;
     closed_q      <= !live_now_q;
@@ -257,8 +259,8 @@ module tcp_ring_writer_axi_props
     if (ended) begin
       live_now_q  <= 1'b0;
       mine_q      <= 1'b0;
-      beat_q.mine <= 1'b0;
-      pick_q.mine <= 1'b0;
+      beat_mine_q <= 1'b0;
+      pick_mine_q <= 1'b0;
     end
     if (opened) begin
       live_now_q                                   <= 1'b1;
@@ -266,8 +268,8 @@ module tcp_ring_writer_axi_props
       {g_told_q, taken_seq_q, g_end_q, g_issued_q} <= {4{done.written}};
     end
     if (rst) begin
-      {live_now_q, mine_q, beat_q.mine, ended_q, old_q, runs_q, due_q, words_q, refused_q} <= '0;
-      {pick_q.valid, taken_q.valid, waits_q, guilty_q, refuses_q} <= '0;
+      {live_now_q, mine_q, beat_mine_q, ended_q, old_q, runs_q, due_q, words_q, refused_q} <= '0;
+      {pick_valid_q, just_taken_q, waits_q, guilty_q, refuses_q} <= '0;
       since_q  <= '1;
       closed_q <= 1'b1;
     end
@@ -285,25 +287,26 @@ module tcp_ring_writer_axi_props
     cursor[0] = taken_seq_q;
     for (int i = 0; i < int'(REPORTS); i++) begin
       follows[i]  = !is_watched[i]
-                    || (reports[i].end_seq == cursor[i] + 32'(reports[i].bytes)
-                        && gap(reports[i].end_seq) <= gap(cursor[i]));
+                    || (reports[i].end_seq == cursor[i] + 32'(reports[i].bytes) && 32'(reports[i].bytes) <= CHUNK);
       cursor[i+1] = is_watched[i] && reports[i].tells ? reports[i].end_seq : cursor[i];
       is_old[i]   = !is_watched[i] || runs_t'(i) < old;
     end
     follows[REPORTS]  = !watched_queued
-                        || (queued.end_seq == cursor[REPORTS] + 32'(queued.bytes)
-                            && gap(queued.end_seq) <= gap(cursor[REPORTS]));
+                        || (queued.end_seq == cursor[REPORTS] + 32'(queued.bytes) && 32'(queued.bytes) <= CHUNK);
     cursor[REPORTS+1] = watched_queued && queued.tells ? queued.end_seq : cursor[REPORTS];
     is_old[REPORTS]   = !watched_queued || runs_t'(level) < old;
   end
 
   logic [REPORTS-1:0] blamed;
+  logic [REPORTS:0] far;
   runs_t lasts;
   always_comb begin
     lasts = runs_t'(beat_valid_q && queued_ends && queued.last) + runs_t'(laid_valid)
             + runs_t'(state_q == Flush && !reported_q);
+    far[REPORTS] = beat_valid_q && 32'(queued.stream) >= N_STREAMS;
     for (int i = 0; i < int'(REPORTS); i++) begin
       blamed[i] = !(is_watched[i] && i < answers && bad[i]) || refused_q;
+      far[i]    = i < level && 32'(reports[i].stream) >= N_STREAMS;
       lasts     = lasts + runs_t'(i < level && reports[i].last);
     end
   end
@@ -313,8 +316,8 @@ module tcp_ring_writer_axi_props
   logic [RingW-ByteW-1:0] next_place;
   logic failed;
   assign kept       = fresh_q[watched_q] ? start_stored : end_stored;
-  assign over       = beat_q.seq + 32'(Bytes) - g_una_q;
-  assign picked     = reports[pick_q.at];
+  assign over       = beat_seq_q + 32'(Bytes) - g_una_q;
+  assign picked     = reports[pick_at_q];
   assign next_place = run_q + (RingW - ByteW)'(words_q) + (RingW - ByteW)'(beat_valid_q);
   assign failed     = failed_q[watched_q];
 
@@ -322,15 +325,20 @@ module tcp_ring_writer_axi_props
     return {base_addr[ADDR_W-1:12], 12'b0} + addr_t'(32'(stream) * RING_BYTES) + (addr_t'(place) << ByteW);
   endfunction
 
+  for (genvar i = 0; i <= int'(REPORTS); i++) begin : gen_follows
+    always_comb if (started_q && !rst && live_now_q) a_0_c_follows : assert (follows[i]);
+  end
+
   always_comb if (started_q && !rst) begin
     // What the induction needs to know.
     a_0_a_count : assert (count != '0 && 32'(count) <= Bytes && (s_axis_tkeep != '1 || 32'(count) == Bytes));
     a_0_a_live : assert (live_q[watched_q] == live_now_q && (!ended_q || (since_q == '0 && !live_now_q)));
     a_0_a_stream : assert (state_q == Idle || 32'(stream_q) < N_STREAMS);
-    a_0_a_queued : assert (!beat_valid_q || 32'(queued.stream) < N_STREAMS);
+    a_0_a_streams : assert (far == '0 && (!write_valid || 32'(write.stream) < N_STREAMS));
     a_0_a_free : assert (!beat_valid || beat_free);
     a_0_alive : assert (!(state_q inside {Take, Flush} && here) || dead_q == !mine_q);
-    a_0_mine : assert ((!mine || live_now_q) && (!beat_q.mine || live_now_q) && (!pick_q.mine || live_now_q));
+    a_0_mine : assert ((!mine || live_now_q) && (!(beat_valid_q && beat_mine_q) || live_now_q)
+                       && (!(pick_valid_q && pick_mine_q) || live_now_q));
     if (live_now_q) a_0_una : assert (una_stored == g_una_q);
     if (state_q == Load && here && live_now_q)
       a_0_load : assert ((heard_q ? una_q : una_kept) == g_una_q
@@ -344,25 +352,24 @@ module tcp_ring_writer_axi_props
       a_0_run : assert (state_q inside {Take, Flush} && !reported_q
                         && (beat_valid_q ? queued_word && !queued_ends && queued_run == run_q
                                            && queued.stream == stream_q : words_q != '0));
-    else a_0_run_closed : assert (beat_valid_q ? queued_ends : words_q == '0);
+    else a_0_run_closed : assert (beat_valid_q ? queued_ends && (queued_word || words_q == '0) : words_q == '0);
     if (run_open_q) a_0_run_fits : assert (32'(run_q) % RunBeats + 32'(words_q) + 32'(beat_valid_q) < RunBeats);
     if (beat_valid_q) a_0_beat_fits : assert (32'(queued_run) % RunBeats + 32'(words_q) < RunBeats);
     if (words_q != '0)
       a_0_run_addr : assert (first_addr_q == (beat_valid_q ? run_addr : address(stream_q, run_q)));
-    if (run_open_q && mine) a_0_run_place : assert (next_place == end_q[RingW-1:ByteW]);
-    if (beat_valid_q && beat_q.mine)
-      a_0_beat_place : assert (queued_run + (RingW - ByteW)'(words_q) == beat_q.seq[RingW-1:ByteW]
+    if (run_open_q && !dead_q) a_0_run_place : assert (next_place == end_q[RingW-1:ByteW]);
+    if (beat_valid_q && beat_mine_q)
+      a_0_beat_place : assert (queued_run + (RingW - ByteW)'(words_q) == beat_seq_q[RingW-1:ByteW]
                                && index_t'(queued.stream) == watched_q);
-    if (beat_valid_q && run_open_q && mine) a_0_beat_mine : assert (beat_q.mine);
-    if (beat_valid_q && beat_q.mine) a_0_beat_near : assert (gap(beat_q.seq) < 32'(2 * Bytes));
-    if (state_q == Idle) a_0_reported : assert (!run_open_q);
+    if (beat_valid_q && run_open_q && mine) a_0_beat_mine : assert (beat_mine_q);
+    if (beat_valid_q && beat_mine_q) a_0_beat_near : assert (gap(beat_seq_q) < 32'(2 * Bytes));
+    a_0_reported : assert (!(reported_q && state_q == Take));
 
     // ---- bytes on their way
     if (live_now_q) begin
       a_0_b_end : assert ((mine ? end_q : kept) == g_end_q);
       a_0_b_una : assert (gap(g_told_q) <= gap(g_una_q) && gap(g_una_q) <= 32'(RING_BYTES - 2 * Bytes));
       a_0_b_heard : assert (gap(heard) <= gap(g_told_q) && gap(taken_seq_q) <= gap(heard));
-      a_0_c_follows : assert (follows == '1);
       a_0_c_cursor : assert (cursor[REPORTS+1] == (mine ? told_q : g_end_q));
       a_0_c_taken : assert (failed ? !told : heard == taken_seq_q);
       a_0_c_blamed : assert (blamed == '1 && (!failed || refused_q));
@@ -371,59 +378,88 @@ module tcp_ring_writer_axi_props
     end
     if (mine) begin
       a_0_chunk : assert (gap(told_q) <= g_end_q % CHUNK && (!reported_q || (told_q == g_end_q && state_q == Flush)));
-      a_0_told : assert (gap(told_q) >= gap(g_issued_q));
-      if (run_open_q) a_0_first : assert (gap(told_q) >= gap(run_first_q));
+      a_0_told : assert (g_issued_q - told_q <= CHUNK);
+      if (run_open_q) a_0_first : assert (run_first_q - told_q <= CHUNK);
     end
-    if (beat_valid_q && queued_ends && beat_q.mine)
-      a_0_beat : assert (!queued.dead && queued.end_seq == beat_q.upto && gap(cursor[REPORTS]) >= gap(beat_q.first));
-    if (live_now_q && watched_queued) a_0_beat_of : assert (beat_q.mine);
+    if (beat_valid_q && queued_ends && beat_mine_q)
+      a_0_beat : assert (!queued.dead && queued.end_seq == beat_upto_q && beat_first_q - cursor[REPORTS] <= CHUNK);
+    if (live_now_q && watched_queued) a_0_beat_of : assert (beat_mine_q);
     if (!live_now_q) a_0_old : assert (is_old == '1);
     a_0_old_few : assert (ended_q || live_now_q || old <= unconfirmed);
 
+    a_0_a_stored : assert ((~stored & ~(REPORTS'('1) << level)) == '0);
+    a_0_a_answers : assert (((bad ^ answers_by_age) & ~(REPORTS'('1) << answers)) == '0);
+
     // ---- runs that wait for their answer, and for their report to be taken
     a_0_a_levels : assert (32'(level) == 32'(unanswered) + 32'(answers) && 32'(level) <= REPORTS);
-    if (pick_q.valid && !pick_q.taken) begin
-      a_0_p_at : assert ((IndexW + 1)'(pick_q.at) < level && index_t'(picked.stream) == watched_q
-                         && picked.last == pick_q.last && (!pick_q.mine || !picked.dead));
-      a_0_p_answer : assert (pick_q.answered ? (IndexW + 1)'(pick_q.at) < answers && bad[pick_q.at] == pick_q.bad
-                             : 8'(pick_q.at) == 8'(answers) + pick_q.ahead);
-      a_0_p_mine : assert (!live_now_q || pick_q.mine == is_watched[pick_q.at]);
-      if (pick_q.mine) a_0_p_bytes : assert (picked.end_seq == pick_q.upto && gap(cursor[pick_q.at]) >= gap(pick_q.first));
+    if (pick_valid_q && !pick_taken_q) begin
+      a_0_p_at : assert ((IndexW + 1)'(pick_at_q) < level && index_t'(picked.stream) == watched_q
+                         && picked.last == pick_last_q && (!pick_mine_q || !picked.dead));
+      a_0_p_answer : assert (pick_answered_q ? (IndexW + 1)'(pick_at_q) < answers && bad[pick_at_q] == pick_bad_q
+                             : 32'(pick_at_q) == 32'(answers) + 32'(pick_ahead_q));
+      a_0_p_mine : assert (!live_now_q || pick_mine_q == is_watched[pick_at_q]);
+      if (pick_mine_q) a_0_p_bytes : assert (picked.end_seq == pick_upto_q && pick_first_q - cursor[pick_at_q] <= CHUNK);
     end
-    if (pick_q.valid && pick_q.taken)
-      a_0_p_taken : assert (pick_q.answered && pick_q.bad && (!pick_q.mine || failed));
+    if (pick_valid_q && pick_taken_q)
+      a_0_p_taken : assert (pick_answered_q && pick_bad_q
+                            && (!pick_mine_q || (failed && pick_first_q - heard <= RING_BYTES + CHUNK)));
 
     // ---- bytes of messages, one after the other
     if (live_now_q) a_continues : assert ((mine ? end_q : kept) == g_end_q);
     if (mine) a_una : assert (una_q == g_una_q);
     // ---- what is written
-    if (beat_valid_q && queued_word && beat_q.mine) begin
+    if (beat_valid_q && queued_word && beat_mine_q) begin
       a_free : assert (over[31] || over <= 32'(RING_BYTES));
-      a_address : assert (word_addr == address(tcp_stream_t'(watched_q), beat_q.seq[RingW-1:ByteW]));
+      a_address : assert (word_addr == address(tcp_stream_t'(watched_q), beat_seq_q[RingW-1:ByteW]));
     end
     if (moves && queued_word) a_within : assert (32'(run_addr) % RUN_BYTES + 32'(words_q) * Bytes < RUN_BYTES);
     if (moves && words_q != '0) a_run : assert (queued_word && run_addr == first_addr_q);
-    if (moves && index_t'(queued.stream) == watched_q && beat_q.late)
+    if (beat_valid_q && index_t'(queued.stream) == watched_q && beat_late_q)
       a_closed : assert (queued_ends && queued_word == (words_q != '0));
     if (state_q inside {Idle, Load}) a_closes : assert (beat_valid_q ? queued_ends : words_q == '0);
     if (state_q == Take && here && !mine_q && s_axis_tvalid && beat_free) a_drains : assert (s_axis_tready);
     if (mine) a_owed : assert (gap(told_q) < 32'(CHUNK));
     // ---- what the sender hears
-    if (pick_q.valid && pick_q.mine && !(pick_q.answered && !pick_q.bad))
-      a_confirmed : assert (gap(heard) >= gap(pick_q.first));
+    if (pick_valid_q && pick_mine_q && !(pick_answered_q && !pick_bad_q))
+      a_confirmed : assert (!tcp_before(pick_first_q, heard));
     if (live_now_q && !here && level == '0 && !beat_valid_q && !told && !refused_q)
       a_all : assert (g_told_q == g_end_q);
     if (waits_q && !closed_q) a_stays : assert (told && write == waits_write_q);
     if (told && !live_now_q) a_silent : assert (ended_q && waits_q);
     // ---- what others hear
-    if (taken_q.valid) begin
-      a_laid : assert (laid_valid == taken_q.last && (!laid_valid || laid.dropped == !taken_q.mine)
-                       && (!laid_valid || !taken_q.mine || laid.end_seq == taken_q.upto));
-      a_fault : assert (fault_valid == (taken_q.mine && taken_q.bad) && stat_error == taken_q.bad);
+    if (just_taken_q) begin
+      a_laid : assert (laid_valid == pick_last_q && (!laid_valid || laid.dropped == !just_mine_q)
+                       && (!laid_valid || !just_mine_q || laid.end_seq == pick_upto_q));
+      a_fault : assert (fault_valid == (just_mine_q && pick_bad_q) && stat_error == pick_bad_q);
     end
     a_guilty : assert ((fault_valid && index_t'(fault_stream) == watched_q) == guilty_q && (!guilty_q || refused_q));
     a_once : assert (due_q == lasts);
     a_unconfirmed : assert (unconfirmed == runs_q);
+
+    c_told : cover (told && write_ready && taken_seq_q != start_stored && level != '0);
+    c_waits : cover (told && !write_ready && answers != '0 && is_watched[0]);
+    c_all : cover (live_now_q && !here && level == '0 && !beat_valid_q && !told && g_told_q != start_stored);
+    // A message goes on at the beginning of the ring.
+    c_wraps : cover (beat_valid_q && queued_word && beat_mine_q && queued_run == '0 && words_q == '0 && level != '0
+                     && !reports[0].last && is_watched[0]);
+    c_both : cover (32'(level) == REPORTS && is_watched == REPORTS'('b0101) && answers != '0);
+    c_dies : cover (ended && mine && run_open_q && words_q != '0 && level != '0);
+    c_late : cover (moves && beat_late_q && queued_word && !live_now_q);
+    c_reopened : cover (moves && beat_late_q && queued_word && live_now_q);
+    c_dropped : cover (just_taken_q && !just_mine_q && laid_valid && refuses_q);
+    c_fault : cover (fault_valid && guilty_q);
+    c_after_fault : cover (failed && live_now_q && confirmed && is_watched[0] && !bad[0] && reports[0].tells);
+  end
+
+  if (RING_BYTES / Bytes <= 64) begin : gen_full
+    logic taking;
+    assign taking = started_q && !rst && state_q == Take && mine && s_axis_tvalid;
+    always_comb begin
+      c_quarter : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 4));
+      c_half : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 2));
+      c_most : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 4 * 3));
+      c_full : cover (taking && gap(g_una_q) > 32'(RING_BYTES - 4 * Bytes) && !room_q);
+    end
   end
 
   wire unused = &{1'b0, done, s_stream, write, fills, refuses_q};
