@@ -451,14 +451,20 @@ module tcp_ring_writer_axi_props
     c_after_fault : cover (failed && live_now_q && confirmed && is_watched[0] && !bad[0] && reports[0].tells);
   end
 
-  if (RING_BYTES / Bytes <= 64) begin : gen_full
+  // ---- a ring that fills: whole beats that were taken since the stream's last event --------------------------------
+  if (RING_BYTES / Bytes == 64) begin : gen_full
     logic taking;
+    logic [6:0] beats_q;
+    always_ff @(posedge clk) begin
+      if (take && mine && !s_axis_tlast) beats_q <= beats_q + 1'b1;
+      if (concerns || rst) beats_q <= '0;
+    end
     assign taking = started_q && !rst && state_q == Take && mine && s_axis_tvalid;
     always_comb begin
-      c_quarter : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 4));
-      c_half : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 2));
-      c_most : cover (taking && gap(g_una_q) > 32'(RING_BYTES / 4 * 3));
-      c_full : cover (taking && gap(g_una_q) > 32'(RING_BYTES - 4 * Bytes) && !room_q);
+      c_fifth : cover (taking && beats_q == 7'd12);
+      c_half : cover (taking && beats_q == 7'd28);
+      c_most : cover (taking && beats_q == 7'd44);
+      c_full : cover (taking && beats_q >= 7'd58 && !room_q && gap(g_una_q) > 32'(RING_BYTES - 4 * Bytes));
     end
   end
 
