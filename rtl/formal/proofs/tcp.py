@@ -68,7 +68,7 @@ PROOFS = [
         cycles=16,
         after={"c_acknowledged": "c_chunk", "c_half": "c_chunk", "c_full": "c_half"},
         mutants=(
-            Mutant("<= span_t'(RING_BYTES - 4 * Bytes)", "<= span_t'(RING_BYTES + 4 * Bytes)", "a_free", after="c_full"),
+            Mutant("span_t'(RING_BYTES - 4 * Bytes)", "span_t'(RING_BYTES + 4 * Bytes)", "a_free", after="c_full"),
             Mutant("&& !(opened && done_at == read_at);", ";", "a_continues"),
             Mutant("follows_q <= close_valid_q && close_at == read_at;", "follows_q <= 1'b0;", "a_continues"),
             Mutant("end_q   <= end_q + 32'(count);", "end_q   <= end_q + 32'(Bytes);", "a_continues"),
