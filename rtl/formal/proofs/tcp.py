@@ -95,7 +95,7 @@ PROOFS = [
             Mutant("32'(RING_BYTES - 4 * Bytes)", "32'(RING_BYTES + 4 * Bytes)", "a_free", after="c_full"),
             Mutant("&& !(opened && done_at == read_at);", ";", "a_continues"),
             Mutant("end_q  <= end_q + 32'(count);", "end_q  <= end_q + 32'(Bytes);", "a_continues"),
-            Mutant(" && !(concerns && (opened || ended));\n  assign s_axis", ";\n  assign s_axis", "a_continues"),
+            Mutant("= state_q == StLoad && live_q[at] &&", "= 1'b0 &&", "a_continues"),
             Mutant("fresh[done_at] <= 1'b1;", "", "a_continues", "tcp_ring_streams"),
             Mutant("if (!heard_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
             # runs
@@ -115,7 +115,7 @@ PROOFS = [
             Mutant("if (write_ready || !live_q[index_t'(write.stream)])", "if (write_ready)", "a_silent"),
             Mutant("drops     = report.dead ||", "drops     = ", "a_laid"),
             Mutant("(answer_bad || failed_q[report_at])", "answer_bad", "a_confirmed"),
-            Mutant("if (opened) failed_q[done_at] <= 1'b0;", "", "a_all"),
+            Mutant("if (opened) failed_q[done_at] <= 1'b0;", "", "a_0_c_blamed"),
             Mutant("13'(upto - told_q)", "13'(end_q - told_q)", "a_all"),
             Mutant("StFlush || at_chunk_end || ends_exactly,", "StFlush || ends_exactly,", "a_owed"),
             # what others hear
