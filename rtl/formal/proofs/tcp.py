@@ -102,7 +102,9 @@ PROOFS = [
             Mutant("(ADDR_W'(beat_q.report.stream) << RingW)", "ADDR_W'(beat_q.report.stream)", "a_address"),
             Mutant("!beat_valid_q || moves;", "1'b1;", "a_address"),
             Mutant("run_open_q ? run_q : beat_at;", "beat_at;", "a_run"),
-            Mutant("state_q == StFlush || at_run_end || ends_exactly;", "state_q == StFlush || ends_exactly;", "a_within"),
+            Mutant(
+                "state_q == StFlush || at_run_end || ends_exactly;", "state_q == StFlush || ends_exactly;", "a_within"
+            ),
             # a connection's end
             Mutant("&& (dead_q || room_q) &&", "&& room_q &&", "a_drains"),
             Mutant("(take && fills && !dead_q);", "(take && fills);", "a_closed"),
@@ -117,11 +119,15 @@ PROOFS = [
             Mutant("(answer_bad || failed_q[report_at])", "answer_bad", "a_confirmed"),
             Mutant("if (opened) failed_q[done_at] <= 1'b0;", "", "a_0_c_blamed"),
             Mutant("13'(upto - told_q)", "13'(end_q - told_q)", "a_all"),
-            Mutant("StFlush || at_chunk_end || ends_exactly,", "StFlush || ends_exactly,", "a_owed"),
+            Mutant("StFlush || at_chunk_end || ends_exactly,", "StFlush || ends_exactly,", "a_owed", after="c_fifth"),
             # what others hear
-            Mutant("fault_valid  <= confirmed && answer_bad && !drops;", "fault_valid  <= confirmed && answer_bad;", "a_fault"),
+            Mutant(
+                "fault_valid  <= confirmed && answer_bad && !drops;",
+                "fault_valid  <= confirmed && answer_bad;",
+                "a_fault",
+            ),
             Mutant("fault_stream <= report.stream;", "fault_stream <= stream_q;", "a_guilty"),
-            Mutant(" && !((opened || ended) && done_at == report_at);", ";", "a_laid"),
+            Mutant(" && !((opened || ended) && done_at == report_at);", ";", "a_silent"),
             Mutant("if (beat.report.last && beat.ends) reported_q <= 1'b1;", "", "a_once"),
             Mutant(" + LevelW'(beat_valid_q && beat_q.ends);", ";", "a_unconfirmed"),
             Mutant("beat_valid_q && wr_ready && reports_room;", "beat_valid_q && wr_ready;", "a_unconfirmed"),
