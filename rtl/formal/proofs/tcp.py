@@ -133,6 +133,14 @@ PROOFS = [
             Mutant("beat_valid_q && wr_ready && reports_room;", "beat_valid_q && wr_ready;", "a_unconfirmed"),
         ),
     ),
+    # Runs of which the sender is not told one by one: 256 beats are less than the bytes between two words to it.
+    Proof(
+        "tcp_ring_writer_axi",
+        {"DATA_W": 64, "N_STREAMS": 2, "RING_BYTES": 16384, "ADDR_W": 32, "REPORTS": 4},
+        cycles=20,
+        free=("ram_sdp", "packet_store_axi_wr"),
+        mutants=(Mutant("if (beat.report.tells && beat.ends) told_q", "if (beat.ends) told_q", "a_all"),),
+    ),
     Proof(
         "tcp_ring_reader_axi",
         {"DATA_W": 64, "RING_BYTES": 16384, "ADDR_W": 32},
