@@ -177,9 +177,10 @@ def test_what_cannot_work_is_refused_by_name(wire):
 def test_what_is_said_of_a_receiver_that_no_board_reaches_is_about_tcp(wire):
     result = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--seconds", "0.2", *boards(2)))
     assert result.status == 1
-    assert f"TCP at port {PORT} of each of this machine's addresses" in result.stdout and "GID" not in result.stdout
+    said = result.stderr + result.stdout
+    assert f"TCP at port {PORT} of each of this machine's addresses" in said and "GID" not in said
     for board in boards(2):
-        assert f"fault: {board} never came up: has not asked for a connection" in result.stdout + result.stderr
+        assert f"fault: {board} never came up: has not asked for a connection" in said
 
 
 def test_messages_that_come_byte_by_byte_are_found(wire):

@@ -46,8 +46,14 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     let python = python(&repo);
 
-    for watched in ["rtl", "regs", "tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
+    for watched in ["regs", "tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
         println!("cargo::rerun-if-changed={}", repo.join(watched).display());
+    }
+    // Proofs and scripts of synthesis lie beside the gateware, and change nothing of it.
+    let beside = |path: &PathBuf| ["formal", "syn"].iter().any(|name| path.ends_with(name));
+    let folders = fs::read_dir(repo.join("rtl")).expect("rtl/ is there").map(|entry| entry.unwrap().path());
+    for folder in folders.filter(|path| !beside(path)) {
+        println!("cargo::rerun-if-changed={}", folder.display());
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
