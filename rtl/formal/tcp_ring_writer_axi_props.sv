@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the writer of TCP rings in an AXI4 memory, for any stream that is watched: each message of a connection
-// begins where the one before it ended, the first one where the connection's bytes begin; no beat comes over a byte that
-// is not acknowledged; each word goes to its place in the stream's ring, and no run crosses a multiple of its size; the
-// sender hears of bytes once the memory has confirmed their run and all before it, of nothing after a refused run, and
-// else of all that was written; a closed stream's run is closed, and nothing else is written or told of it; a refused
-// run of a live stream is named; each message is laid once, and marked as dropped if its connection has ended.
+// begins where the one before it ended, the first one where the connection's bytes begin; no beat comes over a byte
+// that is not acknowledged; each word goes to its place in the stream's ring, and no run crosses a multiple of its
+// size; the sender hears of bytes once the memory has confirmed their run and all before it, of nothing after a refused
+// run, and else of all that was written; a closed stream's run is closed, and nothing else is written or told of it; a
+// refused run of a live stream is named; each message is laid once, marked as dropped if its connection has ended.
 // Assumed: what tcp_sender and tcp_ring_guard prove. A stream opens when the runs that were under way at its end are
 // confirmed; only bytes that the sender was told of are acknowledged; `base_addr` stays.
 module tcp_ring_writer_axi_props
@@ -398,7 +398,8 @@ module tcp_ring_writer_axi_props
       a_0_p_answer : assert (pick_answered_q ? (IndexW + 1)'(pick_at_q) < answers && bad[pick_at_q] == pick_bad_q
                              : 32'(pick_at_q) == 32'(answers) + 32'(pick_ahead_q));
       a_0_p_mine : assert (!live_now_q || pick_mine_q == is_watched[pick_at_q]);
-      if (pick_mine_q) a_0_p_bytes : assert (picked.end_seq == pick_upto_q && pick_first_q - cursor[pick_at_q] <= CHUNK);
+      if (pick_mine_q)
+        a_0_p_bytes : assert (picked.end_seq == pick_upto_q && pick_first_q - cursor[pick_at_q] <= CHUNK);
     end
     if (pick_valid_q && pick_taken_q)
       a_0_p_taken : assert (pick_answered_q && pick_bad_q

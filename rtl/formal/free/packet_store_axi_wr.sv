@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Replaces packet_store_axi_wr in proofs about what is written and when it is confirmed: it takes words at any time,
-// and `written` comes once for each `wr_end`, in order, any time later, with any answer. That is its promise, as long as
-// all words of a slot have one `wr_addr`, and a slot with words ends with one; users' proofs show that they keep to it.
+// and `written` comes once for each `wr_end`, in order, any time later, with any answer. That is the module's promise,
+// which benches check; it holds as long as all words of a slot have one `wr_addr`, and a slot with words ends with one.
+// Users' proofs show that they keep to it.
 module packet_store_axi_wr
   import axi_pkg::*;
 #(
