@@ -51,9 +51,9 @@ fn main() {
     }
     // Proofs and scripts of synthesis lie beside the gateware, and change nothing of it.
     let beside = |path: &PathBuf| ["formal", "syn"].iter().any(|name| path.ends_with(name));
-    let folders = fs::read_dir(repo.join("rtl")).expect("rtl/ is there").map(|entry| entry.unwrap().path());
-    for folder in folders.filter(|path| !beside(path)) {
-        println!("cargo::rerun-if-changed={}", folder.display());
+    let entries = fs::read_dir(repo.join("rtl")).expect("rtl/ is there").map(|entry| entry.unwrap().path());
+    for path in entries.filter(|path| !beside(path)) {
+        println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 

@@ -146,8 +146,8 @@ module tcp_step
   assign rewinds    = loses_more && !params.back_off;
 
   assign starts = opens || (comes_up && !facts.max_is_written)
-                  || (writes && facts.idle && facts.max_is_written && event_in.ack != '0) || shortens || waits || times_out
-                  || sends_syn || (sends_data && facts.idle)
+                  || (writes && facts.idle && facts.max_is_written && event_in.ack != '0) || shortens || waits
+                  || times_out || sends_syn || (sends_data && facts.idle)
                   || (!finishes && (fast || (advances && !empties) || reopens));
 
   // ---- the new row: sequence numbers -------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class Stream:
     una: int = 0
     nxt: int = 0
     end: int = 0  # after the last byte that was ever sent
-    end_before: int = 0  # the next event
+    end_before: int = 0  # the same at the stream's last event
     state: int = CLOSED
     armed: bool = True
     series: Series = field(default_factory=Series)
