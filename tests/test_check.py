@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/check.py selects the tests that a change can break, runs the closest first, lists failed and skipped ones."""
 
+import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,23 @@ def test_a_step_that_fails_is_shown_and_one_that_comes_too_late_is_named(capfd: 
     assert "good: ok" in told and "broken" in told and "FAILED: bad: `sh -c echo broken; false`" in told
     assert check.run([good, Step(0, "late", ("false",))], begin_before_s=-1) == 0
     assert "not run, as -1 s are over: good, late; `make test` runs them" in capfd.readouterr().out
+
+
+def test_a_step_that_takes_too_long_is_stopped_with_all_that_it_began(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    with open(os.open(held, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as reader:
+        slow = Step(0, "slow", ("sh", "-c", f"sleep 1000 > {held} & wait"))
+        assert check.run([slow], end_before_s=1.0) == 0
+        deadline = time.monotonic() + 60
+        while reader.read(1) is None and time.monotonic() < deadline:  # None: `sleep` still holds the other end
+            time.sleep(0.01)
+        assert reader.read(1) == b""
+    told = capfd.readouterr().out
+    assert "slow: not done" in told and "stopped, as 1 s are over: slow; `make test` runs it" in told
+    assert "0 of 1 run, 0 failed" in told
 
 
 def test_the_change_is_what_differs_from_a_revision_new_files_included() -> None:

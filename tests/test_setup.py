@@ -124,3 +124,16 @@ def test_the_runner_s_node_is_as_new_as_the_live_page_needs() -> None:
     [major] = re.findall(r"node-version: (\d+)", (REPO / ".github/workflows/ci.yml").read_text())
     assert [int(part) for part in version.split(".")] >= [int(part) for part in needed.split(".")]
     assert int(major) >= int(needed.partition(".")[0])
+
+
+def test_the_tests_use_the_command_s_own_build_of_every_crate() -> None:
+    """With other features for the tests alone, `make test` after `make demo` would compile our crates a second time."""
+    command, tests = crates("normal,build"), crates("normal,build,dev")
+    assert command <= tests, f"the tests give other features to {', '.join(sorted(command - tests))}"
+
+
+def crates(edges: str) -> set[str]:
+    """The crates of the workspace's graph with these edges, each with its version and features."""
+    words = ["cargo", "tree", "--locked", "--workspace", "--edges", edges, "--format", "{p} [{f}]", "--prefix", "none"]
+    told = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
+    return {line.removesuffix(" (*)") for line in told.splitlines()}

@@ -25,9 +25,10 @@ mod send;
 mod switch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Simulated packets are then in huge pages, if the system provides them on request: this saves a fifth of a large
 /// network's time.
@@ -38,7 +39,8 @@ const AFTER_HELP: &str = "\
 Exit status: 0 done and verified, 1 ran and found a fault, 2 asked wrongly.
 
 Environment:
-  PENSTOCK_LOG     What is logged on standard error: error, warn (default), info or debug
+  PENSTOCK_LOG     What is logged on standard error: off, error, warn (default), info, debug
+                   or trace
   PENSTOCK_PYTHON  The Python of sweep, tune, figures and plots [default: that of the clone the
                    command lies in, or the one it was installed with, then python3]
 
@@ -99,10 +101,30 @@ fn command() -> clap::Command {
     Cli::command().mut_subcommands(move |command| command.mut_args(accepts))
 }
 
+/// What is logged on standard error: the value of `PENSTOCK_LOG`, warnings where it is unset or empty.
+fn log_level(value: Option<&OsStr>) -> Result<LevelFilter, String> {
+    let value = value.unwrap_or_default().to_string_lossy();
+    if value.is_empty() {
+        return Ok(LevelFilter::WARN);
+    }
+    let known = ["off", "error", "warn", "info", "debug", "trace"];
+    // `parse` also takes numbers.
+    match value.parse() {
+        Ok(level) if known.contains(&value.to_lowercase().as_str()) => Ok(level),
+        _ => Err(format!("PENSTOCK_LOG: `{value}` is no level of the log; set {} or trace", known[..5].join(", "))),
+    }
+}
+
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_env("PENSTOCK_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let level = match log_level(std::env::var_os("PENSTOCK_LOG").as_deref()) {
+        Ok(level) => level,
+        Err(wrong) => {
+            output::screen::say(format_args!("error: {wrong}"));
+            return outcome::Verdict::Refused.into();
+        }
+    };
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(level)
         .with_writer(|| output::screen::Log)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
@@ -126,5 +148,23 @@ fn main() -> ExitCode {
         Command::Figures(arguments) => python::become_figures(&arguments).into(),
         Command::Completions(arguments) => manual::completions(&arguments, python::described(command())).into(),
         Command::Man(arguments) => manual::man(&arguments, python::described(command())).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_the_level_that_was_asked_for_and_anything_else_is_refused() {
+        let level = |value: &str| log_level(Some(OsStr::new(value)));
+        assert_eq!(log_level(None), Ok(LevelFilter::WARN));
+        assert_eq!(level(""), Ok(LevelFilter::WARN));
+        assert_eq!(level("debug"), Ok(LevelFilter::DEBUG));
+        assert_eq!(level("OFF"), Ok(LevelFilter::OFF));
+        let allowed = "set off, error, warn, info, debug or trace";
+        for wrong in ["verbose", "penstock=debug", "3"] {
+            assert_eq!(level(wrong), Err(format!("PENSTOCK_LOG: `{wrong}` is no level of the log; {allowed}")));
+        }
     }
 }
