@@ -4,7 +4,6 @@
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
-use crate::arguments::number::TCP_PORT;
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
 use penstock_readout::BuilderConfig;
@@ -74,33 +73,33 @@ pub struct BackendArguments {
     /// Ethernet interface, for --backend packet
     #[arg(long, value_name = "NAME")]
     pub iface: Option<String>,
-    /// How frames come in, for --backend packet
-    #[arg(long, value_name = "SOCKET", value_enum, default_value = "auto")]
-    pub socket: SocketName,
+    /// How frames come in, for --backend packet [default: auto]
+    #[arg(long, value_name = "SOCKET", value_enum)]
+    pub socket: Option<SocketName>,
     /// RDMA device, for --backend verbs [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Its GID, by index or by IPv4 address [default: the first RoCEv2 one]
+    /// GID of the device, by index or by IPv4 address [default: the first RoCEv2 one]
     #[arg(long, value_name = "GID")]
     pub gid: Option<GidChoice>,
     /// Our address, if the interface has several
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<Ipv4Addr>,
-    /// Port that boards connect to, for --backend tcp
-    #[arg(long, value_name = "PORT", default_value_t = TCP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: u16,
-    /// Path MTU: 256, 512, 1024, 2048 or 4096
-    #[arg(short, long, default_value_t = 4096, value_name = "BYTES")]
-    pub mtu: usize,
+    /// Port that boards connect to, for --backend tcp [default: 10000]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Path MTU of RoCEv2: 256, 512, 1024, 2048 or 4096 [default: 4096]
+    #[arg(short, long, value_name = "BYTES")]
+    pub mtu: Option<usize>,
     /// busy, event, or hybrid[:microseconds to spin]
     #[arg(long, default_value = "hybrid", value_name = "MODE")]
     pub poll: PollMode,
     /// Stay on the CPUs and the memory of this NUMA node: its number, or "nic" for that of the interface or device
     #[arg(long, value_name = "NODE|nic")]
     pub numa: Option<NumaChoice>,
-    /// Microseconds that a board waits when its ring is full
-    #[arg(long, default_value_t = 640, value_name = "US")]
-    pub rnr_timer: u32,
+    /// Microseconds that a board waits over RoCEv2 when its ring is full [default: 640]
+    #[arg(long, value_name = "US")]
+    pub rnr_timer: Option<u32>,
 }
 
 /// The memory of fragments until their events are stored.

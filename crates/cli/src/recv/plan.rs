@@ -2,12 +2,12 @@
 //! The plan of `penstock recv`: the command line and the file of boards, checked and combined.
 //! Promise: invalid settings are refused before anything is opened, with the value and what to do.
 
-use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
+use super::arguments::{Arguments, BackendArguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
 use super::boards::{read_boards, Boards, Weighted};
-use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows};
+use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use super::memory::{check_memory, pool, slots};
 use super::speed;
-use crate::arguments::number::positive;
+use crate::arguments::number::{positive, TCP_PORT};
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PacketConfig, TcpConfig, VerbsConfig};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
@@ -106,6 +106,7 @@ impl Plan {
     /// # Errors
     /// The option that cannot be done, with its value and what to do.
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
+        check_backend(&arguments.backend)?;
         let over_tcp = arguments.backend.name == BackendName::Tcp;
         let sources = boards(&arguments.boards, over_tcp)?;
         let line = line(arguments)?;
@@ -150,8 +151,8 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         return Err(format!("--slot-size {slot_bytes}: a fragment's header alone has {HEADER_LEN} bytes"));
     }
     check_direct(arguments)?;
-    let mtu = Mtu::from_bytes(arguments.backend.mtu)
-        .ok_or_else(|| format!("--mtu {}: allowed are 256, 512, 1024, 2048, 4096", arguments.backend.mtu))?;
+    let mtu = arguments.backend.mtu.unwrap_or(4096);
+    let mtu = Mtu::from_bytes(mtu).ok_or_else(|| format!("--mtu {mtu}: allowed are 256, 512, 1024, 2048, 4096"))?;
     let slots = slots(&arguments.memory)?;
     let pool = pool(&arguments.memory, boards.len())?;
     match pool {
@@ -182,7 +183,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         consumer_rate: consumer.map(|mb| Rate((mb * 1e6) as u64 * 8)).filter(|rate| *rate > Rate(0)),
         poll: arguments.backend.poll,
         mtu,
-        rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer),
+        rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer.unwrap_or(640)),
         cm: CmOpenerConfig { keep_alive, ..CmOpenerConfig::default() },
         bring_up: seconds("--bring-up", arguments.boards.bring_up)?,
         linger: ms(arguments.run.linger),
@@ -221,6 +222,27 @@ fn ms(count: u64) -> Time {
     Time::from_ms(1).saturating_mul(count)
 }
 
+/// Refuses the options of another back end: they would have no effect.
+fn check_backend(given: &BackendArguments) -> Result<(), String> {
+    use BackendName::{Packet, Tcp, Verbs};
+    let options: [(&str, bool, &[BackendName]); 6] = [
+        ("--socket", given.socket.is_some(), &[Packet]),
+        ("--device", given.device.is_some(), &[Verbs]),
+        ("--gid", given.gid.is_some(), &[Verbs]),
+        ("--port", given.port.is_some(), &[Tcp]),
+        ("--mtu", given.mtu.is_some(), &[Verbs, Packet]),
+        ("--rnr-timer", given.rnr_timer.is_some(), &[Verbs, Packet]),
+    ];
+    match options.into_iter().find(|(_, is_given, of)| *is_given && !of.contains(&given.name)) {
+        Some((option, _, of)) => {
+            let of: Vec<&str> = of.iter().map(|name| name.as_str()).collect();
+            let (of, own) = (of.join(" and "), given.name.as_str());
+            Err(format!("{option}: an option of --backend {of}, not of {own}; leave it out"))
+        }
+        None => Ok(()),
+    }
+}
+
 fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, String> {
     let (arguments, mtu) = (&all.backend, session.mtu);
     Ok(match arguments.name {
@@ -231,7 +253,7 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
         }
         BackendName::Packet => {
             let iface = arguments.iface.clone().ok_or("--backend packet needs --iface, an Ethernet interface")?;
-            let (boards, socket) = (session.boards.len(), arguments.socket.into());
+            let (boards, socket) = (session.boards.len(), arguments.socket.unwrap_or(SocketName::Auto).into());
             BackendPlan::Packet(PacketConfig { iface, ip: arguments.ip, boards, mtu, socket })
         }
         BackendName::Tcp => {
@@ -240,7 +262,8 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
             }
             let boards = session.boards.iter().map(|board| board.ip).collect();
             let ip = arguments.ip.unwrap_or(Ipv4Addr::UNSPECIFIED);
-            BackendPlan::Tcp(TcpConfig { ip, port: arguments.port, boards, bare: all.check.bare })
+            let port = arguments.port.unwrap_or(TCP_PORT);
+            BackendPlan::Tcp(TcpConfig { ip, port, boards, bare: all.check.bare })
         }
     })
 }
@@ -406,6 +429,25 @@ mod tests {
         assert!(refusal("10.0.0.2 --slot-size 40").contains("--slot-size 40"));
         assert!(read("10.0.0.2 --slot-size 41").is_ok());
         assert!(read("10.0.0.2 --slot-size 40 --payload prbs --bare").is_ok());
+    }
+
+    #[test]
+    fn an_option_of_another_back_end_is_refused() {
+        let told = |options: &str| refusal(&format!("10.0.0.2 {options}"));
+        assert_eq!(
+            told("--backend tcp --mtu 1024"),
+            "--mtu: an option of --backend verbs and packet, not of tcp; leave it out"
+        );
+        assert_eq!(told("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
+        assert_eq!(told("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
+        for (option, others) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")] {
+            for other in others.split(' ') {
+                let told = told(&format!("--backend {other} {option}"));
+                assert!(told.starts_with(option.split(' ').next().unwrap()), "{told}");
+            }
+        }
+        assert!(read("10.0.0.2 --socket ring --mtu 1024 --rnr-timer 10").is_ok());
+        assert!(read("10.0.0.2 --backend tcp --port 10001").is_ok());
     }
 
     #[test]
