@@ -17,12 +17,15 @@ DOCS    ?=
 # Of `make netlist`: the benches of one front end of 64 bits and of one of 512.
 FIRST_TOP := penstock_xgmii-CLK_KHZ156250
 NETLISTS ?= (front_end- or congestion- or front_end_reset-) and ($(FIRST_TOP) or penstock_100g)
+# Of `make profile`: the scenario's switch in gateware, which then needs hosts in software.
+GATEWARE_SWITCH := $(addprefix --set ,replay.sender=software replay.events=20 switch.gateware=true \
+	switch.buffer=200KB switch.ecn=false switch.pfc=false qp.mtu=1024 cc.law=qcn)
 # Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
+.PHONY: profile demo test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -32,6 +35,15 @@ setup:           ## all tools: Debian packages (as root), .venv, configured Veri
 
 build:           ## the `penstock` command, gateware included; sets up only what that needs
 	@sh tools/setup.sh build
+	@cargo build --release --locked -p penstock-cli
+
+profile:         ## compile the verilated boards and switch by the profile of short runs: half as fast again, until the gateware changes (minutes)
+	@sh tools/setup.sh build
+	rm -rf build/profile
+	PENSTOCK_PROFILE=record cargo build --release --locked -p penstock-cli
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded --set replay.protocol=simple-tcp --set cc.law=off
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded $(GATEWARE_SWITCH)
 	@cargo build --release --locked -p penstock-cli
 
 demo: build      ## camera events through three boards, a congested switch and an event builder
@@ -71,7 +83,7 @@ netlist: setup   ## benches of whole front ends on their mapped netlists, X rand
 	NETLIST=1 PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "$(NETLISTS)"
 	NETLIST=x PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end_reset-$(FIRST_TOP)"
 
-bench: setup build ## the performance table, also out/bench.json
+bench: setup profile ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
 
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)

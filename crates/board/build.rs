@@ -2,6 +2,8 @@
 //! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`,
 //! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
 //! Feature `all-tops` adds front ends at other rates and with more queue pairs; each takes as long as the first.
+//! With `PENSTOCK_PROFILE=record` the objects write into `build/profile` what a run of them does; a later build is
+//! compiled by that (`make profile`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,7 +62,8 @@ fn main() {
     if checked_alone() {
         run(Command::new(&python).arg(repo.join("regs/generate.py")));
     } else {
-        build_gateware(&repo, &out, &python);
+        let profile = Profile::find(repo.join("build/profile"));
+        build_gateware(&repo, &out, &python, &profile);
     }
 
     for name in ["penstock_regs.rs", "qcn_switch_regs.rs"] {
@@ -76,7 +79,82 @@ fn checked_alone() -> bool {
     wrapper.is_some_and(|wrapper| Path::new(&wrapper).file_stem().is_some_and(|name| name == "clippy-driver"))
 }
 
-fn build_gateware(repo: &Path, out: &Path, python: &Path) {
+/// What is known of how a simulation runs through the models.
+enum Profile {
+    /// The objects write it into this folder when the command ends.
+    Recorded(PathBuf),
+    /// The files of g++ that a run has written.
+    Used(Vec<PathBuf>),
+    None,
+}
+
+impl Profile {
+    fn find(folder: PathBuf) -> Profile {
+        // Cargo watches a folder that is there; without it, it would run this script each time.
+        fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        println!("cargo::rerun-if-changed={}", folder.display());
+        println!("cargo::rerun-if-env-changed=PENSTOCK_PROFILE");
+        match env::var("PENSTOCK_PROFILE").as_deref() {
+            Ok("record") => return Profile::Recorded(folder),
+            Ok("") | Err(_) => {}
+            Ok(other) => panic!("PENSTOCK_PROFILE={other}: allowed is `record`"),
+        }
+        let mut files = Vec::new();
+        collect_profiles(&folder, &mut files);
+        if files.is_empty() {
+            Profile::None
+        } else {
+            Profile::Used(files)
+        }
+    }
+
+    /// Has g++ compile what runs in each cycle. Without a profile smaller is faster (3 % against -O3): a cycle runs
+    /// through all of the code once. With one, the parts that a cycle does not run through lie elsewhere.
+    fn apply(&self, build: &mut cc::Build, out: &Path) {
+        let is_gnu = build.get_compiler().is_like_gnu();
+        match self {
+            Profile::Recorded(folder) => {
+                assert!(is_gnu, "PENSTOCK_PROFILE=record: g++ records a profile, no other compiler");
+                println!("cargo::rustc-link-lib=gcov");
+                build.opt_level(2).flag(format!("-fprofile-generate={}", folder.display()));
+            }
+            Profile::Used(files) if is_gnu => {
+                // g++ looks for a profile by the whole path of its object, which is another for each set of features.
+                let own = out.join("profile");
+                let folder = own.join(out.strip_prefix("/").unwrap());
+                let _ = fs::remove_dir_all(&own);
+                fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+                for file in files {
+                    fs::copy(file, folder.join(file.file_name().unwrap()))
+                        .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+                }
+                build.opt_level(2).flag(format!("-fprofile-use={}", own.display()));
+                // Boards run on threads of their own and count together. Models that the run had not, and those of a
+                // gateware that has changed since, have no profile.
+                for flag in ["-fprofile-correction", "-Wno-missing-profile", "-Wno-coverage-mismatch"] {
+                    build.flag(flag);
+                }
+            }
+            _ => {
+                build.opt_level_str("s");
+            }
+        }
+    }
+}
+
+/// The files of a profile under a folder.
+fn collect_profiles(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|e| e.unwrap().path())
+    {
+        if path.is_dir() {
+            collect_profiles(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "gcda") {
+            found.push(path);
+        }
+    }
+}
+
+fn build_gateware(repo: &Path, out: &Path, python: &Path, profile: &Profile) {
     let root = run(Command::new(python).arg(repo.join("tb/lib/toolchain.py")));
     let root = PathBuf::from(root.trim());
 
@@ -96,7 +174,7 @@ fn build_gateware(repo: &Path, out: &Path, python: &Path) {
         verilate(&root, &mdir, module, class, generics, arguments.lines());
         verilated.push(mdir);
     }
-    compile(repo, &root, &verilated, tops.len() > DEFAULT.len());
+    compile(repo, &root, &verilated, tops.len() > DEFAULT.len(), |build| profile.apply(build, out));
 }
 
 /// The interpreter that has the pinned tools: `PENSTOCK_PYTHON`, else the repository's `.venv`.
@@ -147,7 +225,7 @@ fn verilate<'a>(
 /// Verilator makes dozens of files, each of which reads one header of half a megabyte: reading takes longer than
 /// compiling, so the files of a top are joined into few. What runs only at the start of a simulation (Verilator says so
 /// by the file's name) is compiled without optimisation.
-fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool) {
+fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool, optimise: impl Fn(&mut cc::Build)) {
     let (mut slow, mut fast) = (Vec::new(), Vec::new());
     for mdir in verilated {
         let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
@@ -175,9 +253,8 @@ fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool) {
         .include(&include)
         .include(include.join("vltstd"));
     build.clone().opt_level(0).files(slow).compile("penstock_board_start");
-    // A cycle runs through the whole code once: the smaller it is, the faster (3 % against -O3).
+    optimise(&mut build);
     build
-        .opt_level_str("s")
         .files(fast)
         .file(include.join("verilated.cpp"))
         .file(include.join("verilated_threads.cpp"))
