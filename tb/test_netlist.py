@@ -11,6 +11,8 @@ import pytest
 from lib.netlist import Netlist, synthesised
 from lib.runner import Bench, BenchError, run
 
+pytestmark = pytest.mark.xdist_group("netlist")  # they build and run in one folder, so one process runs them all
+
 NAME, CONFIG = "block_fifo", {"W": 32, "DEPTH": 4}
 BENCH = Bench(top=NAME, configs=[CONFIG])
 
