@@ -25,7 +25,7 @@ BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST   := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: profile demo test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
+.PHONY: demo profile test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ build:           ## the `penstock` command, gateware included; sets up only what
 	@sh tools/setup.sh build
 	@cargo build --release --locked -p penstock-cli
 
-profile:         ## compile the verilated boards and switch by the profile of short runs: half as fast again, until the gateware changes (minutes)
+profile:         ## compile the verilated boards and switch by the profile of short runs: the demo takes two thirds of its time, until the gateware changes (minutes)
 	@sh tools/setup.sh build
 	rm -rf build/profile
 	PENSTOCK_PROFILE=record cargo build --release --locked -p penstock-cli

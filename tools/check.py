@@ -12,6 +12,7 @@ nothing after two minutes and stops what is not done shortly before the third is
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -26,7 +27,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN_BEFORE_S = 120.0
-END_BEFORE_S = 170.0
+END_BEFORE_S = 165.0
+STOP_S = 5.0
 JOBS = os.cpu_count() or 1
 CARGO = ("--release", "--locked", "--workspace")
 TEST = ("cargo", "test", "-q", *CARGO)
@@ -341,8 +343,17 @@ def ended(step: Step, within_s: float) -> tuple[int | None, str]:
         return None, ""
     finally:
         if process.poll() is None:  # or interrupted from the keyboard
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            stop(process)
+
+
+def stop(process: subprocess.Popen) -> None:
+    """Ends a step as the keyboard would, so that tests remove what they set up, and then all that is left of it."""
+    os.killpg(process.pid, signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=STOP_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def main() -> int:

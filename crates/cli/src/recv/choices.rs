@@ -16,17 +16,6 @@ pub enum BackendName {
     Tcp,
 }
 
-impl BackendName {
-    /// As in `--backend`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BackendName::Verbs => "verbs",
-            BackendName::Packet => "packet",
-            BackendName::Tcp => "tcp",
-        }
-    }
-}
-
 /// Whether the NIC writes to the memory of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum GpuDirectChoice {

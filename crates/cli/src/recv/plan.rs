@@ -9,6 +9,7 @@ use super::memory::{check_memory, pool, slots};
 use super::speed;
 use crate::arguments::number::{positive, TCP_PORT};
 use crate::arguments::pattern::PatternName;
+use clap::ValueEnum;
 use penstock_readout::backend::{GidChoice, PacketConfig, TcpConfig, VerbsConfig};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{
@@ -235,8 +236,9 @@ fn check_backend(given: &BackendArguments) -> Result<(), String> {
     ];
     match options.into_iter().find(|(_, is_given, of)| *is_given && !of.contains(&given.name)) {
         Some((option, _, of)) => {
-            let of: Vec<&str> = of.iter().map(|name| name.as_str()).collect();
-            let (of, own) = (of.join(" and "), given.name.as_str());
+            let named =
+                |name: &BackendName| name.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+            let (of, own) = (of.iter().map(named).collect::<Vec<_>>().join(" and "), named(&given.name));
             Err(format!("{option}: an option of --backend {of}, not of {own}; leave it out"))
         }
         None => Ok(()),
