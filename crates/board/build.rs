@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`,
 //! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
-//! Feature `all-tops` adds front ends at other rates and with more queue pairs; each takes as long as the first.
+//! Feature `all-tops` adds front ends at other rates, with more queue pairs, and with rings in memory; each takes as long
+//! as the first.
 //! With `PENSTOCK_PROFILE=record` the objects write into `build/profile` what a run of them does; a later build is
 //! compiled by that (`make profile`).
 
@@ -9,27 +10,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// One build of a top: its C++ class, its clock, how many queue pairs it has and whether they are streams of TCP instead.
+/// One build of a top: its C++ class, its clock, and how many of what it has.
 struct Top {
     module: &'static str,
     class: &'static str,
     clk_khz: u32,
     n_qp: u32,
-    tcp: bool,
+    kind: Kind,
+}
+
+/// What sends.
+enum Kind {
+    Roce,
+    /// Queue pairs, their rings in AXI4 memory.
+    RoceInMemory,
+    /// Streams instead of queue pairs.
+    Tcp,
 }
 
 const DEFAULT: [Top; 2] = [
-    Top { module: "penstock_xgmii", class: "Vboard", clk_khz: 156_250, n_qp: 4, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, tcp: true },
+    Top { module: "penstock_xgmii", class: "Vboard", clk_khz: 156_250, n_qp: 4, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, kind: Kind::Tcp },
 ];
-const FURTHER: [Top; 7] = [
-    Top { module: "penstock_1g", class: "Vboard_1g", clk_khz: 62_500, n_qp: 4, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", clk_khz: 156_250, n_qp: 16, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_25g_x16", clk_khz: 390_625, n_qp: 16, tcp: false },
-    Top { module: "penstock_100g", class: "Vboard_100g_x16", clk_khz: 322_266, n_qp: 16, tcp: false },
-    Top { module: "penstock_xgmii", class: "Vboard_10g_tcp_x16", clk_khz: 156_250, n_qp: 16, tcp: true },
-    Top { module: "penstock_xgmii", class: "Vboard_25g_tcp_x16", clk_khz: 390_625, n_qp: 16, tcp: true },
-    Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, tcp: true },
+const FURTHER: [Top; 8] = [
+    Top { module: "penstock_1g", class: "Vboard_1g", clk_khz: 62_500, n_qp: 4, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_x16", clk_khz: 156_250, n_qp: 16, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_25g_x16", clk_khz: 390_625, n_qp: 16, kind: Kind::Roce },
+    Top { module: "penstock_100g", class: "Vboard_100g_x16", clk_khz: 322_266, n_qp: 16, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_tcp_x16", clk_khz: 156_250, n_qp: 16, kind: Kind::Tcp },
+    Top { module: "penstock_xgmii", class: "Vboard_25g_tcp_x16", clk_khz: 390_625, n_qp: 16, kind: Kind::Tcp },
+    Top { module: "penstock_100g", class: "Vboard_100g_tcp_x16", clk_khz: 322_266, n_qp: 16, kind: Kind::Tcp },
+    Top { module: "penstock_xgmii", class: "Vboard_10g_memory", clk_khz: 156_250, n_qp: 4, kind: Kind::RoceInMemory },
 ];
 
 /// The QCN switch at 10 and 1 Gb/s: module, class, whether it has its management port. That at 10 Gb/s is a node of the
@@ -40,6 +51,9 @@ const SWITCHES: [(&str, &str, bool); 2] =
 /// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
 const EVENT_BYTES: usize = 512 * 1024;
+/// As `src/top.rs` has it: a ring in memory, of as many packets of 4096 bytes as a front end keeps at most.
+const MEMORY_RING_BYTES: usize = 4 << 20;
+const MEMORY_SLOTS: usize = 1024;
 /// Accepted triggers that wait for their events: those of a digitiser that stores that many.
 const TRIGGERS: usize = 8192;
 
@@ -196,9 +210,16 @@ impl Top {
             "-GSTREAMING=1".to_owned(),
             format!("-GTRIGGERS={TRIGGERS}"),
         ];
-        if self.tcp {
-            generics.extend(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned()]);
-            generics.push(format!("-GN_STREAMS={}", self.n_qp));
+        match self.kind {
+            Kind::Roce => {}
+            Kind::RoceInMemory => {
+                generics.push("-GSTORE=1".to_owned());
+                generics.extend([format!("-GRING_BYTES={MEMORY_RING_BYTES}"), format!("-GSLOTS={MEMORY_SLOTS}")]);
+            }
+            Kind::Tcp => {
+                generics.extend(["-GWITH_ROCE=0".to_owned(), "-GWITH_TCP=1".to_owned()]);
+                generics.push(format!("-GN_STREAMS={}", self.n_qp));
+            }
         }
         generics
     }

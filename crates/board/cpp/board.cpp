@@ -9,6 +9,7 @@
 #ifdef PENSTOCK_ALL_TOPS
 #include "Vboard_100g_tcp_x16.h"
 #include "Vboard_100g_x16.h"
+#include "Vboard_10g_memory.h"
 #include "Vboard_10g_tcp_x16.h"
 #include "Vboard_10g_x16.h"
 #include "Vboard_1g.h"
@@ -87,12 +88,39 @@ template <typename Top> void get_port(Top &top, PenstockLine &line) {
     }
 }
 
+template <typename Top> void put_memory(Top &top, const PenstockAxi &axi) {
+    top.m_axi_awready = axi.awready;
+    top.m_axi_wready = axi.wready;
+    top.m_axi_bresp = axi.bresp;
+    top.m_axi_bvalid = axi.bvalid;
+    top.m_axi_arready = axi.arready;
+    top.m_axi_rdata = axi.rdata;
+    top.m_axi_rresp = axi.rresp;
+    top.m_axi_rlast = axi.rlast;
+    top.m_axi_rvalid = axi.rvalid;
+}
+
+template <typename Top> void get_memory(const Top &top, PenstockAxi &axi) {
+    axi.awaddr = top.m_axi_awaddr;
+    axi.awlen = top.m_axi_awlen;
+    axi.awvalid = top.m_axi_awvalid;
+    axi.wdata = top.m_axi_wdata;
+    axi.wlast = top.m_axi_wlast;
+    axi.wvalid = top.m_axi_wvalid;
+    axi.bready = top.m_axi_bready;
+    axi.araddr = top.m_axi_araddr;
+    axi.arlen = top.m_axi_arlen;
+    axi.arvalid = top.m_axi_arvalid;
+    axi.rready = top.m_axi_rready;
+}
+
 struct Board {
     virtual ~Board() = default;
     virtual void cycle(PenstockPins &pins) = 0;
 };
 
-template <typename Top> class Front final : public Board {
+// `in_memory`: its rings are, and its AXI4 port is in use.
+template <typename Top, bool in_memory = false> class Front final : public Board {
     VerilatedContext context;
     Top top{&context, "board"};
 
@@ -125,6 +153,7 @@ public:
         top.m_axis_cpl_tready = pins.cpl_tready;
         top.m_axis_sample_tready = pins.sample_tready;
         penstock::put_axil(top, pins.axil);
+        if constexpr (in_memory) put_memory(top, pins.axi);
 
         top.clk = 0;
         top.s_event_clk = 0;
@@ -144,6 +173,7 @@ public:
         pins.sample_tvalid = top.m_axis_sample_tvalid;
         for (int i = 0; i < 4; ++i) pins.sample_tdata[i] = top.m_axis_sample_tdata[i];
         penstock::get_axil(top, pins.axil);
+        if constexpr (in_memory) get_memory(top, pins.axi);
         pins.tx_paused = top.tx_paused;
 
         top.clk = 1;
@@ -178,6 +208,7 @@ void *penstock_board_new(uint32_t top) {
         case 6: board = new Front<Vboard_10g_tcp_x16>; break;
         case 7: board = new Front<Vboard_25g_tcp_x16>; break;
         case 8: board = new Front<Vboard_100g_tcp_x16>; break;
+        case 9: board = new Front<Vboard_10g_memory, true>; break;
 #endif
     }
     return board;

@@ -32,9 +32,20 @@ struct PenstockAxil {
     uint32_t rdata;
 };
 
+// AXI4: the memory of the rings, of a front end that keeps them there.
+struct PenstockAxi {
+    // inputs
+    uint64_t rdata;
+    uint8_t awready, wready, bresp, bvalid, arready, rresp, rlast, rvalid;
+    // outputs
+    uint64_t awaddr, wdata, araddr;
+    uint8_t awlen, awvalid, wlast, wvalid, bready, arlen, arvalid, rready;
+};
+
 struct PenstockPins {
     PenstockLine line;
     PenstockAxil axil;
+    PenstockAxi axi;
     // inputs, held during the cycle
     uint64_t data_tdata[8];
     uint64_t data_tkeep;

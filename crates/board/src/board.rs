@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One board: a verilated top with models of everything connected to its ports: a transceiver or
-//! hard MAC, a message source, a detector, a completion sink and a register master.
+//! hard MAC, a message source, a detector, a completion sink, a register master and a memory.
 
 use crate::axil::{Answer, Master};
 use crate::detector::{DetectorEvent, DetectorPort};
 use crate::ffi::{Model, Pins};
+use crate::memory::Memory;
 use crate::message::{Completion, Message, MessagePort};
 use crate::port::{Port, Received};
 use crate::rates::RateSample;
@@ -41,6 +42,8 @@ pub struct Board {
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
     registers: Master,
+    /// Of the rings, unless they are on chip.
+    memory: Option<Memory>,
     paused_cycles: u64,
     /// The gateware's clock has been set.
     pub(crate) has_time: bool,
@@ -74,6 +77,7 @@ impl Board {
             completions: VecDeque::new(),
             rates: VecDeque::new(),
             registers: Master::default(),
+            memory: top.memory_bytes().map(Memory::new),
             paused_cycles: 0,
             has_time: false,
         };
@@ -267,6 +271,9 @@ impl Board {
             None => self.detector.drive(self.cycle, &mut self.pins),
         }
         self.registers.drive(&mut self.pins.axil);
+        if let Some(memory) = &self.memory {
+            memory.drive(&mut self.pins.axi);
+        }
 
         self.model.cycle(&mut self.pins);
 
@@ -277,6 +284,9 @@ impl Board {
             None => self.detector.observe(&self.pins),
         }
         self.registers.observe(self.cycle, &mut self.pins.axil);
+        if let Some(memory) = &mut self.memory {
+            memory.observe(&self.pins.axi);
+        }
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));
         }

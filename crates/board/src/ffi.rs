@@ -44,12 +44,39 @@ pub struct Axil {
     pub rdata: u32,
 }
 
+/// AXI4, 64 bits; the same layout as `struct PenstockAxi` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct Axi {
+    pub rdata: u64,
+    pub awready: u8,
+    pub wready: u8,
+    pub bresp: u8,
+    pub bvalid: u8,
+    pub arready: u8,
+    pub rresp: u8,
+    pub rlast: u8,
+    pub rvalid: u8,
+    pub awaddr: u64,
+    pub wdata: u64,
+    pub araddr: u64,
+    pub awlen: u8,
+    pub awvalid: u8,
+    pub wlast: u8,
+    pub wvalid: u8,
+    pub bready: u8,
+    pub arlen: u8,
+    pub arvalid: u8,
+    pub rready: u8,
+}
+
 /// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
 #[repr(C)]
 #[derive(Default, Clone)]
 pub struct Pins {
     pub line: Line,
     pub axil: Axil,
+    pub axi: Axi,
     pub data_tdata: [u64; 8],
     pub data_tkeep: u64,
     pub event_tdata: [u64; 32],

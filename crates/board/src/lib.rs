@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gateware as software: `penstock_xgmii` at 10 Gb/s, verilated, with drivers for its ports, and as a node of the
-//! simulated network. Feature `all-tops` adds front ends at 1, 25 and 100 Gb/s, and with more queue pairs.
+//! simulated network. Feature `all-tops` adds front ends at 1, 25 and 100 Gb/s, with
+//! more queue pairs, and with rings in memory.
 //!
 //! ```text
 //!  MessageSource -> [ Worker thread: Board { Model (Verilator), XGMII, AXI-Stream, AXI-Lite } ]
@@ -20,6 +21,7 @@ mod gmii;
 #[cfg(any(test, feature = "all-tops"))]
 mod hard_mac;
 pub mod live;
+mod memory;
 mod message;
 mod node;
 mod port;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verilated builds, and their differences: the line, the width of a beat, the transport.
+//! The verilated builds, and their differences: the line, the width of a beat, the transport, where the rings are.
 
 #[cfg(feature = "all-tops")]
 use crate::gmii::Gmii;
@@ -8,7 +8,7 @@ use crate::hard_mac::HardMac;
 use crate::port::Port;
 use crate::xgmii::Xgmii;
 use penstock_units::Rate;
-use penstock_wire::gateware::LineClock;
+use penstock_wire::gateware::{LineClock, Rings};
 
 /// A build of a front end. Its number is the one of `cpp/board.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,14 @@ pub enum Top {
     /// `penstock_100g` with 16 streams of TCP.
     #[cfg(feature = "all-tops")]
     Gbps100TcpX16 = 8,
+    /// `penstock_xgmii` at 10 Gb/s with 4 queue pairs and their rings in AXI4 memory.
+    #[cfg(feature = "all-tops")]
+    Gbps10Memory = 9,
 }
+
+/// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
+#[cfg(feature = "all-tops")]
+const MEMORY_RING_BYTES: usize = 4 << 20;
 
 /// No build has a line of this rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +55,8 @@ pub enum NoSuchLine {
     Roce(Rate),
     #[error("no board of this program has a line of {0} with TCP; it has {there}", there = there("", "25Gbps and 100Gbps"))]
     Tcp(Rate),
+    #[error("no board of this program has a line of {0} and rings in memory; it has {there}", there = there_with_memory())]
+    Memory(Rate),
 }
 
 /// The lines of this build: `slower` than 10 Gb/s if it has all, or those that it `lacks`.
@@ -58,12 +67,27 @@ fn there(slower: &str, lacks: &str) -> String {
     }
 }
 
+/// The same of front ends with rings in memory.
+fn there_with_memory() -> &'static str {
+    match cfg!(feature = "all-tops") {
+        true => "10Gbps",
+        false => "none: `cargo build --release -p penstock-cli --features all-tops` adds 10Gbps",
+    }
+}
+
 impl Top {
-    /// The front end for RoCEv2 with a line of this rate.
+    /// The front end for RoCEv2 with a line of this rate and its rings there.
     ///
     /// # Errors
     /// There is none, or it is not part of this build.
-    pub fn of_line(rate: Rate) -> Result<Self, NoSuchLine> {
+    pub fn of_line(rate: Rate, rings: Rings) -> Result<Self, NoSuchLine> {
+        if rings == Rings::Memory {
+            #[cfg(feature = "all-tops")]
+            if rate == Self::Gbps10Memory.clock().rate() {
+                return Ok(Self::Gbps10Memory);
+            }
+            return Err(NoSuchLine::Memory(rate));
+        }
         #[cfg(feature = "all-tops")]
         let tops = [Self::Gbps10, Self::Gbps1, Self::Gbps25X16, Self::Gbps100X16];
         #[cfg(not(feature = "all-tops"))]
@@ -90,7 +114,7 @@ impl Top {
             #[cfg(feature = "all-tops")]
             Self::Gbps1 => LineClock::GBPS_1,
             #[cfg(feature = "all-tops")]
-            Self::Gbps10X16 | Self::Gbps10TcpX16 => LineClock::GBPS_10,
+            Self::Gbps10X16 | Self::Gbps10TcpX16 | Self::Gbps10Memory => LineClock::GBPS_10,
             #[cfg(feature = "all-tops")]
             Self::Gbps25X16 | Self::Gbps25TcpX16 => LineClock::GBPS_25,
             #[cfg(feature = "all-tops")]
@@ -104,6 +128,15 @@ impl Top {
             #[cfg(feature = "all-tops")]
             Self::Gbps100X16 | Self::Gbps100TcpX16 => 64,
             _ => 8,
+        }
+    }
+
+    /// Bytes of the AXI4 memory beside it.
+    pub(crate) fn memory_bytes(self) -> Option<usize> {
+        match self {
+            #[cfg(feature = "all-tops")]
+            Self::Gbps10Memory => Some(4 * MEMORY_RING_BYTES),
+            _ => None,
         }
     }
 

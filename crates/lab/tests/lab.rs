@@ -365,6 +365,8 @@ fn keys_without_effect_are_warned_of_with_the_reason() {
                 "link.reorder_by=3us",
             ],
         ),
+        (STAR, &["qp.rings=memory"]),
+        (STAR, &["qp.rings=memory", "flow.0.sender=gateware"]),
         (STAR, &["trace.interval=0ps", "trace.metrics=jain", "capture.snap=99B"]),
         (
             "[topology]\nkind = \"star\"\n[[flow]]\nsize = \"1MB\"\n[[change]]\nlink = \"board0-switch\"\nloss = 1.0\n",

@@ -82,6 +82,17 @@ pub const FIRST_UDP_SPORT: u16 = 0xC000;
 pub const BOARD_INPUTS: usize = 4;
 /// Most payload bytes of an event that they make (`EVENT_BYTES`).
 pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
+
+/// Where a front end keeps what it has sent until it is acknowledged (`STORE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rings {
+    /// In its block RAM.
+    #[default]
+    Chip,
+    /// In the AXI4 memory beside it.
+    Memory,
+}
+
 /// Lines that the QCN switch has builds for (`rtl/top/penstock_switch_1g.sv`, `penstock_switch.sv`).
 pub const SWITCH_LINES: [LineClock; 2] = [LineClock::GBPS_1, LineClock::GBPS_10];
 /// Ports of the QCN switch (`rtl/top/penstock_switch.sv`), which the verilated one has all.

@@ -4,6 +4,7 @@
 use crate::arguments::number::{number, share};
 use crate::live::LiveOptions;
 use penstock_netsim::{Rate, Time};
+use penstock_wire::gateware::Rings;
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -112,6 +113,10 @@ pub struct TransportArguments {
     /// Number of queue pair 0 on the wire; its low 8 bits are 0
     #[arg(long, default_value = "0x200", value_parser = number::<u32>)]
     pub qpn_base: u32,
+    /// Where the board keeps what is not acknowledged: chip: 256 kB of each queue pair; memory: 4 MB, in AXI4 memory,
+    /// where the program was built with all boards
+    #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]
+    pub rings: Rings,
     /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes
     #[arg(long, default_value_t = 4096)]
     pub mtu: u16,
@@ -400,6 +405,14 @@ impl FromStr for Share {
             true => Ok(Self { board, boards }),
             false => Err(format!("board {board} of {boards}: they count from 0")),
         }
+    }
+}
+
+fn rings(text: &str) -> Result<Rings, String> {
+    match text {
+        "chip" => Ok(Rings::Chip),
+        "memory" => Ok(Rings::Memory),
+        _ => Err("allowed are chip and memory".to_owned()),
     }
 }
 

@@ -17,7 +17,7 @@ use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
 use penstock_readout::{Dataset, EventSource, RingConfig};
 use penstock_wire::fragment::message_2_len;
-use penstock_wire::gateware::{BOARD_EVENT_BYTES, REPLAY_BYTES};
+use penstock_wire::gateware::{Rings, BOARD_EVENT_BYTES, REPLAY_BYTES};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -191,7 +191,7 @@ impl Plan {
         let stream = stream(arguments)?;
         let top = match stream {
             Some(_) => Top::of_line_tcp(arguments.line),
-            None => Top::of_line(arguments.line),
+            None => Top::of_line(arguments.line, arguments.transport.rings),
         }
         .map_err(|error| refused(format!("--line: {error}")))?;
         let transport = transport(&arguments.transport, switch.as_ref(), top.clock())?;
@@ -246,6 +246,7 @@ fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
         (arguments.live.is_on(), "a live page"),
         (arguments.transport.law.is_some(), "--law"),
         (arguments.transport.cc_share.is_some(), "--cc-share"),
+        (arguments.transport.rings == Rings::Memory, "--rings memory"),
     ] {
         if given {
             return Err(refused(format!("--protocol tcp: {option} goes with --protocol roce alone")));

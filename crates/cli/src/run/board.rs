@@ -66,7 +66,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
             return stream_board(name, link, flows, tcp, &ledger, scenario);
         }
     }
-    let top = Top::of_line(link.rate).map_err(BoardError::Rate)?;
+    let top = Top::of_line(link.rate, scenario.qp.rings).map_err(BoardError::Rate)?;
     let clock = top.clock();
     delay_suffices(clock, &link)?;
     let mut board = Board::of(top);

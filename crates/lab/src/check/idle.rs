@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::language::document::{Document, Item, Origin, Value};
 use crate::language::Problem;
-use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
+use crate::scenario::{FlowSpec, LabScenario, Protocol, SenderKind, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
@@ -236,6 +236,12 @@ impl Idle<'_> {
         if self.scenario.qp.consumer.is_none() {
             let reason = "receivers take every message at once; qp.consumer_rate is not set";
             self.tell("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
+        }
+        let is_board = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
+        if !self.scenario.flows.iter().any(is_board) {
+            let senders: Vec<String> = self.groups().iter().map(|group| format!("{}.sender", group.path)).collect();
+            let gates: Vec<&str> = senders.iter().map(String::as_str).collect();
+            self.tell("qp", &["rings"], &gates, "no verilated board sends over RoCEv2 (flow.sender)");
         }
         if self.scenario.qp.cnp_above.is_none() {
             self.tell("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");

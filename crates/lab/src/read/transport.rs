@@ -7,6 +7,7 @@
 use penstock_cc::{DcqcnSettings, Law, Profile, QcnSettings};
 use penstock_netsim::{FullQueue, LimiterQueue};
 use penstock_transport::{TcpStall, TcpVariant};
+use penstock_wire::gateware::Rings;
 
 use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain, Profiled};
 use crate::language::reader::Section;
@@ -32,6 +33,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         cnp_dscp: section.integer("cnp_dscp", 48, 0..=63) as u8,
         ack_every: section.integer("ack_every", 16, 0..=1 << 22) as u32,
         window: section.integer("window", 4096, 1..=1 << 22) as u32,
+        rings: section.choice("rings", Rings::Chip, &[("chip", Rings::Chip), ("memory", Rings::Memory)]),
         verb: section.choice("verb", LabVerb::WriteImm, &verbs),
         clock: section.optional::<Frequency>("clock"),
         ack_delay: section.read("ack_delay", Time::from_us(1)),

@@ -3,7 +3,7 @@
 
 use penstock_netsim::LimiterQueue;
 use penstock_transport::{TcpStall, TcpVariant};
-use penstock_wire::gateware;
+use penstock_wire::gateware::{self, Rings};
 
 use crate::units::{ByteSize, Frequency, Rate, Time};
 
@@ -22,6 +22,8 @@ pub struct LabQp {
     pub ack_every: u32,
     /// Most packets without an acknowledgement.
     pub window: u32,
+    /// Of verilated boards.
+    pub rings: Rings,
     pub verb: LabVerb,
     /// Clock of the senders' rate limiters; `None`: by the rate of the link.
     pub clock: Option<Frequency>,

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The AXI4 memory (AMBA IHI 0022, A3) beside a front end whose rings are not on chip: 64 bits wide, one ID each way,
+//! bursts that go up word by word.
+//! Promise: it takes and gives a word in each cycle, and answers in order, with SLVERR outside of its addresses.
+
+use crate::ffi::Axi;
+use std::collections::VecDeque;
+
+/// Cycles from the address of a burst to its first word, and from its last word to its confirmation: some 200 ns at
+/// 156.25 MHz, as a controller of DDR4 takes under load.
+const LATENCY: u64 = 32;
+/// Bursts that wait each way.
+const OUTSTANDING: usize = 16;
+const WORD_BYTES: u64 = 8;
+const SLVERR: u8 = 0b10;
+
+/// The words of a burst that have not gone.
+struct Burst {
+    /// Of the next word.
+    address: u64,
+    words_left: u32,
+    is_refused: bool,
+    /// The first cycle in which a word may go.
+    due: u64,
+}
+
+/// A burst that is written.
+struct Confirmation {
+    due: u64,
+    is_refused: bool,
+}
+
+/// A memory from address 0 on.
+pub(crate) struct Memory {
+    words: Vec<u64>,
+    cycle: u64,
+    writes: VecDeque<Burst>,
+    confirmations: VecDeque<Confirmation>,
+    reads: VecDeque<Burst>,
+}
+
+impl Memory {
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            words: vec![0; bytes / WORD_BYTES as usize],
+            cycle: 0,
+            writes: VecDeque::new(),
+            confirmations: VecDeque::new(),
+            reads: VecDeque::new(),
+        }
+    }
+
+    fn burst(&self, address: u64, len: u8) -> Burst {
+        let words_left = u32::from(len) + 1;
+        let end = address.checked_add(u64::from(words_left) * WORD_BYTES);
+        let is_refused = end.is_none_or(|end| end > self.words.len() as u64 * WORD_BYTES);
+        Burst { address, words_left, is_refused, due: self.cycle + LATENCY }
+    }
+
+    /// Before the cycle.
+    pub fn drive(&self, axi: &mut Axi) {
+        axi.awready = u8::from(self.writes.len() + self.confirmations.len() < OUTSTANDING);
+        axi.wready = u8::from(!self.writes.is_empty());
+        let confirmed = self.confirmations.front().filter(|confirmation| confirmation.due <= self.cycle);
+        axi.bvalid = u8::from(confirmed.is_some());
+        axi.bresp = confirmed.map_or(0, |confirmation| response(confirmation.is_refused));
+        axi.arready = u8::from(self.reads.len() < OUTSTANDING);
+        let read = self.reads.front().filter(|burst| burst.due <= self.cycle);
+        axi.rvalid = u8::from(read.is_some());
+        if let Some(burst) = read {
+            axi.rdata = if burst.is_refused { 0 } else { self.words[(burst.address / WORD_BYTES) as usize] };
+            axi.rresp = response(burst.is_refused);
+            axi.rlast = u8::from(burst.words_left == 1);
+        }
+    }
+
+    /// After the cycle.
+    ///
+    /// # Panics
+    /// When the last word of a burst is not the one that its address has announced.
+    pub fn observe(&mut self, axi: &Axi) {
+        if axi.wvalid & axi.wready != 0 {
+            let burst = self.writes.front_mut().expect("a word is taken once its address is");
+            if !burst.is_refused {
+                self.words[(burst.address / WORD_BYTES) as usize] = axi.wdata;
+            }
+            let is_over = burst.advance();
+            assert_eq!(axi.wlast != 0, is_over, "the front end ends a burst where its address does not");
+            if is_over {
+                let is_refused = burst.is_refused;
+                self.writes.pop_front();
+                self.confirmations.push_back(Confirmation { due: self.cycle + LATENCY, is_refused });
+            }
+        }
+        if axi.awvalid & axi.awready != 0 {
+            self.writes.push_back(self.burst(axi.awaddr, axi.awlen));
+        }
+        if axi.bvalid & axi.bready != 0 {
+            self.confirmations.pop_front();
+        }
+        if axi.rvalid & axi.rready != 0 && self.reads.front_mut().is_some_and(Burst::advance) {
+            self.reads.pop_front();
+        }
+        if axi.arvalid & axi.arready != 0 {
+            self.reads.push_back(self.burst(axi.araddr, axi.arlen));
+        }
+        self.cycle += 1;
+    }
+}
+
+impl Burst {
+    /// A word has gone; whether it was the last.
+    fn advance(&mut self) -> bool {
+        self.address += WORD_BYTES;
+        self.words_left -= 1;
+        self.words_left == 0
+    }
+}
+
+fn response(is_refused: bool) -> u8 {
+    if is_refused {
+        SLVERR
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs the memory until `done` says so of a cycle; the number of cycles.
+    fn run(memory: &mut Memory, axi: &mut Axi, mut done: impl FnMut(&mut Axi) -> bool) -> u64 {
+        for cycle in 1..1000 {
+            memory.drive(axi);
+            memory.observe(axi);
+            if done(axi) {
+                return cycle;
+            }
+        }
+        panic!("no answer");
+    }
+
+    fn write(memory: &mut Memory, address: u64, words: &[u64]) -> (u8, u64) {
+        let mut axi = Axi { awaddr: address, awlen: words.len() as u8 - 1, awvalid: 1, bready: 1, ..Axi::default() };
+        let mut waiting = words.iter();
+        let mut next = |axi: &mut Axi| {
+            axi.wvalid = u8::from(waiting.len() > 0);
+            axi.wlast = u8::from(waiting.len() == 1);
+            axi.wdata = waiting.next().copied().unwrap_or_default();
+        };
+        next(&mut axi);
+        let cycles = run(memory, &mut axi, |axi| {
+            axi.awvalid &= 1 - axi.awready;
+            if axi.wvalid & axi.wready != 0 {
+                next(axi);
+            }
+            axi.bvalid != 0
+        });
+        (axi.bresp, cycles)
+    }
+
+    fn read(memory: &mut Memory, address: u64, words: u8) -> (Vec<u64>, u8, u64) {
+        let mut axi = Axi { araddr: address, arlen: words - 1, arvalid: 1, rready: 1, ..Axi::default() };
+        let mut found = Vec::new();
+        let cycles = run(memory, &mut axi, |axi| {
+            axi.arvalid &= 1 - axi.arready;
+            if axi.rvalid != 0 {
+                found.push(axi.rdata);
+            }
+            axi.rvalid & axi.rlast != 0
+        });
+        (found, axi.rresp, cycles)
+    }
+
+    #[test]
+    fn a_burst_comes_back_as_it_was_written_each_way_after_the_latency() {
+        let mut memory = Memory::new(4096);
+        let words: Vec<u64> = (0..256).map(|word| word * 0x0123_4567_89ab).collect();
+        // The address, then its words, then the wait for the confirmation.
+        assert_eq!(write(&mut memory, 2048, &words), (0, 1 + 256 + LATENCY));
+        assert_eq!(read(&mut memory, 2048, 255), (words[..255].to_vec(), 0, LATENCY + 255));
+        assert_eq!(read(&mut memory, 2048 + 255 * 8, 1), (vec![words[255]], 0, LATENCY + 1));
+        assert_eq!(read(&mut memory, 0, 2).0, [0, 0]);
+    }
+
+    #[test]
+    fn what_is_outside_is_refused_and_changes_nothing() {
+        let mut memory = Memory::new(4096);
+        assert_eq!(write(&mut memory, 4088, &[1, 2]).0, SLVERR);
+        assert_eq!(write(&mut memory, u64::MAX - 7, &[1]).0, SLVERR);
+        let (words, response, _) = read(&mut memory, 4088, 2);
+        assert_eq!((words, response), (vec![0, 0], SLVERR));
+        assert_eq!(read(&mut memory, 4088, 1), (vec![0], 0, LATENCY + 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "the front end ends a burst where its address does not")]
+    fn a_burst_that_is_too_short_is_found() {
+        let mut memory = Memory::new(4096);
+        let mut axi = Axi { awlen: 1, awvalid: 1, wvalid: 1, wlast: 1, ..Axi::default() };
+        run(&mut memory, &mut axi, |axi| axi.bvalid != 0);
+    }
+}
