@@ -120,6 +120,15 @@ def penstock(built: Path) -> Penstock:
 
 
 @pytest.fixture(scope="session")
+def all_tops() -> Penstock:
+    """The command with every front end."""
+    folder = ROOT / "target/all-tops"
+    build = ["cargo", "build", "--release", "--locked", "-p", "penstock-cli", "--features", "all-tops"]
+    subprocess.run([*build, "--target-dir", folder], cwd=ROOT, check=True)
+    return Penstock(folder / "release/penstock")
+
+
+@pytest.fixture(scope="session")
 def recorded() -> np.ndarray:
     """The recorded modules as their electronics sent them, read by NumPy alone: (events, modules, 1142) bytes."""
     arrays = np.load(DATA)

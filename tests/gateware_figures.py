@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam figures 12 and 14 with three verilated boards as senders: `make soak`, since 0.36 s of them take some ten
-minutes. Promise checked: shares and R_C are those of the model, and the throughput of a board follows its registers.
+"""AdvCam figures 11, 12 and 14 with three verilated boards as senders: `make soak`, since 0.1 s of them take some three
+minutes. Promise checked: without a law the boards send and are paused as the model is; with it shares and R_C are the
+model's, and the throughput of a board follows its registers.
 """
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,25 +16,38 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 from penstock.results import Run  # noqa: E402
 
-from figures.advcam import PAYLOAD_SHARE  # noqa: E402
+from figures.advcam import PAYLOAD_SHARE, on_off  # noqa: E402
 from figures.comparison import flows, lost, mean, register, throughput  # noqa: E402
+
+SENDERS = ("gateware", "software")
 
 # Enough for a plateau of three flows from 0.1 s on, one of two, and the last one's climb.
 SIZES = ("flow.0.size=50MB", "flow.1.size=95MB", "flow.2.size=180MB", "run.time_limit=1s", "trace.interval=1ms")
 
 
-@pytest.fixture(scope="module")
-def runs(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    """That of the gateware and that of the model."""
-    folder, found = tmp_path_factory.mktemp("figures"), []
-    for sender in ("gateware", "software"):
-        settings = [*SIZES, *(f"flow.{number}.sender={sender}" for number in range(3))]
-        command = [penstock.binary, "run", ROOT / "scenarios/advcam-12.toml", "--no-plots", "--out", folder / sender]
-        for setting in settings:
+# Figure 11 at a quarter of its lengths: a flow's window is a ring of 4 MB, which the model has as a window of as many
+# packets.
+QUARTER = (
+    *(f"flow.{number}.size=40MB" for number in range(3)),
+    *("qp.rings=memory", "qp.window=1024", "switch.buffer=8MB", "switch.hysteresis=1MB", "trace.interval=250us"),
+)
+
+
+def both(penstock: Penstock, scenario: str, folder: Path, settings: tuple[str, ...]) -> list[Run]:
+    """The run of the gateware and that of the model."""
+    found = []
+    for sender in SENDERS:
+        command = [penstock.binary, "run", ROOT / f"scenarios/{scenario}.toml", "--no-plots", "--out", folder / sender]
+        for setting in (*settings, *(f"flow.{number}.sender={sender}" for number in range(3))):
             command += ["--set", setting]
         subprocess.run(command, check=True)
         found.append(Run(folder / sender))
     return found
+
+
+@pytest.fixture(scope="module")
+def runs(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    return both(penstock, "advcam-12", tmp_path_factory.mktemp("figures"), SIZES)
 
 
 def shares(run: Run) -> dict[int, float]:
@@ -44,6 +59,25 @@ def shares(run: Run) -> dict[int, float]:
         count: float(np.mean([mean(throughput(run, name), begin, end) for name in sending]))
         for count, (begin, end, sending) in of.items()
     }
+
+
+def test_advcam_11_boards_with_rings_in_memory_send_in_bursts_and_are_silent_as_the_model_is(
+    all_tops: Penstock, tmp_path: Path
+) -> None:
+    runs = both(all_tops, "advcam-11", tmp_path, QUARTER)
+    ours, theirs = ({row.quantity: row.penstock for row in on_off([run])[1]} for run in runs)
+    for quantity, within in (
+        ("time at more than 90 % of the line", 0.2),
+        ("time at less than 5 % of the line", 0.1),
+        ("mean length of a silence", 0.2),
+        ("Jain's index of 1 ms windows, mean", 0.1),
+        ("aggregate until the first ends", 0.01),
+    ):
+        assert ours[quantity] == pytest.approx(theirs[quantity], rel=within), quantity
+    assert ours["time at less than 5 % of the line"] > 40, "per cent"
+    assert lost(runs[0]) == 0
+    for one, other in zip(flows(runs[0]), flows(runs[1]), strict=True):
+        assert one["end_s"] == pytest.approx(other["end_s"], rel=0.05)
 
 
 def test_advcam_12_boards_share_the_line_and_take_what_becomes_free(runs: list[Run]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, TIMEOUT_S, Penstock
+from conftest import TIMEOUT_S, Penstock
 from scapy.utils import PcapNgReader
 from test_board_tcp import SHARED, Cable, fragments, verified
 from test_gateware_sender import ONE_FLOW, TWO_FLOWS, both, marks, register, total
@@ -23,15 +23,6 @@ LINES = {
     100: ("500us", "trace.interval=10us"),
 }
 TCP_LINES = (25, 100)
-
-
-@pytest.fixture(scope="session")
-def all_tops() -> Penstock:
-    """The command with every front end."""
-    folder = ROOT / "target/all-tops"
-    build = ["cargo", "build", "--release", "--locked", "-p", "penstock-cli", "--features", "all-tops"]
-    subprocess.run([*build, "--target-dir", folder], cwd=ROOT, check=True)
-    return Penstock(folder / "release/penstock")
 
 
 @pytest.fixture(params=LINES, ids=lambda gbps: f"{gbps}G")
