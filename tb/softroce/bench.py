@@ -27,10 +27,9 @@ from scapy.layers.l2 import Ether
 
 sys.path.insert(0, str(REPO / "tests" / "softroce"))
 
+import build
 import qemu
 from machine import Machine, frames
-
-import build
 
 BENCHES = TOPS
 

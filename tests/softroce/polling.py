@@ -20,10 +20,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import build
 from machine import Machine
 from veth import SERVER_IP, Network, allowed, ended, first_board
-
-import build
 
 HERE = Path(__file__).parent
 MODES = ("busy", "event", "hybrid:50", "hybrid:1000")

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import build
 import pytest
 from kernel import ImageError
 from machine import Image, Machine, MachineError
 from veth import Network, first_board
-
-import build
 
 BOARDS = 8
 RELAY = Path(__file__).with_name("relay.py")

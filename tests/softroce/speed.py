@@ -13,11 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import build
 import verbs_case
 from machine import Machine
 from verbs_case import Case, Message
-
-import build
 
 MTU, TOTAL, SLOT = 4096, 32 << 20, 1 << 16
 COMMAND = ".venv/bin/python tests/softroce/speed.py"

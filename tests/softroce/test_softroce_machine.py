@@ -8,12 +8,11 @@ import textwrap
 import time
 from pathlib import Path
 
+import build
 import initrd
 import pytest
 import qemu
 from machine import Image, Machine, MachineError, frames
-
-import build
 
 
 def test_a_restored_machine_has_soft_roce_on_an_interface_of_4200_bytes(machine):
