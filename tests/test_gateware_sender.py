@@ -113,6 +113,16 @@ def test_without_a_law_two_flows_a_board_are_marked_as_those_of_the_model(pensto
     assert [board["messages_ok"] for board in gateware.summary()["boards"]] == [2 * 38, 2 * 38]
 
 
+def test_a_board_is_paused_for_as_long_as_the_model_and_its_flows_say_so(penstock: Penstock, tmp_path: Path) -> None:
+    small = ("cc.law=off", "switch.threshold=dynamic", "switch.buffer=400KB", "switch.hysteresis=50KB", "qp.window=256")
+    gateware, model = both(penstock, tmp_path, TWO_FLOWS, *small)
+    assert min(flow["paused_s"] for flow in model.summary()["flows"]) > 0.5e-3
+    for one, other in zip(gateware.summary()["flows"], model.summary()["flows"], strict=True):
+        assert one["paused_s"] == pytest.approx(other["paused_s"], rel=0.2)
+        assert one["complete"] and one["retransmissions"] == 0
+    assert any("a port was paused" in sentence for sentence in gateware.summary()["verdict"]["sentences"])
+
+
 def test_under_dcqcn_each_flow_of_a_board_is_cut_by_its_own_cnps(penstock: Penstock, tmp_path: Path) -> None:
     gateware, model = both(penstock, tmp_path, TWO_FLOWS, "cc.profile=zhu")
     assert total(gateware, "cnps") == pytest.approx(total(model, "cnps"), rel=0.3)

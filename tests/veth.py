@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 SERVER_IP = "10.77.0.1"
 MTU = 4200
 METRICS = f"{SERVER_IP}:9100"  # where a test's receiver tells how far it is: `--metrics`
@@ -169,6 +171,18 @@ def ended(process: subprocess.Popen, limit_s: float = LIMIT_S) -> Result:
     """Waits for a process to end by itself."""
     stdout, stderr = process.communicate(timeout=limit_s)
     return Result(process.returncode, stdout, stderr)
+
+
+def complete_once_all_are_there(out: Path) -> int:
+    """The number of complete events of a run whose boards join it one after the other, in the middle of their events.
+
+    The first events lack those that come later, by as much as a busy machine delays them; then nothing may be missing.
+    """
+    complete = pq.read_table(out, columns=["complete"])["complete"].to_pylist()
+    assert True in complete, f"{len(complete)} events, and none is complete"
+    first = complete.index(True)
+    assert all(complete[first:]), f"events {complete[first:].index(False) + first} and others, of {len(complete)}"
+    return len(complete) - first
 
 
 def said_until(process: subprocess.Popen, what: str) -> str:

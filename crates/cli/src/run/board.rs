@@ -448,6 +448,7 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
             flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
             (flow.cnps, flow.feedbacks) = (heard.cnps, heard.feedbacks);
             delivered += flow.delivered_bytes;
+            flow.paused_s = flow.paused_s.max(paused_s(&counted));
             if let Some(stream) = counted.stream {
                 flow.packets = stream.segments.into();
                 flow.retransmissions = stream.retransmitted.into();
@@ -463,6 +464,11 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
         boards.push(summary(&info.from, delivered, &tally, &counted));
     }
     Ok(boards)
+}
+
+/// How long the other side had a board paused.
+fn paused_s(counted: &GatewareCounters) -> f64 {
+    counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12
 }
 
 fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareCounters) -> BoardSummary {
@@ -481,7 +487,7 @@ fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareC
             None => counted.at(counters::PACKETS_RETRANSMITTED),
         },
         over: if counted.stream.is_some() { "stream" } else { "queue pair" },
-        paused_s: counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12,
+        paused_s: paused_s(counted),
         counters: counted.by_name(),
         meters: counted.meters.clone(),
         triggers: counted.triggers.clone(),
