@@ -111,7 +111,7 @@ impl Memory {
 impl Burst {
     /// A word has gone; whether it was the last.
     fn advance(&mut self) -> bool {
-        self.address += WORD_BYTES;
+        self.address = self.address.wrapping_add(WORD_BYTES);
         self.words_left -= 1;
         self.words_left == 0
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn write(memory: &mut Memory, address: u64, words: &[u64]) -> (u8, u64) {
-        let mut axi = Axi { awaddr: address, awlen: words.len() as u8 - 1, awvalid: 1, bready: 1, ..Axi::default() };
+        let mut axi = Axi { awaddr: address, awlen: (words.len() - 1) as u8, awvalid: 1, bready: 1, ..Axi::default() };
         let mut waiting = words.iter();
         let mut next = |axi: &mut Axi| {
             axi.wvalid = u8::from(waiting.len() > 0);
