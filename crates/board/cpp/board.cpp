@@ -177,7 +177,7 @@ public:
         pins.tx_paused = top.tx_paused;
 
         top.clk = 1;
-        top.s_event_clk = pins.event_clocks ? all_inputs : 0;
+        top.s_event_clk = all_inputs;
         if constexpr (has_gmii<Top>) {  // its clocks are twice as fast
             top.gmii_tx_clk = top.gmii_rx_clk = 1;
             top.eval();

@@ -55,7 +55,6 @@ struct PenstockPins {
     uint32_t desc_tdata[6];  // 176 bits, least significant word first
     uint8_t data_tvalid, data_tlast;
     uint8_t event_tvalid, event_tlast;  // a bit for each input
-    uint8_t event_clocks;               // run, all of them
     uint8_t trigger_valid;
     uint16_t trigger_type;
     uint64_t trigger_number;

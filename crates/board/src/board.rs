@@ -66,7 +66,7 @@ impl Board {
         let mut board = Self {
             top,
             model: Model::new(top as u32),
-            pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, event_clocks: 1, ..Pins::default() },
+            pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
             port: top.port(),
             inbox: VecDeque::new(),
@@ -165,11 +165,6 @@ impl Board {
     /// The inputs belong to triggers again.
     pub fn end_stream(&mut self) {
         self.stream = None;
-    }
-
-    /// Stops the clocks of the detector, from which nothing comes: a tenth of what the model evaluates.
-    pub fn stop_detector(&mut self) {
-        self.pins.event_clocks = 0;
     }
 
     /// Whether the trigger system waits while the gateware is busy, or goes on and loses events: see

@@ -87,7 +87,6 @@ pub struct Pins {
     pub data_tlast: u8,
     pub event_tvalid: u8,
     pub event_tlast: u8,
-    pub event_clocks: u8,
     pub trigger_valid: u8,
     pub trigger_type: u16,
     pub trigger_number: u64,

@@ -67,7 +67,6 @@ pub struct Goodput {
 pub fn measure(top: Top, load: Load) -> Result<Goodput, Failure> {
     let answer_cycles = cycles_in(top, load.answer_us);
     let mut station = Station::open(top, load.queue_pairs, load.mtu, answer_cycles)?;
-    station.board.stop_detector();
     start_source(&mut station, load)?;
     of_station(top, station, load)
 }

@@ -84,9 +84,6 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         }
         set_events(&mut board, index as u8, flow, scenario.qp.verb)?;
     }
-    if flows.iter().all(|flow| flow.fragments.is_none()) {
-        board.stop_detector();
-    }
     for (index, flow) in (0u8..).zip(&flows) {
         board.open_qp(index, &connection(flow, &scenario.qp))?;
     }
