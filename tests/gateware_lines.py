@@ -83,6 +83,20 @@ def test_a_live_board_has_this_line_and_its_time(
     assert json.loads(done.stdout)["time"]["simulated_s"] >= 200e-6
 
 
+@pytest.mark.parametrize(("rings", "packets"), [("chip", 64), ("memory", 1024)])
+def test_a_live_board_has_as_much_under_way_as_its_rings_hold(
+    all_tops: Penstock, rings: str, packets: int, tmp_path: Path
+) -> None:
+    """Nobody acknowledges anything."""
+    command = [all_tops.binary, "board", "--ip", "10.0.0.2", "--rings", rings, "--time", "4ms"]
+    wire = ["--unix", f"{tmp_path / 'own'},{tmp_path / 'peer'}"]
+    peer = ["--peer-ip", "10.0.0.1", "--peer-mac", "02:00:0a:00:00:01", "--connect", "qpn=0x11,psn=0,rkey=1,va=0x1000"]
+    send = ["--prbs", "4096", "--law", "off", "--ack-timeout", "0", "--capture", tmp_path / "sent.pcapng"]
+    subprocess.run([*command, *wire, *peer, *send], capture_output=True, timeout=TIMEOUT_S, check=True)
+    sent = [packet for packet in PcapNgReader(str(tmp_path / "sent.pcapng")) if len(packet) > 4096]
+    assert len(sent) == packets
+
+
 @pytest.mark.parametrize("gbps", TCP_LINES)
 def test_events_of_boards_with_tcp_are_exact_and_faster_than_at_10g(
     all_tops: Penstock, recorded: np.ndarray, gbps: int, tmp_path: Path

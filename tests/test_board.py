@@ -534,6 +534,8 @@ def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_pat
         (["--replay", text, "--prbs", "0x1x4"], ["0x1x4"]),
         (["--replay", text, "--prbs", "100x0"], ["0 messages"]),
         (["--replay", text, "--qpn-base", "5"], ["0x5", "0x200"]),
+        (["--replay", text, "--rings", "disk"], ["disk", "chip and memory"]),
+        (["--replay", text, "--rings", "memory"], ["10Gbps and rings in memory", "--features all-tops"]),
         (["--replay", text, "--connect", "qpn=1"], ["--peer-ip"]),
         (["--replay", text, "--mac", "01:00:5e:00:00:01"], ["01:00:5e", "group"]),
         (["--replay", text, "--counter", "100", "--slot-size", "64"], ["--slot-size 64", "100 bytes"]),

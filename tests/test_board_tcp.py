@@ -186,6 +186,7 @@ def test_what_cannot_work_is_refused_by_name(cable):
         ((), "--peer-ip"),
         (("--peer-ip", SERVER_IP, "--open"), "--open"),
         (("--port", 0), "--port"),
+        (("--peer-ip", SERVER_IP, "--rings", "memory"), "--rings memory goes with --protocol roce alone"),
         (("--peer-ip", SERVER_IP, "--line", "40Gbps"), no_line),
     ):
         result = ended(cable.start(*fixed, *options), 300)

@@ -157,9 +157,11 @@ def test_more_flows_than_queue_pairs_are_refused(penstock: Penstock, tmp_path: P
     assert run.status == 2 and "board0: a board has 4 queue pairs" in run.stderr and "has 5" in run.stderr
 
 
-def test_a_link_of_a_rate_that_no_board_has_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+def test_a_link_of_a_rate_and_rings_that_no_board_has_are_refused(penstock: Penstock, tmp_path: Path) -> None:
     """tests/gateware_lines.py has the rates of a command with all boards."""
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(ONE_FLOW)
     run = penstock.run(tmp_path / "out", "link.rate=40Gbps", scenario=scenario)
     assert run.status == 2 and "board0: no board of this program has a line of 40Gbps; it has 10Gbps" in run.stderr
+    run = penstock.run(tmp_path / "out", "qp.rings=memory", scenario=scenario)
+    assert run.status == 2 and "a line of 10Gbps and rings in memory; it has none: `cargo build" in run.stderr
