@@ -19,12 +19,8 @@ from penstock.results import Run  # noqa: E402
 from figures.advcam import PAYLOAD_SHARE, on_off  # noqa: E402
 from figures.comparison import flows, lost, mean, register, throughput  # noqa: E402
 
-SENDERS = ("gateware", "software")
-
 # Enough for a plateau of three flows from 0.1 s on, one of two, and the last one's climb.
 SIZES = ("flow.0.size=50MB", "flow.1.size=95MB", "flow.2.size=180MB", "run.time_limit=1s", "trace.interval=1ms")
-
-
 # Figure 11 at a quarter of its lengths: a flow's window is a ring of 4 MB, which the model has as a window of as many
 # packets.
 QUARTER = (
@@ -36,7 +32,7 @@ QUARTER = (
 def both(penstock: Penstock, scenario: str, folder: Path, settings: tuple[str, ...]) -> list[Run]:
     """The run of the gateware and that of the model."""
     found = []
-    for sender in SENDERS:
+    for sender in ("gateware", "software"):
         command = [penstock.binary, "run", ROOT / f"scenarios/{scenario}.toml", "--no-plots", "--out", folder / sender]
         for setting in (*settings, *(f"flow.{number}.sender={sender}" for number in range(3))):
             command += ["--set", setting]

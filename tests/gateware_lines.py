@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sender = "gateware"` and `penstock board` at 1, 25 and 100 Gb/s: `make soak`, since each front end takes a minute
-or two to build. Promise checked: what tests/test_gateware_sender.py checks at 10 Gb/s holds at each rate.
+"""`sender = "gateware"` and `penstock board` at 1, 25 and 100 Gb/s, and with rings in memory: `make soak`, since each
+front end takes a minute or two to build. Promise checked: what tests/test_gateware_sender.py checks at 10 Gb/s holds at
+each rate, and a board has as much under way as its rings hold.
 """
 
 import json

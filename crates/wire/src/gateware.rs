@@ -84,10 +84,9 @@ pub const BOARD_INPUTS: usize = 4;
 pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
 
 /// Where a front end keeps what it has sent until it is acknowledged (`STORE`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rings {
     /// In its block RAM.
-    #[default]
     Chip,
     /// In the AXI4 memory beside it.
     Memory,

@@ -113,8 +113,8 @@ pub struct TransportArguments {
     /// Number of queue pair 0 on the wire; its low 8 bits are 0
     #[arg(long, default_value = "0x200", value_parser = number::<u32>)]
     pub qpn_base: u32,
-    /// Where the board keeps what is not acknowledged: chip: 256 kB of each queue pair; memory: 4 MB, in AXI4 memory,
-    /// where the program was built with all boards
+    /// Where the board keeps what is not acknowledged: chip: 256 KiB of each queue pair; memory: 4 MiB, in AXI4
+    /// memory, where the program was built with all boards
     #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]
     pub rings: Rings,
     /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes
