@@ -34,6 +34,7 @@ module roce_tx_props
   input qp_row_t   row, row2_q, next,
   input logic      row_place,
   input logic      stat_valid,
+  input qp_t       stat_qp,
   input ring_status_t stat_status,
   input outcome_t  outcome,
   input logic      expired,
@@ -58,7 +59,7 @@ module roce_tx_props
   input logic      live_q, reading_q,
   input logic      ready, desc_taken, waits_past_q, past_q, stale,
   input mtu_e      mtu_q,
-  input logic      cached_q, committed_q,
+  input logic      cached_q, committed_q, full_q,
   input logic [8:0] beat_q,
   input logic [PayloadLenW-1:0] len,
   input logic [2:0] commits,
@@ -182,7 +183,8 @@ module roce_tx_props
     offered_q    <= s_axis_desc_tvalid && !desc_taken && !rst;
     offered_qp_q <= message.qp;
     waiting_q <= s_axis_desc_tvalid && !desc_taken && !rst ? waiting_d : '0;
-    if (segmenter_state == StIdle) at_hand_q <= waiting_d;
+    if (rst) at_hand_q <= '0;
+    else if (segmenter_state == StIdle) at_hand_q <= waiting_d;
     else at_hand_q <= '{ended: at_hand_q.ended || (asks && !ready),
                         opened: at_hand_q.opened || (at_hand_q.ended && opened)};
   end
@@ -234,6 +236,7 @@ module roce_tx_props
         a_02_live : assert (live_seen == live && (!live || nxt_seen == row.nxt));
         if (keeps) a_02_left : assert (left - tail_seen <= first - tail_seen || tail_seen != tail_q || !live_q);
         if (keeps) a_02_stored : assert (wr_q + psn_t'(begun) - first <= capacity);
+        if (keeps && !full_q && beat_q == '0) a_02_once_room : assert (wr_q - first < capacity);
       end
       // A slot is filled again whose packet is not acknowledged.
       c_refills : cover (write && write_addr == place && owned_q && owner_q == wr_q - 24'd2 && row.una == row.tail
@@ -245,6 +248,7 @@ module roce_tx_props
     // The pipeline.
     a_00_alone : assert (!(valid1_q && valid2_q) && (!valid1_q || op1_q.qp == '0) && (!valid2_q || op2_q.qp == '0)
                          && visit_qp_q == '0 && grant_qp == '0 && release_qp == '0
+                         && (!stat_valid || stat_qp == '0)
                          && (view.qp == '0 || !(|{view.loaded, view.again, view.freed, view.left_rts})));
     a_00_command : assert ((!valid1_q || may_do(op1_q, row) || op1_q.kind != DoCmd)
                            && (!valid2_q || may_do(op2_q, row) || op2_q.kind != DoCmd));
@@ -253,8 +257,9 @@ module roce_tx_props
     if (!up) a_00_down : assert (!bound && waiting == '0 && jobs == '0 && !(|{view.loaded, view.again, view.freed,
                                  view.left_rts}) && segmenter_state != StWait);
   end
-  always_comb if (started_q && up) begin
-    a_00_checks : assert (row_checks(row) == '1 && row.mtu >= Mtu256 && row.mtu <= Mtu4096);
+  // What does not need `up` holds from reset on: induction begins there, and needs fewer cycles.
+  always_comb if (started_q) begin
+    if (up) a_00_checks : assert (row_checks(row) == '1 && row.mtu >= Mtu256 && row.mtu <= Mtu4096);
     // The segmenter.
     if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
     a_01_keep : assert (kept_qp == '0);
@@ -271,15 +276,17 @@ module roce_tx_props
     if (view.loaded) a_01_view : assert (view.tail == row.tail && view.wr == row.wr && view.mtu == row.mtu);
     if (cached_q && !view.left_rts) a_01_live : assert (is_live(row.state));
     if (view.loaded && view.rts) a_01_loaded : assert (is_live(row.state));
-    if (is_live(row.state)) a_01_not_pending : assert (!row.open_pending);
+    if (up && is_live(row.state)) a_01_not_pending : assert (!row.open_pending);
     // The segmenter's pointers and the ring's.
     if (bound) begin
       a_02_wr : assert (wr_q + psn_t'(committed_q) == last);
       a_02_tail : assert (tail_seen == row.tail && wr_q - tail_q <= (fills && beat_q != '0 ? Most - 24'd1 : Most));
       a_02_mtu : assert (mtu_q == row.mtu);
+      a_02_forward : assert (wr_q - tail_seen <= wr_q - tail_q);
+      if (!full_q && beat_q == '0) a_02_room : assert (wr_q - tail_q < Most);
     end
-    if (waiting == '0 || bound) a_02_held : assert (held <= Most);
-    a_03_held : assert (held <= Most && row.wr - row.tail <= Most);
+    if (up && (waiting == '0 || bound)) a_02_held : assert (held <= Most);
+    if (up) a_03_held : assert (held <= Most && row.wr - row.tail <= Most);
     if (committed_q) a_03_committed : assert (filled < held);
     // The reads.
     a_04_jobs : assert (jobs <= 3'd4 && jobs_head == reads_head && jobs_tail == reads_tail && taken == reads
@@ -293,7 +300,7 @@ module roce_tx_props
     a_05_beat : assert (read_beat <= (jobs == '0 ? '0 : jobs_held[jobs_tail][11:3]));
     // The headers.
     if (has_header) begin
-      a_05_length : assert (header.len <= mtu_bytes(row.mtu));
+      if (up) a_05_length : assert (header.len <= mtu_bytes(row.mtu));
       if (committed_q && psn_header == wr_q) a_05_at_hand : assert (header.len == len && len != '0);
       if (valid2_q && op2_q.kind == DoSend && is_live(row.state) && row.nxt == psn_header && row.nxt != row.wr)
         a_05_read : assert (header_read.len == header.len);
@@ -301,7 +308,7 @@ module roce_tx_props
     if (fills) a_05_fills : assert (len != '0 && beat_q <= last_beat(len));
     // The words.
     if (keeps && fills && psn_here == wr_q && beat < 10'(beat_q)) a_06_filled : assert (owned_q && owner_q == wr_q);
-    if (here && psn_here == psn_header && header.len != '0 && beat <= 10'(last_beat(header.len))
+    if (up && here && psn_here == psn_header && header.len != '0 && beat <= 10'(last_beat(header.len))
         && !(committed_q && psn_here == wr_q))
       a_06_whole : assert (owned_q && owner_q == psn_here);
     if (owned_q) a_06_word : assert (word == word_q);
@@ -320,7 +327,8 @@ module roce_tx_props
       a_read_as_written : assert (owned_q && owner_q == reading && word == word_q);
     if (sends && sent_q) a_not_twice : assert (row.nxt != sent_psn_q);
     if (sent_q) a_06_sent : assert (sent_psn_q - row.tail < row.nxt - row.tail && is_live(row.state));
-
+  end
+  always_comb if (started_q && up) begin
     // On the way to those below, each from the one before it (proofs/roce.py).
     c_open : cover (!waits && is_live(row.state) && row.mtu == Mtu4096 && row.tail == '1 && beat == '0
                     && psn_here == row.tail && psn_header == row.tail && segmenter_state == StIdle);
@@ -379,7 +387,8 @@ bind roce_tx roce_tx_props #(.SLOTS(SLOTS), .RETRANSMIT(RETRANSMIT)) u_props (
   .nxt_q(u_segmenter.nxt_q), .oldest_q(u_segmenter.oldest_q), .live_q(u_segmenter.live_q),
   .reading_q(u_segmenter.reading_q),
   .desc_q(u_segmenter.desc_q), .tail_q(u_segmenter.tail_q), .wr_q(u_segmenter.wr_q), .mtu_q(u_segmenter.mtu_q),
-  .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .beat_q(u_segmenter.beat_q),
+  .cached_q(u_segmenter.cached_q), .committed_q(u_segmenter.committed_q), .full_q(u_segmenter.full_q),
+  .beat_q(u_segmenter.beat_q),
   .len(u_segmenter.len), .commits(u_segmenter.commits), .commit_qp(u_segmenter.commit_qp),
   .write(store_wr_en), .write_addr(gen_on_chip.u_store.u_ram.wr_addr), .data(store_wr_data),
   .fetch(gen_on_chip.u_store.fetch), .jobs(gen_on_chip.u_store.u_jobs.level),

@@ -151,7 +151,7 @@ PROOFS = [
     Proof(
         "roce_tx",
         {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 2},
-        depth=4,
+        depth=2,
         cycles=24,
         free=("ram_sdp", "requester_step"),
         after=STORE_PATHS,
@@ -192,7 +192,7 @@ PROOFS = [
     Proof(
         "roce_tx",
         {"N_QP": 1, "RING_BYTES": 8192, "SLOTS": 4, "RETRANSMIT": 0},
-        depth=4,
+        depth=3,
         cycles=24,
         free=("ram_sdp", "requester_step"),
         after={**STORE_PATHS, "c_refills": "c_sent"},
