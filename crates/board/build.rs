@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 use std::{env, fs};
 
 /// One build of a top: its C++ class, its clock, and how many of what it has.
@@ -62,14 +63,17 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     let python = python(&repo);
 
-    for watched in ["regs", "tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
+    for watched in ["tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
         println!("cargo::rerun-if-changed={}", repo.join(watched).display());
     }
-    // Proofs and scripts of synthesis lie beside the gateware, and change nothing of it.
-    let beside = |path: &PathBuf| ["formal", "syn"].iter().any(|name| path.ends_with(name));
-    let entries = fs::read_dir(repo.join("rtl")).expect("rtl/ is there").map(|entry| entry.unwrap().path());
-    for path in entries.filter(|path| !beside(path)) {
-        println!("cargo::rerun-if-changed={}", path.display());
+    // Proofs and scripts of synthesis lie beside the gateware, what Python has compiled beside the register map: both
+    // change nothing of it.
+    let beside = |path: &PathBuf| ["formal", "syn", "__pycache__"].iter().any(|name| path.ends_with(name));
+    for folder in ["rtl", "regs"] {
+        let entries = fs::read_dir(repo.join(folder)).unwrap_or_else(|e| panic!("{folder}/: {e}"));
+        for path in entries.map(|entry| entry.unwrap().path()).filter(|path| !beside(path)) {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
@@ -104,8 +108,12 @@ enum Profile {
 
 impl Profile {
     fn find(folder: PathBuf) -> Profile {
-        // Cargo watches a folder that is there; without it, it would run this script each time.
-        fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        // Cargo runs this script again if what it watches is missing, or newer than its last run began.
+        if !folder.exists() {
+            fs::create_dir_all(&folder)
+                .and_then(|()| fs::File::open(&folder)?.set_modified(SystemTime::UNIX_EPOCH))
+                .unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        }
         println!("cargo::rerun-if-changed={}", folder.display());
         println!("cargo::rerun-if-env-changed=PENSTOCK_PROFILE");
         match env::var("PENSTOCK_PROFILE").as_deref() {

@@ -102,13 +102,13 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
     """
     with alone(TB / "setup"):
         rtl.generate()
-        prepare_environment()
+        runtime.make()
     number = os.environ.get("PENSTOCK_SEED", "1")
     simulator = netlist.simulator if netlist else "verilator"
     runner = get_runner(simulator)
     runner.log.setLevel(logging.CRITICAL)
     build_dir = bench.build(config, netlist)
-    with alone(build_dir):
+    with alone(build_dir), environment(verilator_environment()):
         build(runner, bench, config, build_dir, netlist)
     run_dir = TB / bench.label(name, config, netlist)
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
     results.unlink(missing_ok=True)
     crash = ""
     try:
-        with environment(PYTHON):
+        with environment({**verilator_environment(), **PYTHON}):
             runner.test(
                 hdl_toplevel=bench.top,
                 test_module="bench",
@@ -207,16 +207,21 @@ def put(variables: dict[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def prepare_environment() -> None:
-    """Where cocotb finds Verilator, and how C++ is compiled."""
+def verilator_environment() -> dict[str, str | None]:
+    """Where cocotb finds Verilator, and how C++ is compiled.
+
+    Of its commands alone: Cargo, which a later test calls, compiles for Python again where `PATH` is another.
+    """
     root = verilator_root()
-    os.environ["VERILATOR_ROOT"] = str(root)
-    if str(root / "bin") not in os.environ["PATH"].split(os.pathsep):
-        os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    variables: dict[str, str | None] = {
+        "VERILATOR_ROOT": str(root),
+        "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}",
+    }
     if shutil.which("ccache"):  # a model that was there before
-        os.environ.setdefault("OBJCACHE", "ccache")
-        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")  # else compiled headers are refused
-    runtime.make()
+        # Without the second, compiled headers are refused.
+        ccache = {"OBJCACHE": "ccache", "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+        variables |= {name: os.environ.get(name, value) for name, value in ccache.items()}
+    return variables
 
 
 @contextmanager
