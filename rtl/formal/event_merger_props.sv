@@ -64,15 +64,11 @@ module event_merger_props
     assume (cfg.limit != '0 && cfg.limit[2:0] == '0 && cfg.limit < 32'h0100_0000);
   end
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_input
-    logic held_q;
-    logic [DATA_W+Bytes+$bits(fragment_t):0] beat_q;
-    always_ff @(posedge clk) begin
-      held_q <= s_axis_tvalid[i] && !s_axis_tready[i] && !rst;
-      beat_q <= {s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]};
-    end
+    keeps_offer #(.W(DATA_W + Bytes + $bits(fragment_t) + 1)) u_offer (
+      .valid(s_axis_tvalid[i]), .ready(s_axis_tready[i]),
+      .offer({s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]}), .*
+    );
     always_comb begin
-      if (held_q)
-        assume (s_axis_tvalid[i] && beat_q == {s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]});
       if (!s_axis_tlast[i]) assume (&s_axis_tkeep[i]);
       assume ((s_axis_tkeep[i] & (s_axis_tkeep[i] + 1'b1)) == '0);
     end

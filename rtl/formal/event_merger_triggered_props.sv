@@ -51,29 +51,20 @@ module event_merger_triggered_props
 
   // AXI-Stream 2.2.1 of triggers and inputs; tuser holds in a first beat. Settings stand still.
   merger_cfg_t cfg_q;
-  logic held_q;
-  fragment_t trigger_q;
-  always_ff @(posedge clk) begin
-    cfg_q     <= cfg;
-    held_q    <= s_axis_trigger_tvalid && !s_axis_trigger_tready && !rst;
-    trigger_q <= s_axis_trigger_tdata;
-  end
+  always_ff @(posedge clk) cfg_q <= cfg;
   always_comb begin
     if (started_q) assume (cfg == cfg_q);
     assume (!untriggered);
     assume (cfg.limit != '0 && cfg.limit[2:0] == '0 && cfg.limit < 32'h0100_0000);
-    if (held_q) assume (s_axis_trigger_tvalid && s_axis_trigger_tdata == trigger_q);
   end
+  keeps_offer #(.W($bits(fragment_t))) u_trigger_offer (
+    .valid(s_axis_trigger_tvalid), .ready(s_axis_trigger_tready), .offer(s_axis_trigger_tdata), .*
+  );
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_input
-    logic waits_q;
-    logic [DATA_W+Bytes+$bits(fragment_t):0] beat_q;
-    always_ff @(posedge clk) begin
-      waits_q <= s_axis_tvalid[i] && !s_axis_tready[i] && !rst;
-      beat_q  <= {s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]};
-    end
-    always_comb
-      if (waits_q)
-        assume (s_axis_tvalid[i] && beat_q == {s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]});
+    keeps_offer #(.W(DATA_W + Bytes + $bits(fragment_t) + 1)) u_offer (
+      .valid(s_axis_tvalid[i]), .ready(s_axis_tready[i]),
+      .offer({s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]}), .*
+    );
   end
 
   // The number of the fragment that an input is in.

@@ -47,17 +47,14 @@ module fragment_builder_props
 
   // AXI-Stream 2.2.1, and full beats but the last. The limit is a multiple of a beat and does not move within a
   // fragment.
-  logic taken, held_part_q;
-  logic [$bits(part_t):0] held_entry_q;
+  logic taken;
   logic [31:0] limit_q;
   assign taken = beat_valid && beat_ready;
-  always_ff @(posedge clk) begin
-    held_part_q  <= s_axis_part_tvalid && !s_axis_part_tready && !rst;
-    held_entry_q <= {s_axis_part_tdata, s_axis_part_tlast};
-    limit_q      <= limit;
-  end
+  always_ff @(posedge clk) limit_q <= limit;
+  keeps_offer #(.W($bits(part_t) + 1)) u_part_offer (
+    .valid(s_axis_part_tvalid), .ready(s_axis_part_tready), .offer({s_axis_part_tdata, s_axis_part_tlast}), .*
+  );
   always_comb begin
-    if (held_part_q) assume (s_axis_part_tvalid && held_entry_q == {s_axis_part_tdata, s_axis_part_tlast});
     if (beat_valid && !beat_last && !TABLE) assume (n_bytes == 4'(Bytes));
     assume (n_bytes <= 4'(Bytes));
     assume (limit != '0 && limit[2:0] == '0 && limit < 32'h8000_0000);

@@ -43,18 +43,10 @@ module stream_slicer_props
   always_comb if (!started_q) assume (rst);
 
   // A valid beat waits unchanged (AXI-Stream 2.2.1).
-  logic waits_q;
-  logic [DATA_W-1:0] beat_q;
+  keeps_offer #(.W(DATA_W)) u_offer (.valid(s_axis_tvalid), .ready(s_axis_tready), .offer(s_axis_tdata), .*);
   slice_e mode_q;
-  always_ff @(posedge clk) begin
-    waits_q <= s_axis_tvalid && !s_axis_tready && !rst;
-    beat_q  <= s_axis_tdata;
-    mode_q  <= cfg.mode;
-  end
-  always_comb begin
-    if (waits_q) assume (s_axis_tvalid && s_axis_tdata == beat_q);
-    if (started_q) assume (cfg.mode == mode_q);
-  end
+  always_ff @(posedge clk) mode_q <= cfg.mode;
+  always_comb if (started_q) assume (cfg.mode == mode_q);
 
   // ---- one beat, any one ------------------------------------------------------------------------------
   logic choose, watching_q, moved_q;

@@ -68,22 +68,15 @@ module tcp_ring_writer_props
   endfunction
 
   // ---- messages: whole beats but the last one; what is offered stays ----------------------------------------------
-  logic waiting_q, waiting_last_q;
-  logic [Bytes-1:0] waiting_keep_q;
-  tcp_stream_t waiting_stream_q;
+  keeps_offer #(.W(1 + Bytes + $bits(tcp_stream_t))) u_offer (
+    .valid(s_axis_tvalid), .ready(s_axis_tready), .offer({s_axis_tlast, s_axis_tkeep, s_stream}), .*
+  );
   tcp_seq_t count;
   assign count = 32'($countones(s_axis_tkeep));
   always_comb begin
     assume (32'(s_stream) < N);
     assume (s_axis_tkeep != '0 && (s_axis_tkeep & (s_axis_tkeep + 1'b1)) == '0);
     if (s_axis_tvalid && !s_axis_tlast) assume (s_axis_tkeep == '1);
-    if (waiting_q)
-      assume (s_axis_tvalid && {s_axis_tlast, s_axis_tkeep, s_stream}
-              == {waiting_last_q, waiting_keep_q, waiting_stream_q});
-  end
-  always_ff @(posedge clk) begin
-    waiting_q <= s_axis_tvalid && !s_axis_tready && !rst;
-    {waiting_last_q, waiting_keep_q, waiting_stream_q} <= {s_axis_tlast, s_axis_tkeep, s_stream};
   end
 
   // ---- the sender: of each stream whether it is open, what is acknowledged, and what it was told of ----------------
