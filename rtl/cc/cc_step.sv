@@ -90,6 +90,7 @@ module cc_step
   visit_t      s1_q;           // the state as it was
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters
+  logic        s1_timer_off_q, s1_bytes_off_q;       // they are zero
   alpha_full_t s1_shifted_q;   // alpha by g_shift
   logic        s1_lost_q;      // bits were shifted out
   // These go with the visit: alpha that fell by one g and rose by another could pass 1.
@@ -138,6 +139,8 @@ module cc_step
       s1_alpha_elapsed_q <= {1'b0, in_state.own.alpha_elapsed} + 33'(VisitCycles);
       s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
       s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
+      s1_timer_off_q <= (in_qcn ? qcn_params[0].timer_period : params[0].increase_interval) == '0;
+      s1_bytes_off_q <= (in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold) == '0;
 
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_lost_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
@@ -198,7 +201,7 @@ module cc_step
   logic        s2_fall_q;    // alpha by alpha g
   logic        s2_rise_q;    // alpha by g
   alpha_full_t s2_taken_q;   // alpha g
-  logic        s2_inexact_q; // and one more
+  logic        s2_half_q, s2_rest_q;  // and one more if both are set
   tally_t      s2_timer_q, s2_bytes_q, s2_alpha_q, s2_cut_q;
   rate_t       s2_rate_q;    // to be multiplied by
   logic [16:0] s2_factor_q;
@@ -222,10 +225,8 @@ module cc_step
       automatic logic timer_afresh = s1_q.idle || (cut && (s1_q.qcn || params[1].restart_timer));
       automatic logic [32:0] timer_short = short_of(s1_timer_q, s1_timer_limit);
       automatic logic [32:0] bytes_short = short_of(s1_bytes_q, s1_byte_limit);
-      automatic logic timer_off = s1_timer_period_q == '0;
-      automatic logic bytes_off = s1_byte_period_q == '0;
-      automatic logic timer = !timer_short[32] && !timer_off && !s1_timer_undrawn;
-      automatic logic bytes = !bytes_short[32] && !bytes_off && !s1_byte_undrawn;
+      automatic logic timer = !timer_short[32] && !s1_timer_off_q && !s1_timer_undrawn;
+      automatic logic bytes = !bytes_short[32] && !s1_bytes_off_q && !s1_byte_undrawn;
       automatic logic recover = !afresh && (timer || bytes);
       automatic logic at_interval = params[1].alpha_rule == AlphaAtInterval && !s1_q.qcn;
       automatic logic fast, active, rise, alpha_clear, alpha_met;
@@ -247,9 +248,10 @@ module cc_step
       // a counter starts again at zero.
       s2_q.c.timer_elapsed <= held(s1_timer_q);
       s2_q.c.bytes_sent <= held(s1_bytes_q);
-      s2_timer_q <= judged(timer_short[31:0], timer_afresh || timer_off || (timer && s1_q.qcn), timer, VisitCyclesLog2);
-      s2_bytes_q <= judged(bytes_short[31:0], afresh || bytes_off || (bytes && !timer && s1_q.qcn), bytes && !timer,
-                          ByteSlackLog2);
+      s2_timer_q <= judged(timer_short[31:0], timer_afresh || s1_timer_off_q || (timer && s1_q.qcn), timer,
+                          VisitCyclesLog2);
+      s2_bytes_q <= judged(bytes_short[31:0], afresh || s1_bytes_off_q || (bytes && !timer && s1_q.qcn),
+                          bytes && !timer, ByteSlackLog2);
 
       if (afresh) begin
         s2_q.c.stage_timer <= '0;
@@ -279,8 +281,8 @@ module cc_step
 
       // At full resolution all that is lost counts as one more; else more than half of the last bit does.
       s2_taken_q <= taken & ~below;
-      s2_inexact_q <= below == '0 ? s1_lost_q
-          : (taken & (below ^ below >> 1)) != '0 && (s1_lost_q || (taken & below >> 1) != '0);
+      s2_half_q <= below == '0 || (taken & (below ^ below >> 1)) != '0;
+      s2_rest_q <= s1_lost_q || (taken & below >> 1) != '0;
 
       // alpha falls before it rises, too
       alpha_clear = s1_q.idle || alpha_interval == '0 || (at_interval ? first : s1_notified_q || cut);
@@ -295,7 +297,8 @@ module cc_step
       s2_g_factor_q <= s1_g_factor_q;
       s2_alpha_bits_q <= s1_alpha_bits_q;
       s2_q.own.since_cut <= s1_q.idle ? '1 : saturated(s1_since_cut_q);
-      s2_cut_q <= judged(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle, VisitCyclesLog2);
+      s2_cut_q <= judged(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle,
+                        VisitCyclesLog2);
       s2_q.own.alpha_elapsed <= held(s1_alpha_elapsed_q);
       s2_alpha_q <= judged(alpha_short[31:0], alpha_clear, !alpha_short[32], VisitCyclesLog2);
 
@@ -332,7 +335,8 @@ module cc_step
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
       // one adder with floor(alpha * (1 - g)) in it
-      s3_q.own.alpha <= s2_q.own.alpha + (s2_fall_q ? ~s2_taken_q : '0) + alpha_full_t'(s2_fall_q && !s2_inexact_q);
+      s3_q.own.alpha <= s2_q.own.alpha + (s2_fall_q ? ~s2_taken_q : '0)
+                        + alpha_full_t'(s2_fall_q && !(s2_half_q && s2_rest_q));
       s3_rise_q <= s2_rise_q;
       s3_g_shift_q <= s2_g_shift_q;
       s3_g_factor_q <= s2_g_factor_q;
