@@ -10,6 +10,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import blocks  # noqa: E402
+import deep  # noqa: E402
 import devices  # noqa: E402
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
@@ -53,6 +54,50 @@ def test_depth_of_a_synthesised_circuit_is_what_one_counts_by_hand(tmp_path):
     found = levels.deepest(synth.netlist("circuit", {}, source))
     assert (found.levels, found.chains, found.dsps) == (3, 1, 0)
     assert found.start.startswith(("a_q", "b_q")) and found.end == "odd_q"
+
+
+# Behind the registers of `a`: the parity of 16 bits takes two levels, that of 100 three. LUTs of 7 and 8 inputs count
+# once.
+TWO_WAYS = """
+module two_ways (input logic clk, input logic [131:0] a, output logic [1:0] near_q, output logic far_q);
+  logic [131:0] a_q;
+  always_ff @(posedge clk) begin
+    a_q <= a;
+    near_q <= {^a_q[131:116], ^a_q[115:100]};
+    far_q <= ^a_q[99:0];
+  end
+endmodule
+"""
+
+
+def test_registers_behind_deep_logic_are_named_and_no_others(tmp_path):
+    source = tmp_path / "two_ways.sv"
+    source.write_text(TWO_WAYS)
+    module = synth.netlist("two_ways", {}, source, for_depth=True)
+    assert levels.deeper_than(module, 3) == []
+    assert [(way.levels, way.end) for way in levels.deeper_than(module, 2)] == [(3, "far_q")]
+    assert [way.end for way in levels.deeper_than(module, 1)] == ["far_q", "near_q[0]", "near_q[1]"]
+    assert deep.table(levels.deeper_than(module, 1)).splitlines()[2:] == [
+        "| 3 | 0, 0 | 1 | `far_q` | `a_q` |",
+        "| 2 | 0, 0 | 2 | `near_q` | `a_q` |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["roce_txx"], "rtl/ has no module roce_txx"),
+        (["arbiter_rr", "N"], "N: allowed is NAME=VALUE"),
+        (["arbiter_rr", "M=4"], "arbiter_rr has no parameter M"),
+    ],
+)
+def test_a_module_or_parameter_that_is_not_there_is_named(monkeypatch, capfd, arguments, says):
+    monkeypatch.setattr("sys.argv", ["deep.py", *arguments])
+    try:
+        status = deep.main()
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2 and says in capfd.readouterr().err
 
 
 def test_rings_in_memory_are_read_by_a_front_end_that_wants_names_declared_before_use():

@@ -49,9 +49,26 @@ def deepest(module: dict) -> Depth:
     start = end
     while start in previous:
         start = previous[start]
-    register = _register_behind(module["cells"], end)
+    register = _registers_behind(module["cells"]).get(end, end)
     names = _names(module, {start, register})
     return Depth(*arrival[end], names.get(start, ""), names.get(register, ""))
+
+
+def deeper_than(module: dict, levels: int) -> list[Depth]:
+    """The deepest way to each register, memory and port behind more LUTs than `levels`; the deepest of all first."""
+    arcs = _arcs(module["cells"])
+    arrival, previous = _longest(arcs)
+    registers = _registers_behind(module["cells"])
+    ends = [bit for bit, way in arrival.items() if way[0] > levels and (bit in registers or bit not in arcs)]
+    starts = {}
+    for end in ends:
+        start = end
+        while start in previous:
+            start = previous[start]
+        starts[end] = start
+    names = _names(module, {*starts.values(), *(registers.get(end, end) for end in ends)})
+    found = [Depth(*arrival[end], names.get(starts[end], ""), names.get(registers.get(end, end), "")) for end in ends]
+    return sorted(found, key=lambda way: (-way.levels, -way.chains, -way.dsps, way.end, way.start))
 
 
 def _arcs(cells: dict) -> dict[int, list[tuple[int, Weight]]]:
@@ -157,13 +174,14 @@ def _longest(arcs: dict) -> tuple[dict[int, Weight], dict[int, int]]:
     return arrival, previous
 
 
-def _register_behind(cells: dict, bit: int) -> int:
-    """The output of the register that a bit feeds: its name says more. The bit itself where there is none."""
+def _registers_behind(cells: dict) -> dict[int, int]:
+    """Of each bit that feeds a register, that register's output: its name says more."""
+    found = {}
     for cell in cells.values():
         pins = cell["connections"]
-        if "Q" in pins and any(bit in bits for pin, bits in pins.items() if pin != "Q"):
-            return pins["Q"][0]
-    return bit
+        if "Q" in pins:
+            found |= {bit: pins["Q"][0] for pin, bits in pins.items() if pin != "Q" for bit in bits if bit not in found}
+    return found
 
 
 def _names(module: dict, bits: set[int]) -> dict[int, str]:

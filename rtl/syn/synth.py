@@ -112,12 +112,12 @@ LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM25
 Row = tuple[dict, levels.Depth, str, float]  # of synth.json, deepest way, name of the build, seconds it took
 
 
-def netlist(top: str, params: dict[str, int], source: Path | None = None) -> dict:
+def netlist(top: str, params: dict[str, int], source: Path | None = None, for_depth: bool = False) -> dict:
     """One module, flat and mapped to UltraScale+ cells, as in Yosys' `write_json`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "netlist.json")
         read = yosys.read(top, params, source or rtl.module(top)[0])
-        yosys.run([read, *yosys.synthesise(top, "-flatten"), f"write_json {file}"])
+        yosys.run([read, *yosys.synthesise(top, "-flatten", for_depth=for_depth), f"write_json {file}"])
         return json.loads(file.read_text())["modules"][top]
 
 

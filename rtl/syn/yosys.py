@@ -37,10 +37,14 @@ def run(commands: list[str]) -> str:
 
 # A LUT costs the same whatever its inputs, as the tables count it; `synth_xilinx` itself takes small ones for cheaper,
 # since two may share a site (sites.py). Seven and eight inputs are two and four LUTs and a MUXF.
+# `abc9.W` is what a LUT and the net behind it take, in picoseconds. The delays of carry chains, block RAMs and DSPs in
+# Yosys' models are those of 7-series, where a LUT takes 124 ps and a net several hundred. At the 300 that
+# `synth_xilinx` takes for UltraScale+ a chain or a block RAM is as long as many LUTs, and the mapper lets all other
+# ways grow up to that: the transmit side then has 10 levels for 1 % fewer LUTs, instead of 6.
 MAP_LUTS = """\
 opt_expr -mux_undef -noclkinv
 read_verilog -icells -lib -specify +/xilinx/abc9_model.v
-scratchpad -set abc9.W 300
+scratchpad -set abc9.W 1000
 abc9 -luts 6:5,10,20
 clean
 xilinx_srl -fixed -minlen 3
@@ -48,6 +52,9 @@ techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6
 xilinx_dffopt
 opt_lut_ins -tech xilinx"""
 
+
+# Every way as short as the mapper finds it: without the last three options it saves LUTs on all but the deepest.
+FOR_DEPTH = "scratchpad -set abc9.script +&scorr;&sweep;&dc2;&dch,-f,-r;&ps;&if,{W},-q,-F,0,-A,0"
 
 # As `synth_xilinx` does it for xcup.
 FIND_MEMORY = """\
@@ -60,15 +67,17 @@ techmap -map +/xilinx/brams_xcu_map.v"""
 FORGET_CONTENTS = "setparam -unset INIT t:$__XILINX_BLOCKRAM_*"
 
 
-def synthesise(top: str, *options: str, contents: bool = False) -> list[str]:
+def synthesise(top: str, *options: str, contents: bool = False, for_depth: bool = False) -> list[str]:
     """The commands that map a design that has been read to UltraScale+, out of context: no pads, no clock buffers.
 
-    Only with `contents` do block RAMs keep their initial contents: to simulate the netlist.
+    Only with `contents` do block RAMs keep their initial contents: to simulate the netlist. `for_depth` maps for the
+    fewest levels on every way, with more LUTs.
     """
     flow = " ".join(["synth_xilinx -family xcup -noiopad -noclkbuf", *options, f"-top {top} -run"])
     before, between, behind = f"{flow} begin:map_memory", f"{flow} map_ffram:map_luts", f"{flow} finalize:"
     memory = [*FIND_MEMORY.splitlines(), *([] if contents else [FORGET_CONTENTS]), *MAP_MEMORY.splitlines()]
-    return [before, *memory, between, *MAP_LUTS.splitlines(), behind]
+    luts = [*([FOR_DEPTH] if for_depth else []), *MAP_LUTS.splitlines()]
+    return [before, *memory, between, *luts, behind]
 
 
 def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:
