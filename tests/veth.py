@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
@@ -174,7 +173,7 @@ def ended(process: subprocess.Popen, limit_s: float = LIMIT_S) -> Result:
     return Result(process.returncode, stdout, stderr)
 
 
-def complete_once_all_are_there(out: Path | BinaryIO) -> int:
+def complete_once_all_are_there(out: Path) -> int:
     """The number of complete events of a run whose boards join it one after the other, in the middle of their events.
 
     The first events lack those that come later, by as much as a busy machine delays them; then nothing may be missing.
