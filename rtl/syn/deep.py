@@ -67,7 +67,7 @@ def main() -> int:
         print(f"deep: rtl/ has no module {options.top}", file=sys.stderr)
         return 2
     for name, _ in options.params:  # Yosys passes over those that are not there
-        if not re.search(rf"\bparameter\b[^=]*\b{name}\b\s*=", file.read_text()):
+        if not re.search(rf"\bparameter\b[^=]*\b{re.escape(name)}\b\s*=", file.read_text()):
             print(f"deep: {options.top} has no parameter {name}", file=sys.stderr)
             return 2
     try:
