@@ -23,9 +23,10 @@ GATEWARE_SWITCH := $(addprefix --set ,replay.sender=software replay.events=20 sw
 # Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
-XDIST   := --dist loadgroup --no-loadscope-reorder
-# Of `make test`: half of the time of tests/ is waiting, for timers and machines; three tests keep two cores busy.
-AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
+XDIST    = -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder
+AT_ONCE := $(JOBS)
+# Much of the time of tests/ is waiting, for timers and machines: three tests keep two cores busy.
+test: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
 
 .PHONY: demo profile test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
 
@@ -54,7 +55,7 @@ demo: build      ## camera events through three boards, a congested switch and a
 test: setup      ## every test: Rust crates, gateware benches, end to end
 	cargo test --release --locked --workspace
 	cargo build --release --locked --workspace --all-targets
-	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 -n $(AT_ONCE) $(XDIST) tb tests
+	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST) tb tests
 
 check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
 	@$(PYTHON) tools/check.py $(if $(BASE),--base $(BASE))
@@ -82,8 +83,8 @@ bitstream: setup ## a board's .bit with open tools, timing met after routing, or
 	$(PYTHON) rtl/syn/bitstream.py $(BOARD) --out $(OUT) --seed $(SEED)
 
 netlist: setup   ## benches of whole front ends on their mapped netlists, X random by SEED, then reset and first message with four states (hours)
-	NETLIST=1 PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q -n $(JOBS) $(XDIST) tb -k "$(NETLISTS)"
-	NETLIST=x PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q -n $(JOBS) $(XDIST) tb -k "front_end_reset-$(FIRST_TOP)"
+	NETLIST=1 PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "$(NETLISTS)"
+	NETLIST=x PENSTOCK_SEED=$(SEED) $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end_reset-$(FIRST_TOP)"
 
 bench: setup profile ## the performance table, also out/bench.json
 	$(PYTHON) tests/bench.py --out $(OUT)
@@ -97,7 +98,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
-		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q -n $(JOBS) $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
+		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
 	$(PYTHON) -m pytest -q tests/ctapipe_source.py
 	$(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py

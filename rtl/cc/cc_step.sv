@@ -116,6 +116,8 @@ module cc_step
       automatic logic notified = in_qcn ? in_happened.feedback != '0 : in_happened.cnp;
       automatic logic holds = in_qcn ? in_happened.paused
                                       : params[0].hold_timer && (in_happened.paused || in_happened.idle);
+      automatic logic [31:0] timer_period = in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
+      automatic logic [31:0] byte_period = in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
       automatic logic [3:0] g_shift = params[0].g_shift;
       automatic logic [7:0] threshold = 8'(in_qcn ? qcn_params[0].stage_threshold
                                                   : params[0].stage_threshold);
@@ -137,10 +139,10 @@ module cc_step
       s1_bytes_q <= {1'b0, in_state.c.bytes_sent} + 33'(in_happened.bytes);
       s1_since_cut_q <= {1'b0, in_state.own.since_cut} + 33'(VisitCycles);
       s1_alpha_elapsed_q <= {1'b0, in_state.own.alpha_elapsed} + 33'(VisitCycles);
-      s1_timer_period_q <= in_qcn ? qcn_params[0].timer_period : params[0].increase_interval;
-      s1_byte_period_q <= in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold;
-      s1_timer_off_q <= (in_qcn ? qcn_params[0].timer_period : params[0].increase_interval) == '0;
-      s1_bytes_off_q <= (in_qcn ? qcn_params[0].byte_limit : params[0].byte_threshold) == '0;
+      s1_timer_period_q <= timer_period;
+      s1_byte_period_q <= byte_period;
+      s1_timer_off_q <= timer_period == '0;
+      s1_bytes_off_q <= byte_period == '0;
 
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_lost_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;

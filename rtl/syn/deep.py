@@ -52,7 +52,7 @@ def setting(text: str) -> tuple[str, int]:
     """A parameter as it is typed, NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not name or not equals or not value.isdigit():
-        raise argparse.ArgumentTypeError(f"{text}: allowed is NAME=VALUE with a whole number, such as N_QP=4")
+        raise argparse.ArgumentTypeError(f"{text}: allowed is NAME=VALUE with an integer, such as N_QP=4")
     return name, int(value)
 
 

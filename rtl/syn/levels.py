@@ -46,9 +46,7 @@ def deepest(module: dict) -> Depth:
     if not arrival:
         return Depth(0, 0, 0, "", "")
     end = max(arrival, key=arrival.get)
-    start = end
-    while start in previous:
-        start = previous[start]
+    start = _start(previous, end)
     register = _registers_behind(module["cells"]).get(end, end)
     names = _names(module, {start, register})
     return Depth(*arrival[end], names.get(start, ""), names.get(register, ""))
@@ -60,12 +58,7 @@ def deeper_than(module: dict, levels: int) -> list[Depth]:
     arrival, previous = _longest(arcs)
     registers = _registers_behind(module["cells"])
     ends = [bit for bit, way in arrival.items() if way[0] > levels and (bit in registers or bit not in arcs)]
-    starts = {}
-    for end in ends:
-        start = end
-        while start in previous:
-            start = previous[start]
-        starts[end] = start
+    starts = {end: _start(previous, end) for end in ends}
     names = _names(module, {*starts.values(), *(registers.get(end, end) for end in ends)})
     found = [Depth(*arrival[end], names.get(starts[end], ""), names.get(registers.get(end, end), "")) for end in ends]
     return sorted(found, key=lambda way: (-way.levels, -way.chains, -way.dsps, way.end, way.start))
@@ -172,6 +165,13 @@ def _longest(arcs: dict) -> tuple[dict[int, Weight], dict[int, int]]:
     if stuck:
         raise CombinationalLoopError(f"{len(stuck)} bits lie on or behind a combinational loop, among them {stuck[:8]}")
     return arrival, previous
+
+
+def _start(previous: dict[int, int], bit: int) -> int:
+    """Where the deepest way to a bit begins."""
+    while bit in previous:
+        bit = previous[bit]
+    return bit
 
 
 def _registers_behind(cells: dict) -> dict[int, int]:
