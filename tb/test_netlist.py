@@ -22,11 +22,11 @@ def mapped() -> Path:
     return synthesised(BENCH.top, CONFIG)
 
 
-def planted(mapped: Path, folder: Path, pattern: str, new: str) -> Netlist:
-    """The netlist with the first match of a pattern replaced, in four states."""
+def planted(fault: str, mapped: Path, folder: Path, pattern: str, new: str) -> Netlist:
+    """The netlist with a fault, the first match of a pattern replaced, in four states."""
     text, found = re.subn(pattern, new, mapped.read_text(), count=1)
     assert found, f"{mapped} has no {pattern}"
-    changed = folder / "block_fifo_planted.v"
+    changed = folder / f"{NAME}_{fault}.v"
     changed.write_text(text)
     return Netlist(changed, four_state=True)
 
@@ -37,9 +37,9 @@ def test_no_unknown_value_leaves_a_fifo_whose_memory_and_registers_begin_unknown
 
 def test_a_lut_with_another_content_is_found(mapped: Path, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="it_agrees_with_a_queue"):
-        run(NAME, BENCH, CONFIG, planted(mapped, tmp_path, r"LUT2 #\(\s*\.INIT\(4'h.", "LUT2 #(.INIT(4'h0"))
+        run(NAME, BENCH, CONFIG, planted("lut", mapped, tmp_path, r"LUT2 #\(\s*\.INIT\(4'h.", "LUT2 #(.INIT(4'h0"))
 
 
 def test_a_register_without_its_reset_is_found(mapped: Path, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="it_agrees_with_a_queue"):
-        run(NAME, BENCH, CONFIG, planted(mapped, tmp_path, r"\.R\(rst\)", ".R(1'b0)"))
+        run(NAME, BENCH, CONFIG, planted("reset", mapped, tmp_path, r"\.R\(rst\)", ".R(1'b0)"))

@@ -36,18 +36,13 @@ class Netlist:
         return "icarus" if self.four_state else "verilator"
 
     @property
-    def kind(self) -> str:
-        """What a run of it is called."""
-        return "netlist_four_state" if self.four_state else "netlist"
-
-    @property
     def setting(self) -> str:
         """What the environment says to run the benches on it."""
         return "NETLIST=x" if self.four_state else "NETLIST=1"
 
     @property
     def name(self) -> str:
-        """Of its model."""
+        """Of its model and of the folders of its runs."""
         return f"{self.file.stem}_{self.simulator}"
 
     def sources(self) -> list[Path]:

@@ -72,7 +72,7 @@ class Bench:
     def label(self, name: str, config: dict[str, int], netlist: Netlist | None = None) -> str:
         """Of one run of the bench in the folder `name`, told apart from those on other tops."""
         name = name if name in self.top else f"{name}_{self.top}"
-        return tag("_".join([name, *([netlist.kind] if netlist else [])]), config)
+        return f"{name}_on_{netlist.name}" if netlist else tag(name, config)
 
 
 class BenchError(Exception):
@@ -136,7 +136,8 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
         crash = f"the simulator ended with {error}"
     ran, failed = get_results(results) if results.exists() else (0, 0)
     if crash or failed or not ran:
-        what = ", ".join(failures(results)) or crash or "no cocotb test ran"
+        nothing = "no cocotb test ran" if results.exists() else f"the simulator ended without {results.name}"
+        what = ", ".join(failures(results)) or crash or nothing
         settings = " ".join([*([netlist.setting] if netlist else []), f"PENSTOCK_SEED={number}"])
         again = f"`{settings} .venv/bin/pytest tb -k {name}`"
         raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
