@@ -20,6 +20,9 @@ NETLISTS ?= (front_end- or congestion- or front_end_reset-) and ($(FIRST_TOP) or
 # Of `make profile`: the scenario's switch in gateware, which then needs hosts in software.
 GATEWARE_SWITCH := $(addprefix --set ,replay.sender=software replay.events=20 switch.gateware=true \
 	switch.buffer=200KB switch.ecn=false switch.pfc=false qp.mtu=1024 cc.law=qcn)
+# And messages of software, on boards without inputs and services.
+GATEWARE_FLOWS := $(addprefix --set ,run.stop=time run.time_limit=4ms flow.0.sender=gateware flow.1.sender=gateware \
+	flow.2.sender=gateware)
 # Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
@@ -47,6 +50,7 @@ profile:         ## compile the verilated boards and switch by the profile of sh
 	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded
 	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded --set replay.protocol=simple-tcp --set cc.law=off
 	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded $(GATEWARE_SWITCH)
+	$(PENSTOCK) run scenarios/advcam-12.toml --no-plots --out build/recorded $(GATEWARE_FLOWS)
 	@cargo build --release --locked -p penstock-cli
 
 demo: build      ## camera events through three boards, a congested switch and an event builder

@@ -23,14 +23,17 @@ struct Top {
 /// What sends.
 enum Kind {
     Roce,
+    /// Queue pairs and nothing that messages of a simulation do not need.
+    Flows,
     /// Queue pairs, their rings in AXI4 memory.
     RoceInMemory,
     /// Streams instead of queue pairs.
     Tcp,
 }
 
-const DEFAULT: [Top; 2] = [
+const DEFAULT: [Top; 3] = [
     Top { module: "penstock_xgmii", class: "Vboard", clk_khz: 156_250, n_qp: 4, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_flows", clk_khz: 156_250, n_qp: 4, kind: Kind::Flows },
     Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, kind: Kind::Tcp },
 ];
 const FURTHER: [Top; 8] = [
@@ -208,18 +211,19 @@ fn python(repo: &Path) -> PathBuf {
 
 impl Top {
     fn generics(&self) -> Vec<String> {
-        let mut generics = vec![
-            format!("-GN_QP={}", self.n_qp),
-            format!("-GCLK_KHZ={}", self.clk_khz),
+        let mut generics = vec![format!("-GN_QP={}", self.n_qp), format!("-GCLK_KHZ={}", self.clk_khz)];
+        if let Kind::Flows = self.kind {
+            generics.extend(["-GN_IN=0", "-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned));
+            return generics;
+        }
+        generics.extend(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1"].map(str::to_owned));
+        generics.extend([
             format!("-GN_IN={N_IN}"),
             format!("-GEVENT_BYTES={EVENT_BYTES}"),
-            "-GTIMING=1".to_owned(),
-            "-GHOOK=1".to_owned(),
-            "-GSTREAMING=1".to_owned(),
             format!("-GTRIGGERS={TRIGGERS}"),
-        ];
+        ]);
         match self.kind {
-            Kind::Roce => {}
+            Kind::Roce | Kind::Flows => {}
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());
                 generics.extend([format!("-GRING_BYTES={MEMORY_RING_BYTES}"), format!("-GSLOTS={MEMORY_SLOTS}")]);

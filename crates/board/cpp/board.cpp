@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "Vboard.h"
+#include "Vboard_flows.h"
 #include "Vboard_tcp.h"
 #ifdef PENSTOCK_ALL_TOPS
 #include "Vboard_100g_tcp_x16.h"
@@ -37,8 +38,6 @@ template <typename Pin> void get(const Pin &pin, uint64_t *words) {
     if constexpr (std::is_integral_v<Pin>) words[0] = pin;
     else std::memcpy(words, pin.data(), sizeof(Pin));
 }
-
-constexpr uint8_t all_inputs = 0xf;
 
 template <typename Top> constexpr bool has_xgmii = requires(Top &top) { top.xgmii_rxd; };
 
@@ -119,8 +118,9 @@ struct Board {
     virtual void cycle(PenstockPins &pins) = 0;
 };
 
-// `in_memory`: its rings are, and its AXI4 port is in use.
-template <typename Top, bool in_memory = false> class Front final : public Board {
+// `n_in`: its detector inputs. `in_memory`: its rings are, and its AXI4 port is in use.
+template <typename Top, int n_in = 4, bool in_memory = false> class Front final : public Board {
+    static constexpr uint8_t all_inputs = (1 << n_in) - 1;
     VerilatedContext context;
     Top top{&context, "board"};
 
@@ -200,15 +200,16 @@ void *penstock_board_new(uint32_t top) {
     switch (top) {
         case 0: board = new Front<Vboard>; break;
         case 1: board = new Front<Vboard_tcp>; break;
+        case 2: board = new Front<Vboard_flows, 0>; break;
 #ifdef PENSTOCK_ALL_TOPS
-        case 2: board = new Front<Vboard_1g>; break;
-        case 3: board = new Front<Vboard_10g_x16>; break;
-        case 4: board = new Front<Vboard_25g_x16>; break;
-        case 5: board = new Front<Vboard_100g_x16>; break;
-        case 6: board = new Front<Vboard_10g_tcp_x16>; break;
-        case 7: board = new Front<Vboard_25g_tcp_x16>; break;
-        case 8: board = new Front<Vboard_100g_tcp_x16>; break;
-        case 9: board = new Front<Vboard_10g_memory, true>; break;
+        case 3: board = new Front<Vboard_1g>; break;
+        case 4: board = new Front<Vboard_10g_x16>; break;
+        case 5: board = new Front<Vboard_25g_x16>; break;
+        case 6: board = new Front<Vboard_100g_x16>; break;
+        case 7: board = new Front<Vboard_10g_tcp_x16>; break;
+        case 8: board = new Front<Vboard_25g_tcp_x16>; break;
+        case 9: board = new Front<Vboard_100g_tcp_x16>; break;
+        case 10: board = new Front<Vboard_10g_memory, 4, true>; break;
 #endif
     }
     return board;

@@ -71,8 +71,8 @@ struct PenstockPins {
     uint8_t tx_paused;
 };
 
-// A top by its number in `enum Top` of `src/top.rs`; a null pointer for any other. Each has four detector inputs, on the
-// front end's own clock, triggers and a clock.
+// A top by its number in `enum Top` of `src/top.rs`; a null pointer for any other. Each but that of flows has four
+// detector inputs, on the front end's own clock, triggers and a clock.
 void *penstock_board_new(uint32_t top);
 void penstock_board_free(void *board);
 // One clock cycle: applies the inputs, samples the outputs, gives the rising edge.

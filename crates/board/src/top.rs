@@ -18,30 +18,32 @@ pub enum Top {
     Gbps10 = 0,
     /// The same with 4 streams of TCP instead of queue pairs.
     Gbps10Tcp = 1,
+    /// `Gbps10` without detector inputs, source and services, which the messages of a simulation do not need.
+    Gbps10Flows = 2,
     /// `penstock_1g` with 4 queue pairs.
     #[cfg(feature = "all-tops")]
-    Gbps1 = 2,
+    Gbps1 = 3,
     /// `penstock_xgmii` at 10 Gb/s with 16 queue pairs.
     #[cfg(feature = "all-tops")]
-    Gbps10X16 = 3,
+    Gbps10X16 = 4,
     /// `penstock_xgmii` at 25 Gb/s with 16 queue pairs.
     #[cfg(feature = "all-tops")]
-    Gbps25X16 = 4,
+    Gbps25X16 = 5,
     /// `penstock_100g` with 16 queue pairs.
     #[cfg(feature = "all-tops")]
-    Gbps100X16 = 5,
+    Gbps100X16 = 6,
     /// `penstock_xgmii` at 10 Gb/s with 16 streams of TCP.
     #[cfg(feature = "all-tops")]
-    Gbps10TcpX16 = 6,
+    Gbps10TcpX16 = 7,
     /// `penstock_xgmii` at 25 Gb/s with 16 streams of TCP.
     #[cfg(feature = "all-tops")]
-    Gbps25TcpX16 = 7,
+    Gbps25TcpX16 = 8,
     /// `penstock_100g` with 16 streams of TCP.
     #[cfg(feature = "all-tops")]
-    Gbps100TcpX16 = 8,
+    Gbps100TcpX16 = 9,
     /// `penstock_xgmii` at 10 Gb/s with 4 queue pairs and their rings in AXI4 memory.
     #[cfg(feature = "all-tops")]
-    Gbps10Memory = 9,
+    Gbps10Memory = 10,
 }
 
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
@@ -95,6 +97,17 @@ impl Top {
         tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine::Roce(rate))
     }
 
+    /// The same, with its queue pairs and their messages alone if there is a build of that: it runs in half of the time.
+    ///
+    /// # Errors
+    /// As [`Top::of_line`].
+    pub fn of_flows(rate: Rate, rings: Rings) -> Result<Self, NoSuchLine> {
+        match Self::of_line(rate, rings)? {
+            Self::Gbps10 => Ok(Self::Gbps10Flows),
+            whole => Ok(whole),
+        }
+    }
+
     /// The front end for TCP with a line of this rate.
     ///
     /// # Errors
@@ -110,7 +123,7 @@ impl Top {
     /// Its clock and its line.
     pub fn clock(self) -> LineClock {
         match self {
-            Self::Gbps10 | Self::Gbps10Tcp => LineClock::GBPS_10,
+            Self::Gbps10 | Self::Gbps10Tcp | Self::Gbps10Flows => LineClock::GBPS_10,
             #[cfg(feature = "all-tops")]
             Self::Gbps1 => LineClock::GBPS_1,
             #[cfg(feature = "all-tops")]

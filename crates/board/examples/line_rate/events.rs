@@ -34,9 +34,9 @@ pub fn load(payload: usize) -> Load {
 pub fn goodput(top: Top, payload: usize) -> Result<Goodput, Failure> {
     let answer_cycles = cycles_in(top, ANSWER_US);
     let mut station = Station::open(top, 1, MTU, answer_cycles)?;
-    let detector = Detector::new(payload);
+    let mut detector = Detector::new(payload);
     set_up(&mut station, detector.streams.len())?;
-    station.detector = Some(detector);
+    station.feed = Some(Box::new(move |board| detector.refill(board)));
     goodput::of_station(top, station, load(payload))
 }
 

@@ -3,7 +3,8 @@
 
 use crate::station::{Failure, Station, REGION};
 use crate::stopwatch::Stopwatch;
-use penstock_board::{regs::source, Top};
+use bytes::Bytes;
+use penstock_board::{regs::source, Message, Top, Verb};
 use penstock_wire::{Position, RocePacket};
 use std::collections::HashMap;
 
@@ -11,6 +12,8 @@ use std::collections::HashMap;
 const PACKET_OVERHEAD: u64 = 82;
 /// The first packet of a WRITE carries a RETH, too.
 const RETH: u64 = 16;
+/// Messages of software at the input.
+const AHEAD: usize = 2;
 const WARM_UP_CYCLES: u64 = 80_000;
 /// Counted is from the start of the first packet to that of the last, and that is to be at least 1 ms: two packets
 /// more.
@@ -68,6 +71,19 @@ pub fn measure(top: Top, load: Load) -> Result<Goodput, Failure> {
     let answer_cycles = cycles_in(top, load.answer_us);
     let mut station = Station::open(top, load.queue_pairs, load.mtu, answer_cycles)?;
     start_source(&mut station, load)?;
+    of_station(top, station, load)
+}
+
+/// Has it send messages of software, as a board of a simulation does; all of the first queue pair.
+pub fn measure_posted(top: Top, load: Load) -> Result<Goodput, Failure> {
+    let mut station = Station::open(top, 1, load.mtu, cycles_in(top, load.answer_us))?;
+    let payload = Bytes::from(vec![0x5a; load.message_bytes as usize]);
+    station.feed = Some(Box::new(move |board| {
+        while board.pending_messages() < AHEAD {
+            let (verb, remote_address, payload) = (Verb::Write, REGION.va, payload.clone());
+            board.post(Message { qp: 0, verb, imm: None, remote_address, tag: 0, payload });
+        }
+    }));
     of_station(top, station, load)
 }
 

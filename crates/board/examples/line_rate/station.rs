@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A verilated front end and, at the far end of an ideal link, a server for each of its queue pairs.
 
-use crate::detector::Detector;
 use penstock_board::{Board, EndpointConfig, QpConfig, Received, Top, WcStatus};
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, RecvWr, Responder, ResponderConfig};
@@ -34,8 +33,8 @@ impl Memory for Nowhere {
 
 pub struct Station {
     pub board: Board,
-    /// What feeds its inputs, if anything does.
-    pub detector: Option<Detector>,
+    /// Keeps messages or events at its inputs, if anything does.
+    pub feed: Option<Box<dyn FnMut(&mut Board)>>,
     servers: Vec<Responder>,
     answer_cycles: u64,
 }
@@ -45,7 +44,7 @@ impl Station {
     pub fn open(top: Top, queue_pairs: u8, mtu: u16, answer_cycles: u64) -> Result<Self, Failure> {
         assert!(answer_cycles >= CHUNK_CYCLES, "answers after {answer_cycles} cycles come too early");
         let code = Mtu::from_bytes(mtu.into()).ok_or_else(|| format!("mtu = {mtu}"))?;
-        let mut station = Self { board: Board::of(top), detector: None, servers: Vec::new(), answer_cycles };
+        let mut station = Self { board: Board::of(top), feed: None, servers: Vec::new(), answer_cycles };
         station.board.configure(&EndpointConfig {
             mac: board_end(0).mac,
             ip: board_end(0).ip,
@@ -70,8 +69,8 @@ impl Station {
     /// Runs up to `cycle` and shows every packet that the board sends, with the octet time at which it begins.
     pub fn run_until(&mut self, cycle: u64, mut see: impl FnMut(u64, &RocePacket)) -> Result<(), Failure> {
         while self.board.cycle() < cycle {
-            if let Some(detector) = &mut self.detector {
-                detector.refill(&mut self.board);
+            if let Some(feed) = &mut self.feed {
+                feed(&mut self.board);
             }
             self.board.run_until(cycle.min(self.board.cycle() + CHUNK_CYCLES));
             while let Some(received) = self.board.poll_transmit() {

@@ -66,7 +66,9 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
             return stream_board(name, link, flows, tcp, &ledger, scenario);
         }
     }
-    let top = Top::of_line(link.rate, scenario.qp.rings).map_err(BoardError::Rate)?;
+    let makes_events = flows.iter().any(|flow| flow.fragments.is_some());
+    let of_line = if makes_events { Top::of_line } else { Top::of_flows };
+    let top = of_line(link.rate, scenario.qp.rings).map_err(BoardError::Rate)?;
     let clock = top.clock();
     delay_suffices(clock, &link)?;
     let mut board = Board::of(top);

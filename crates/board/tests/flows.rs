@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The front end that simulated flows have sends what the whole one sends, in the same cycles, while packets are marked
+//! and lost.
+
+use bytes::Bytes;
+use penstock_board::{Board, Completion, EndpointConfig, Message, QpConfig, Received, Top, Verb, CYCLE};
+use penstock_cc::DcqcnParams;
+use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
+use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
+use proptest::prelude::*;
+
+const QUEUE_PAIRS: u8 = 4;
+const REGION: MemoryRegion = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 20, access: Access::RemoteWrite };
+const FIRST_PSN: Psn = Psn::new(5);
+const MTU: u16 = 1024;
+/// After both have been set up.
+const BEGIN: u64 = 5_000;
+const END: u64 = 45_000;
+const CHUNK_CYCLES: u64 = 50;
+const ANSWER_CYCLES: u64 = 156;
+
+/// Memory that forgets.
+struct Nowhere;
+
+impl Memory for Nowhere {
+    fn write(&mut self, _va: u64, _data: &Payload) {}
+}
+
+/// What its software asks of a board, and what the network does to it.
+#[derive(Debug)]
+struct Run {
+    /// Queue pair and bytes of each message.
+    messages: Vec<(u8, usize)>,
+    /// Of the packets, in the order in which they are sent.
+    marked: Vec<usize>,
+    lost: Vec<usize>,
+}
+
+/// What comes of it.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    frames: Vec<Received>,
+    completions: Vec<Completion>,
+}
+
+fn own(index: u8) -> Endpoint {
+    let qpn = Qpn::new(0x200 + u32::from(index));
+    Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn }
+}
+
+fn peer(index: u8) -> Endpoint {
+    let qpn = Qpn::new(0x100 + u32::from(index));
+    Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn }
+}
+
+fn open(top: Top) -> Board {
+    let mut board = Board::of(top);
+    let config = EndpointConfig {
+        mac: own(0).mac,
+        ip: own(0).ip,
+        ttl: 64,
+        qpn_base: own(0).qpn,
+        obey_pause: true,
+        obey_pfc: true,
+        traffic_class: 3,
+        congestion: DcqcnParams::default(),
+    };
+    board.configure(&config).unwrap();
+    for index in 0..QUEUE_PAIRS {
+        let peer = peer(index);
+        let qp = QpConfig {
+            dst_mac: peer.mac,
+            dst_ip: peer.ip,
+            udp_sport: 0xc000,
+            tos: 0x6a,
+            dest_qpn: peer.qpn,
+            rkey: REGION.rkey,
+            mtu: MTU,
+            ack_timeout: 4,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            init_psn: FIRST_PSN,
+        };
+        board.open_qp(index, &qp).unwrap();
+    }
+    // Without other masters of the registers, accesses take a cycle less.
+    assert!(board.cycle() < BEGIN);
+    board.run_until(BEGIN);
+    board
+}
+
+fn run(top: Top, run: &Run) -> Seen {
+    let responder = |index| {
+        let config = ResponderConfig::new(peer(index), own(index), FIRST_PSN, Mtu::B1024);
+        Responder::new(config.with_region(REGION))
+    };
+    let mut servers: Vec<Responder> = (0..QUEUE_PAIRS).map(responder).collect();
+    let mut board = open(top);
+    for (tag, &(qp, bytes)) in (0..).zip(&run.messages) {
+        let payload = Bytes::from((0..bytes).map(|at| at as u8).collect::<Vec<_>>());
+        board.post(Message { qp, verb: Verb::Write, imm: None, remote_address: REGION.va, tag, payload });
+    }
+    let mut seen = Seen { frames: Vec::new(), completions: Vec::new() };
+    while board.cycle() < END {
+        board.run_until(board.cycle() + CHUNK_CYCLES);
+        while let Some(received) = board.poll_transmit() {
+            let number = seen.frames.len();
+            let Ok(Packet::Roce(mut packet)) = Packet::parse(received.frame.clone()) else { panic!("{received:?}") };
+            seen.frames.push(received);
+            if run.lost.contains(&number) {
+                continue;
+            }
+            if run.marked.contains(&number) {
+                packet.ecn = Ecn::Ce;
+            }
+            let server = &mut servers[(packet.bth.dest_qpn.value() - peer(0).qpn.value()) as usize];
+            server.handle_packet(CYCLE * board.cycle(), &packet, &mut Nowhere);
+            while let Some(reply) = server.poll_transmit() {
+                board.receive(board.cycle() + ANSWER_CYCLES, reply.emit(), true);
+            }
+        }
+        seen.completions.extend(std::iter::from_fn(|| board.poll_completion()));
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn a_board_of_flows_sends_what_the_whole_front_end_sends(
+        messages in proptest::collection::vec((0..QUEUE_PAIRS, 1usize..8_000), 1..12),
+        marked in proptest::collection::vec(0usize..60, 0..4),
+        lost in proptest::collection::vec(0usize..60, 0..4),
+    ) {
+        let given = Run { messages, marked, lost };
+        let (whole, flows) = (run(Top::Gbps10, &given), run(Top::Gbps10Flows, &given));
+        prop_assert_eq!(whole.completions.len(), given.messages.len());
+        prop_assert_eq!(whole, flows);
+    }
+}
