@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam figures 11, 12 and 14 with three verilated boards as senders: `make soak`, since 0.1 s of them take some three
-minutes. Promise checked: without a law the boards send and are paused as the model is; with it shares and R_C are the
-model's, and the throughput of a board follows its registers.
+"""AdvCam figures 11 to 14 with three verilated boards as senders: `make soak`, since 0.1 s of them take some 75 s of CPU
+time. Promise checked: without a law the boards send and are paused as the model is; with it shares, climbs and decays
+are the model's, and the throughput of a board follows its registers.
 """
 
 import subprocess
@@ -16,11 +16,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 from penstock.results import Run  # noqa: E402
 
-from figures.advcam import PAYLOAD_SHARE, on_off  # noqa: E402
+from figures.advcam import PAYLOAD_SHARE, on_off, teeth  # noqa: E402
 from figures.comparison import flows, lost, mean, register, throughput  # noqa: E402
 
 # Enough for a plateau of three flows from 0.1 s on, one of two, and the last one's climb.
 SIZES = ("flow.0.size=50MB", "flow.1.size=95MB", "flow.2.size=180MB", "run.time_limit=1s", "trace.interval=1ms")
+# Of figure 13 two teeth: the first sender climbs each 200 ms.
+TEETH = ("run.stop=time", "run.time_limit=620ms")
 # Figure 11 at a quarter of its lengths: a flow's window is a ring of 4 MB, which the model has as a window of as many
 # packets.
 QUARTER = (
@@ -85,6 +87,24 @@ def test_advcam_12_boards_share_the_line_and_take_what_becomes_free(runs: list[R
     assert lost(gateware) == 0
     for one, other in zip(flows(gateware), flows(model), strict=True):
         assert one["end_s"] == pytest.approx(other["end_s"], rel=0.05)
+
+
+def test_advcam_13_a_board_climbs_with_its_timer_and_is_cut_back_as_the_model_is(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    runs = both(penstock, "advcam-13", tmp_path, TEETH)
+    rates = [[register(run, flows(run)[0], metric) for metric in ("rate_current_bps", "cnp_handled")] for run in runs]
+    ours, theirs = (teeth(*of_run, 150, 620) for of_run in rates)
+    for found in (ours, theirs):
+        assert found.time_ms[found.climbs] == pytest.approx([200, 400, 600], abs=0.2)
+    after = [found.rate_gbps[found.climbs + 1] for found in (ours, theirs)]
+    assert after[0] == pytest.approx(after[1], rel=0.05), "R_C after a climb"
+    assert np.diff(ours.cuts[ours.climbs]) == pytest.approx(np.diff(theirs.cuts[theirs.climbs]), rel=0.3)
+    # R_C before the second and third: the first one falls from the line rate.
+    assert ours.lows[1:] == pytest.approx(theirs.lows[1:], rel=0.25)
+    for length_ms, constant_ms, r2, _ in (*ours.decays, theirs.decays[0]):
+        assert length_ms < 5 and constant_ms == pytest.approx(1.7, rel=0.2) and r2 > 0.9
+    assert lost(runs[0]) == 0
 
 
 def test_advcam_14_the_throughput_of_a_board_is_what_its_registers_say(runs: list[Run]) -> None:
