@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdvCam figures 11 to 14 with three verilated boards as senders: `make soak`, since 0.1 s of them take some 75 s of CPU
-time. Promise checked: without a law the boards send and are paused as the model is; with it shares, climbs and decays
+"""AdvCam figures 11 to 14 with three verilated boards as senders: `make soak`, since 0.1 s of them take some 75 s of a
+core. Promise checked: without a law the boards send and are paused as the model is; with it shares, climbs and decays
 are the model's, and the throughput of a board follows its registers.
 """
 
