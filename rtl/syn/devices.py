@@ -4,7 +4,7 @@
     python rtl/syn/devices.py [--only polarfire] [--saved] [--docs]
 
 The front end has one queue pair and both laws, its ring on chip; Yosys maps it with the family's own flow, out of
-context, a quarter of an hour or so each. The build without retransmission is for PolarFire, where a published one
+context, a quarter of an hour or so each. The builds without retransmission are for PolarFire, where a published one
 is. Cells of different families are different things: a LUT has four inputs or
 six, a block of RAM 16, 20 or 36 kbit. A memory that Yosys makes out of flip-flops is not in the second table. Rows are
 saved in build/synth/devices as soon as they are made, and made again if the logic or a program has changed; `--saved`
@@ -33,6 +33,7 @@ WHOLE = "10G, one queue pair"
 BUILDS = {
     WHOLE: PARAMS,
     "without retransmission": ONCE,
+    "without retransmission, QCN, source": ONCE | {"WITH_QCN": 0, "WITH_SOURCE": 0},
 }
 KEPT = synth.KEPT / "devices"
 MARK = "<!-- devices: made by rtl/syn/devices.py with --docs -->\n"
