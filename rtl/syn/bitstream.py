@@ -41,15 +41,20 @@ KINDS = {  # what nextpnr calls what a reader asks for
 
 @dataclass(frozen=True)
 class Board:
-    """A board top and its device, as nextpnr's options name it."""
+    """A board top and its device, as nextpnr's options name it.
+
+    Memories of at most `small_words` words need not be block RAM, whatever the gateware asks for: with one queue pair
+    its rows are memories of one word, which flip-flops hold where a device has few blocks.
+    """
 
     top: str
     device: tuple[str, ...]
+    small_words: int = 0
 
 
 BOARDS = {
     "ecpix5": Board("ecpix5", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
-    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
+    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8"), small_words=64),
 }
 # Each board with the front end, and with the echo alone to try pins and PHY.
 BUILDS = {name: {} for name in BOARDS} | {f"{name}-echo": {"ECHO": 1} for name in BOARDS}
@@ -77,7 +82,10 @@ def synthesise(build: str, netlist: Path) -> None:
     board = BOARDS[build.partition("-")[0]]
     read = yosys.read(board.top, BUILDS[build], rtl.module(board.top)[0])
     ours = " ".join(f"={cell}" for cell in CELLS)
-    log = yosys.run([read, f"delete {ours}", f"synth_ecp5 -top {board.top} -json {netlist}", "stat"])
+    flow = f"synth_ecp5 -top {board.top}"
+    free_small = f"setattr -unset ram_style t:$mem_v2 r:SIZE<={board.small_words} %i"
+    mapped = [f"{flow} -run begin:map_ram", free_small, f"{flow} -run map_ram: -json {netlist}"]
+    log = yosys.run([read, f"delete {ours}", *mapped, "stat"])
     netlist.with_suffix(".yosys.log").write_text(log)
 
 
