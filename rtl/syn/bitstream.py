@@ -29,6 +29,9 @@ import rtl  # noqa: E402
 WORK = REPO / "build" / "bitstream"
 TOOLS = Path(sys.executable).parent
 CELLS = ["DELAYG", "EHXPLLL", "IDDRX1F", "ODDRX1F"]  # our black boxes, for which Yosys has its own
+# A memory with so few words need not be block RAM, whatever the gateware asks for: with one queue pair its rows are
+# memories of one word, and flip-flops are what these devices have.
+SMALL_WORDS = 64
 KINDS = {  # what nextpnr calls what a reader asks for
     "LUT4": "TRELLIS_COMB",
     "FF": "TRELLIS_FF",
@@ -41,20 +44,15 @@ KINDS = {  # what nextpnr calls what a reader asks for
 
 @dataclass(frozen=True)
 class Board:
-    """A board top and its device, as nextpnr's options name it.
-
-    Memories of at most `small_words` words need not be block RAM, whatever the gateware asks for: with one queue pair
-    its rows are memories of one word, which flip-flops hold where a device has few blocks.
-    """
+    """A board top and its device, as nextpnr's options name it."""
 
     top: str
     device: tuple[str, ...]
-    small_words: int = 0
 
 
 BOARDS = {
     "ecpix5": Board("ecpix5", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
-    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8"), small_words=64),
+    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
 }
 # Each board with the front end, and with the echo alone to try pins and PHY.
 BUILDS = {name: {} for name in BOARDS} | {f"{name}-echo": {"ECHO": 1} for name in BOARDS}
@@ -83,8 +81,8 @@ def synthesise(build: str, netlist: Path) -> None:
     read = yosys.read(board.top, BUILDS[build], rtl.module(board.top)[0])
     ours = " ".join(f"={cell}" for cell in CELLS)
     flow = f"synth_ecp5 -top {board.top}"
-    free_small = f"setattr -unset ram_style t:$mem_v2 r:SIZE<={board.small_words} %i"
-    mapped = [f"{flow} -run begin:map_ram", free_small, f"{flow} -run map_ram: -json {netlist}"]
+    small = f"setattr -unset ram_style t:$mem_v2 r:SIZE<={SMALL_WORDS} %i"
+    mapped = [f"{flow} -run begin:map_ram", small, f"{flow} -run map_ram: -json {netlist}"]
     log = yosys.run([read, f"delete {ours}", *mapped, "stat"])
     netlist.with_suffix(".yosys.log").write_text(log)
 
