@@ -96,7 +96,7 @@ bench: setup profile ## the performance table, also out/bench.json
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 
-soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware (hours)
+soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
@@ -109,6 +109,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/congestion_point/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)
+	for board in ecpix5 versa_ecp5; do $(PYTHON) rtl/syn/bitstream.py $$board --out $(OUT) || exit; done
 	$(MAKE) figures-check
 
 release: setup   ## wheel, .deb, static executable, sources and their sums into dist/, each tested (half an hour)
