@@ -87,6 +87,9 @@ class XgmiiCable:
         """Frames as they leave: octets after the SFD, when /S/ came in ps, and whether another character ended it."""
         ctrl, data, edge = self.dut.xgmii_txc, self.dut.xgmii_txd, RisingEdge(self.dut.clk)
         changes, start, octet_ps = ctrl.value_change, 0, line().clock_ps / xgmii.LANES
+        await edge
+        while self.dut.rst.value == 1:  # nothing is known of its outputs before its reset
+            await edge
         while True:
             await edge
             control = int(ctrl.value)
