@@ -212,18 +212,17 @@ fn python(repo: &Path) -> PathBuf {
 impl Top {
     fn generics(&self) -> Vec<String> {
         let mut generics = vec![format!("-GN_QP={}", self.n_qp), format!("-GCLK_KHZ={}", self.clk_khz)];
-        if let Kind::Flows = self.kind {
-            generics.extend(["-GN_IN=0", "-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned));
-            return generics;
+        if !matches!(self.kind, Kind::Flows) {
+            generics.extend(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1"].map(str::to_owned));
+            generics.extend([
+                format!("-GN_IN={N_IN}"),
+                format!("-GEVENT_BYTES={EVENT_BYTES}"),
+                format!("-GTRIGGERS={TRIGGERS}"),
+            ]);
         }
-        generics.extend(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1"].map(str::to_owned));
-        generics.extend([
-            format!("-GN_IN={N_IN}"),
-            format!("-GEVENT_BYTES={EVENT_BYTES}"),
-            format!("-GTRIGGERS={TRIGGERS}"),
-        ]);
         match self.kind {
-            Kind::Roce | Kind::Flows => {}
+            Kind::Roce => {}
+            Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());
                 generics.extend([format!("-GRING_BYTES={MEMORY_RING_BYTES}"), format!("-GSLOTS={MEMORY_SLOTS}")]);

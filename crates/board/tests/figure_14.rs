@@ -7,11 +7,13 @@
 //! says little about the whole, so these are held against the mean of R_C over the window instead. A cut finds
 //! packets under way that were let go at the rate before it; in its window they are allowed for.
 
+mod common;
+
 use bytes::Bytes;
-use penstock_board::{Board, EndpointConfig, Message, QpConfig, RateSample, Verb, WcStatus, CYCLE};
-use penstock_cc::DcqcnParams;
-use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, Responder, ResponderConfig};
-use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Packet, Payload, Psn, Qpn};
+use common::{endpoint_config, own, peer, qp_config, FIRST_PSN, REGION};
+use penstock_board::{Board, Message, RateSample, Verb, WcStatus, CYCLE};
+use penstock_transport::{Memory, Mtu, Responder, ResponderConfig};
+use penstock_wire::{Ecn, Packet, Payload};
 
 /// 1 ms at 156.25 MHz.
 const WINDOW_CYCLES: u64 = 156_250;
@@ -76,11 +78,9 @@ fn spread(windows: &mut [f64], first_octet: u64, octets: u64) {
 }
 
 fn run() -> Run {
-    let own = Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(0x200) };
-    let peer = Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 2]), ip: Ipv4Addr::new(10, 0, 0, 1), qpn: Qpn::new(0x100) };
-    let region = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 20, access: Access::RemoteWrite };
-    let mut responder = Responder::new(ResponderConfig::new(peer, own, Psn::new(5), Mtu::B4096).with_region(region));
-    let mut board = open_board(own, peer, region.rkey);
+    let config = ResponderConfig::new(peer(0), own(0), FIRST_PSN, Mtu::B4096);
+    let mut responder = Responder::new(config.with_region(REGION));
+    let mut board = open_board();
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);
     let (mut memory, mut posted, mut done) = (Counted::default(), 0u32, 0u64);
     let mut marks = MARKED_AT.iter().peekable();
@@ -88,7 +88,7 @@ fn run() -> Run {
 
     while board.cycle() < run.start + WINDOWS as u64 * WINDOW_CYCLES + TAIL_CYCLES {
         while board.pending_messages() < 2 {
-            let (verb, remote_address, payload) = (Verb::Write, region.va, payload.clone());
+            let (verb, remote_address, payload) = (Verb::Write, REGION.va, payload.clone());
             board.post(Message { qp: 0, verb, imm: None, remote_address, tag: posted, payload });
             posted += 1;
         }
@@ -117,33 +117,10 @@ fn run() -> Run {
     run
 }
 
-fn open_board(own: Endpoint, peer: Endpoint, rkey: u32) -> Board {
+fn open_board() -> Board {
     let mut board = Board::new();
-    let config = EndpointConfig {
-        mac: own.mac,
-        ip: own.ip,
-        ttl: 64,
-        qpn_base: own.qpn,
-        obey_pause: true,
-        obey_pfc: true,
-        traffic_class: 3,
-        congestion: DcqcnParams::default(), // Table II
-    };
-    board.configure(&config).unwrap();
-    let qp = QpConfig {
-        dst_mac: peer.mac,
-        dst_ip: peer.ip,
-        udp_sport: 0xc000,
-        tos: 0x6a,
-        dest_qpn: peer.qpn,
-        rkey,
-        mtu: 4096,
-        ack_timeout: 9,
-        retry_cnt: 7,
-        rnr_retry: 7,
-        init_psn: Psn::new(5),
-    };
-    board.open_qp(0, &qp).unwrap();
+    board.configure(&endpoint_config()).unwrap();
+    board.open_qp(0, &qp_config(0, 4096, 9)).unwrap();
     board.sample_rates(0, 0, SAMPLE_CYCLES as u32).unwrap();
     board.restart_time().unwrap();
     while board.poll_rates().is_some() {}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How long the first byte of an event takes from the detector to the wire.
 
+mod common;
+
 use bytes::Bytes;
+use common::{endpoint_config, qp_config};
 use penstock_board::regs::global;
-use penstock_board::{Board, DetectorEvent, EndpointConfig, EventsConfig, QpConfig, RingTarget, WhileBusy};
-use penstock_cc::DcqcnParams;
+use penstock_board::{Board, DetectorEvent, EventsConfig, RingTarget, WhileBusy};
 use penstock_wire::fragment::message_2_len;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
 /// Bytes of a beat, and octets that the line takes in a cycle.
 const LANES: u64 = 8;
@@ -16,32 +17,9 @@ const ANSWERS_CYCLES: u64 = 2;
 /// A board that makes events of its first input for a server that never answers, without storing packets first.
 fn board() -> Board {
     let mut board = Board::new();
-    let endpoint = EndpointConfig {
-        mac: MacAddr([2, 0, 0, 0, 0, 2]),
-        ip: Ipv4Addr::new(10, 0, 0, 2),
-        ttl: 64,
-        qpn_base: Qpn::new(0x200),
-        obey_pause: true,
-        obey_pfc: true,
-        traffic_class: 3,
-        congestion: DcqcnParams::default(),
-    };
-    board.configure(&endpoint).unwrap();
+    board.configure(&endpoint_config()).unwrap();
     board.write(global::REQUESTER, global::REQUESTER_CUT_THROUGH_MASK).unwrap();
-    let qp = QpConfig {
-        dst_mac: MacAddr([2, 0, 0, 0, 0, 1]),
-        dst_ip: Ipv4Addr::new(10, 0, 0, 1),
-        udp_sport: 0xC000,
-        tos: 0,
-        dest_qpn: Qpn::new(0x11),
-        rkey: 7,
-        mtu: 4096,
-        ack_timeout: 0,
-        retry_cnt: 7,
-        rnr_retry: 7,
-        init_psn: Psn::new(0),
-    };
-    board.open_qp(0, &qp).unwrap();
+    board.open_qp(0, &qp_config(0, 4096, 0)).unwrap();
     board.set_ring(0, RingTarget { va: 0x1000, slots: 1, slot_bytes: 8192 }).unwrap();
     let while_busy = WhileBusy::Wait;
     board
