@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards in software on loopback addresses, and `penstock ctl` to operate them."""
 
+import itertools
 import json
 import os
 import socket
@@ -100,10 +101,22 @@ def boards(built: Path, count: int, *options: str):
         found.close()
 
 
+# Below the ports that the kernel gives to connections: what is free stays so until its server takes it.
+PORTS = itertools.cycle(range(20_000, 32_000))
+next(itertools.islice(PORTS, os.getpid() * 64 % 12_000, None))  # other processes begin elsewhere
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of 127.0.0.1 that neither TCP nor UDP uses."""
+    for port in itertools.islice(PORTS, 12_000):
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            try:
+                for probe in (tcp, udp):
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+    raise AssertionError("no port from 20000 to 31999 is free")
 
 
 def wait_until(condition, what: str) -> None:

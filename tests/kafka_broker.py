@@ -15,7 +15,8 @@ import test_forward
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 from conftest import ROOT, TIMEOUT_S
-from test_forward import EVENTS, bridge, check, done, forward, free_port
+from ctl import free_port
+from test_forward import EVENTS, bridge, check, done, forward
 from veth import until
 
 served = test_forward.served  # a fixture

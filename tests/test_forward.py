@@ -7,7 +7,6 @@ wait; a stream that breaks off is an error. tests/kafka_broker.py has the same f
 
 import os
 import signal
-import socket as sockets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,11 +48,6 @@ def done(process: subprocess.Popen) -> str:
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     return out
-
-
-def free_port() -> int:
-    with sockets.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def check(batches: list[pa.RecordBatch], recorded: np.ndarray) -> None:

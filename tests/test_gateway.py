@@ -6,14 +6,13 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from ctl import DEADLINE_S, Ctl, wait_until
+from ctl import DEADLINE_S, Ctl, free_port, wait_until
 from test_ctl import BOARD_IP, network, start, verilated  # noqa: F401
 from test_python_module import environment, installed  # noqa: F401
 
@@ -38,14 +37,6 @@ class Client:
                 assert "error" not in answer, (question, answer)
                 return answer
         raise AssertionError(self.log.read_text())
-
-
-def free_port() -> int:
-    """Of TCP and UDP both."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
-        udp.bind(("127.0.0.1", 0))
-        tcp.bind(("127.0.0.1", udp.getsockname()[1]))
-        return udp.getsockname()[1]
 
 
 class Gateway:

@@ -71,7 +71,7 @@ struct Options {
     /// BOARD:ADDRESS=WORD, what a register holds, both in hexadecimal
     #[arg(long, value_delimiter = ',', value_parser = held)]
     holds: Vec<(u32, u32, u32)>,
-    /// The rates of queue pair 0 move, as if notifications came
+    /// The rates of queue pair 0 move with each packet, as if notifications came
     #[arg(long)]
     busy: bool,
 }
@@ -82,6 +82,8 @@ struct Board {
     is_dead: bool,
     goes_mute: bool,
     reset_after: Option<u64>,
+    /// Packets that have moved its rates.
+    moves: u64,
 }
 
 fn main() {
@@ -129,6 +131,7 @@ fn main() {
                 is_dead: options.dead.contains(&number),
                 goes_mute: options.mute.contains(&number),
                 reset_after: resets.get(&number).copied(),
+                moves: 0,
             }
         })
         .collect();
@@ -180,7 +183,7 @@ impl Board {
                 continue;
             }
             if options.busy {
-                self.notify(random);
+                self.notify();
             }
             let Some(reply) = self.board.handle(bytes) else { continue };
             if self.reset_after.is_some_and(|packets| self.board.carried_out() >= packets) {
@@ -202,11 +205,13 @@ impl Board {
         replies.len() as u64
     }
 
-    /// A cut with alpha 1/2 now and then, fast recovery in between.
-    fn notify(&mut self, random: &mut u64) {
+    /// A cut with alpha 1/2 each 16th time, fast recovery in between. No chance: after a reset the count of cuts is
+    /// less than before, which is how a sampler finds the reset.
+    fn notify(&mut self) {
+        self.moves += 1;
         let [current, target] = [qp::RATE_CURRENT, qp::RATE_TARGET].map(|register| qp::BASE + register);
         let rate = self.board.get(current);
-        if next(random).is_multiple_of(16) {
+        if self.moves.is_multiple_of(16) {
             self.board.set(target, rate);
             self.board.set(current, rate - rate / 4);
             let count = self.board.get(qp::BASE + qp::RP_CNP_HANDLED);
