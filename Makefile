@@ -23,7 +23,7 @@ GATEWARE_SWITCH := $(addprefix --set ,replay.sender=software replay.events=20 sw
 # And messages of software, on boards without inputs and services.
 GATEWARE_FLOWS := $(addprefix --set ,run.stop=time run.time_limit=4ms flow.0.sender=gateware flow.1.sender=gateware \
 	flow.2.sender=gateware)
-# Of `make bitstream`: ecpix5, versa_ecp5, or either with -echo behind it.
+# Of `make bitstream`: ecpix5, versa_ecp5, versa_basex, or one of them with -echo behind it.
 BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST    = -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder
@@ -83,7 +83,7 @@ synth: setup     ## cost and depth of logic on UltraScale+ and other families, a
 	$(PYTHON) rtl/syn/blocks.py $(DOCS)
 	$(PYTHON) rtl/syn/devices.py $(DOCS)
 
-bitstream: setup ## a board's .bit with open tools, timing met after routing, or an error; BOARD=ecpix5, versa_ecp5, either with -echo
+bitstream: setup ## a board's .bit with open tools, timing met after routing, or an error; BOARD=ecpix5, versa_ecp5, versa_basex, each with -echo, too
 	$(PYTHON) rtl/syn/bitstream.py $(BOARD) --out $(OUT) --seed $(SEED)
 
 netlist: setup   ## benches of whole front ends on their mapped netlists, X random by SEED, then reset and first message with four states (hours)
@@ -109,7 +109,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/congestion_point/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)
-	for board in ecpix5 versa_ecp5; do $(PYTHON) rtl/syn/bitstream.py $$board --out $(OUT) || exit; done
+	for board in ecpix5 versa_ecp5 versa_basex; do $(PYTHON) rtl/syn/bitstream.py $$board --out $(OUT) || exit; done
 	$(MAKE) figures-check
 
 release: setup   ## wheel, .deb, static executable, sources and their sums into dist/, each tested (half an hour)

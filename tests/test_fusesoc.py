@@ -19,7 +19,7 @@ import write_core  # noqa: E402
 from toolchain import verilator_root  # noqa: E402
 
 SCRIPTS = {"lint": "*.vc", "kcu105": "*.tcl", "vcu118": "*.tcl", "mpf300_eval": "*.tcl"}
-SCRIPTS |= {"ecpix5": "*.tcl", "versa_ecp5": "*.tcl"}
+SCRIPTS |= {"ecpix5": "*.tcl", "versa_ecp5": "*.tcl", "versa_basex": "*.tcl"}
 
 
 @pytest.fixture(scope="module")

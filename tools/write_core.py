@@ -148,6 +148,16 @@ targets:
     tools:
       diamond:
         part: LFE5UM5G-45F-8BG381C
+
+  versa_basex:
+    <<: *ecp5
+    description: The same board, 2500BASE-X on its SMA connectors; `make bitstream BOARD=versa_basex`
+    generate: [registers]
+    filesets: [rtl, board, versa_basex]
+    toplevel: versa_basex
+    tools:
+      diamond:
+        part: LFE5UM5G-45F-8BG381C
 """
 
 

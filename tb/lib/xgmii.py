@@ -7,6 +7,7 @@ module only writes arbitrary octets to a bus and reads gaps back from one.
 
 import zlib
 
+from cocotb.queue import Queue
 from cocotb.triggers import FallingEdge, RisingEdge
 
 IDLE, START, TERM, ERROR = 0x07, 0xFB, 0xFD, 0xFE
@@ -37,6 +38,26 @@ async def drive_line(clk, data, ctrl, line: list[tuple[int, int]]) -> None:
         await RisingEdge(clk)
     data.value = int.from_bytes(bytes([IDLE] * LANES), "little")
     ctrl.value = (1 << LANES) - 1
+
+
+async def read_frames(clk, data, ctrl, sink: Queue[bytes | None]) -> None:
+    """Puts each frame into the queue, from the preamble to the FCS; None for a spoilt one."""
+    octets: bytearray | None = None
+    while True:
+        await FallingEdge(clk)
+        control = int(ctrl.value)
+        if control == 0xFF and octets is None and int(data.value) & 0xFF == IDLE:
+            continue
+        word = int(data.value).to_bytes(LANES, "little")
+        for lane, octet in enumerate(word):
+            if not control >> lane & 1:
+                if octets is not None:
+                    octets.append(octet)
+            elif octet == START:
+                octets = bytearray([0x55])
+            elif octets is not None:
+                sink.put_nowait(bytes(octets) if octet == TERM else None)
+                octets = None
 
 
 class LineMonitor:

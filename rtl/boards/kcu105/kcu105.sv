@@ -142,7 +142,7 @@ module kcu105 #(
 
   wire unused = &{1'b0, jtag_awaddr, jtag_araddr};
 
-  board_10g #(
+  board_xgmii #(
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)

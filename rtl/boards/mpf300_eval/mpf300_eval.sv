@@ -52,7 +52,7 @@ module mpf300_eval #(
     .q(link_up)
   );
 
-  board_10g #(
+  board_xgmii #(
     .N_QP(N_QP),
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
