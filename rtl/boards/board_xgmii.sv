@@ -36,7 +36,7 @@ module board_xgmii #(
     logic rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast, sent;
     eth_pkg::mac_status_t status;
 
-    mac_xgmii u_mac (
+    mac_xgmii #(.CRC_TABLES(CLK_KHZ > penstock_pkg::LutCrcKhz)) u_mac (
       .s_axis_tdata (tx_tdata),
       .s_axis_tkeep (tx_tkeep),
       .s_axis_tvalid(tx_tvalid),

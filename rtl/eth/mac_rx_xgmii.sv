@@ -8,7 +8,8 @@
 module mac_rx_xgmii
   import xgmii_pkg::*;
 #(
-  parameter int unsigned MAX_BYTES = 9022  // longest good frame, FCS counted
+  parameter int unsigned MAX_BYTES  = 9022,  // longest good frame, FCS counted
+  parameter bit          CRC_TABLES = 1'b1
 ) (
   input  logic        clk,
   input  logic        rst,
@@ -133,7 +134,7 @@ module mac_rx_xgmii
     assign received[8*i+:8] = word[8*i+:8] & {8{below[i]}};
   end
 
-  crc32_word #(.DATA_W(64)) u_crc (
+  crc32_word #(.DATA_W(64), .TABLES(CRC_TABLES)) u_crc (
     .clk,
     .data (received),
     .added(added)

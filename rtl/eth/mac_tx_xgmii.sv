@@ -12,7 +12,9 @@
 // upper half of every word by one cycle while a frame that starts in lane 4 passes.
 module mac_tx_xgmii
   import xgmii_pkg::*;
-(
+#(
+  parameter bit CRC_TABLES = 1'b1
+) (
   input  logic        clk,
   input  logic        rst,
   input  logic [63:0] s_axis_tdata,  // frames from destination MAC to the last octet before the FCS
@@ -170,7 +172,7 @@ module mac_tx_xgmii
   logic [63:0]  line, spill_q;
   logic [7:0]   line_c, spill_c_q;
 
-  crc32_word #(.DATA_W(64)) u_crc (
+  crc32_word #(.DATA_W(64), .TABLES(CRC_TABLES)) u_crc (
     .clk,
     .data (word_d),
     .added(added)
@@ -178,7 +180,7 @@ module mac_tx_xgmii
 
   // Unused octets of the last word are zeros.
   assign root_d = crc32_pkg::next_bit(root_q) ^ added;
-  crc32_end #(.DATA_W(64)) u_end (
+  crc32_end #(.DATA_W(64), .TABLES(CRC_TABLES)) u_end (
     .clk,
     .root (root_d),
     .steps(3'd0 - a_count_q[2:0]),

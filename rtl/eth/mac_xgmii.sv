@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// Ethernet MAC on a 64-bit XGMII: 10 Gb/s at 156.25 MHz, 25 Gb/s (25GMII) at 390.625 MHz.
+// Ethernet MAC on a 64-bit XGMII: 10 Gb/s at 156.25 MHz, 25 Gb/s (25GMII) at 390.625 MHz, 2.5 at 39.0625 (pcs_basex).
 // Streams carry frames from destination MAC to the last octet before the FCS; receive has no tready.
 // Source: IEEE 802.3 clauses 3, 46 (10 Gb/s) and 106 (25 Gb/s). Flow control is eth_port's.
 module mac_xgmii
   import eth_pkg::mac_status_t;
 #(
-  parameter int unsigned MAX_BYTES = 9022  // longest good frame received: 9000, headers, VLAN tag and FCS
+  parameter int unsigned MAX_BYTES  = 9022,  // longest good frame received: 9000, headers, VLAN tag and FCS
+  parameter bit          CRC_TABLES = 1'b1   // 0: the FCS takes no block RAM, and a slower clock (linear_tables)
 ) (
   input  logic        clk,
   input  logic        rst,
@@ -41,7 +42,7 @@ module mac_xgmii
     .stat_fault  (status.link_fault)
   );
 
-  mac_tx_xgmii u_tx (
+  mac_tx_xgmii #(.CRC_TABLES(CRC_TABLES)) u_tx (
     .clk,
     .rst,
     .s_axis_tdata,
@@ -59,7 +60,7 @@ module mac_xgmii
     .stat_dropped  (status.tx_dropped)
   );
 
-  mac_rx_xgmii #(.MAX_BYTES(MAX_BYTES)) u_rx (
+  mac_rx_xgmii #(.MAX_BYTES(MAX_BYTES), .CRC_TABLES(CRC_TABLES)) u_rx (
     .clk,
     .rst,
     .xgmii_rxd,

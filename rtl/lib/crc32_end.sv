@@ -7,6 +7,7 @@ module crc32_end #(
   parameter  int unsigned STEP   = 1,
   parameter  int unsigned STEPS  = 8,  // 0 .. STEPS - 1; a power of two
   parameter  logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial,
+  parameter  bit          TABLES = 1'b1,  // see linear_tables
   localparam int unsigned StepW  = $clog2(STEPS)
 ) (
   input  logic             clk,
@@ -22,7 +23,7 @@ module crc32_end #(
     end
   endfunction
 
-  linear_tables #(.IN_W(32), .MAPS(STEPS), .COLUMNS(columns())) u_tables (
+  linear_tables #(.IN_W(32), .MAPS(STEPS), .COLUMNS(columns()), .TABLES(TABLES)) u_tables (
     .clk,
     .data (root),
     .map  (steps),

@@ -4,7 +4,8 @@
 // A word shorter than DATA_W is padded with zeros, which crc32_end removes.
 module crc32_word #(
   parameter int unsigned DATA_W     = 64,
-  parameter logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial
+  parameter logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial,
+  parameter bit          TABLES     = 1'b1  // see linear_tables
 ) (
   input  logic              clk,
   input  logic [DATA_W-1:0] data,
@@ -29,7 +30,7 @@ module crc32_word #(
     end
   endfunction
 
-  linear_tables #(.IN_W(DATA_W), .COLUMNS(columns())) u_tables (
+  linear_tables #(.IN_W(DATA_W), .COLUMNS(columns()), .TABLES(TABLES)) u_tables (
     .clk,
     .data,
     .map  (1'b0),

@@ -5,6 +5,8 @@ package penstock_pkg;
 
   // A clock at which a row may come from block RAM, a nanosecond later in its cycle than from LUT RAM.
   localparam int unsigned BlockRowKhz = 200_000;
+  // A clock at which LUTs make a CRC in time: small devices with slow lines have few block RAMs for its tables.
+  localparam int unsigned LutCrcKhz = 50_000;
 
   // ---- queue pairs --------------------------------------------------------------------------
   // A queue-pair index is always 8 bits wide on the inside; a build with N_QP queue pairs uses

@@ -253,7 +253,7 @@ module penstock_xgmii #(
     .*
   );
 
-  mac_xgmii u_mac (
+  mac_xgmii #(.CRC_TABLES(CLK_KHZ > penstock_pkg::LutCrcKhz)) u_mac (
     .clk,
     .rst,
     .xgmii_txd,

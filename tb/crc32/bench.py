@@ -16,6 +16,7 @@ BENCH = Bench(
     configs=[
         {"DATA_W": 64, "STEP": 1},
         {"DATA_W": 512, "STEP": 4},
+        {"DATA_W": 64, "STEP": 1, "TABLES": 0},
         {"DATA_W": 64, "STEP": 1, "CASTAGNOLI": 1},
         {"DATA_W": 512, "STEP": 4, "CASTAGNOLI": 1},
     ],

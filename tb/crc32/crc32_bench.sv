@@ -4,6 +4,7 @@ module crc32_bench #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned STEP   = 1,  // bytes of a short word are its multiples
   parameter  bit          CASTAGNOLI = 1'b0,
+  parameter  bit          TABLES = 1'b1,
   localparam logic [31:0] Polynomial = CASTAGNOLI ? crc32_pkg::Castagnoli : crc32_pkg::Polynomial,
   localparam int unsigned Steps  = DATA_W / 8 / STEP,
   localparam int unsigned StepW  = $clog2(Steps)
@@ -18,8 +19,8 @@ module crc32_bench #(
   logic [31:0] added, root_q;
   logic move_q;
 
-  crc32_word #(.DATA_W(DATA_W), .POLYNOMIAL(Polynomial)) u_word (.clk, .data, .added);
-  crc32_end #(.DATA_W(DATA_W), .STEP(STEP), .STEPS(Steps), .POLYNOMIAL(Polynomial)) u_end (
+  crc32_word #(.DATA_W(DATA_W), .POLYNOMIAL(Polynomial), .TABLES(TABLES)) u_word (.clk, .data, .added);
+  crc32_end #(.DATA_W(DATA_W), .STEP(STEP), .STEPS(Steps), .POLYNOMIAL(Polynomial), .TABLES(TABLES)) u_end (
     .clk,
     .root (root_q),
     .steps(spare),

@@ -25,7 +25,7 @@ IDLE_WORD = bytes([xgmii.IDLE]) * xgmii.LANES
 class Line:
     """The rate of a top's line, and its clock: as the simulation has it, and as the gateware takes it to be."""
 
-    gbps: int
+    gbps: float
     clock_ps: int
     clock_khz: int
 
@@ -40,7 +40,7 @@ class Line:
     @property
     def rate(self) -> int:
         """What the line carries in a cycle, as the gateware counts it: Q8.24 bytes."""
-        return round((self.gbps * 125_000 << 24) / self.clock_khz)
+        return round(self.gbps * 125_000 * (1 << 24) / self.clock_khz)
 
     def cycles(self, octets: float) -> int:
         """The time in which the line carries this number of octets."""
@@ -52,7 +52,13 @@ class Line:
 
 
 # cocotb wants an even period: 3104 ps is 322.165 MHz, a little harder than 322.266.
-LINES = [Line(1, 16000, 62_500), Line(10, 6400, 156_250), Line(25, 2560, 390_625), Line(100, 3104, 322_266)]
+LINES = [
+    Line(1, 16000, 62_500),
+    Line(2.5, 25600, 39_062),
+    Line(10, 6400, 156_250),
+    Line(25, 2560, 390_625),
+    Line(100, 3104, 322_266),
+]
 
 
 def line() -> Line:

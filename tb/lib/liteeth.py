@@ -6,7 +6,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from lib.rtl import GENERATED
+from lib.rtl import WRITTEN
 
 # It negotiates for tens of milliseconds; a simulation has less. In seconds.
 TIMES = {"check_period": 60e-6, "breaklink_time": 50e-6, "more_ack_time": 50e-6, "sgmii_ack_time": 20e-6}
@@ -16,7 +16,7 @@ LINT = ["CASEINCOMPLETE", "COMBDLY", "DECLFILENAME", "PROCASSINIT", "UNUSEDSIGNA
 def pcs() -> Path:
     """Its file; made again only when the packages or this module have changed."""
     made_from = [*map(version, ("liteeth", "litex", "migen")), Path(__file__).read_text()]
-    file = GENERATED / f"liteeth_pcs_{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}.v"
+    file = WRITTEN / f"liteeth_pcs_{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}.v"
     if file.exists():
         return file
 

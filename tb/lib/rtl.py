@@ -15,6 +15,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 GENERATED = REPO / "build" / "gen"
+WRITTEN = REPO / "build" / "tb" / "written"  # modules that a bench makes for itself
 ROOMS = ["lib", "eth", "pcs", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
 BOARDS = [
     "kcu105",

@@ -7,6 +7,7 @@ module crc32_end #(
   parameter  int unsigned STEP   = 1,
   parameter  int unsigned STEPS  = 8,
   parameter  logic [31:0] POLYNOMIAL = crc32_pkg::Polynomial,
+  parameter  bit          TABLES = 1'b1,  // see linear_tables
   localparam int unsigned StepW  = $clog2(STEPS)
 ) (
   input  logic             clk,
@@ -15,5 +16,5 @@ module crc32_end #(
   output logic [31:0]      state
 );
   anything #(.W(32)) u_any (.value(state));
-  wire unused = &{1'b0, clk, root, steps, POLYNOMIAL};
+  wire unused = &{1'b0, clk, root, steps, POLYNOMIAL, TABLES};
 endmodule
