@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sender = "gateware"` and `penstock board` at 1, 25 and 100 Gb/s, and with rings in memory: `make soak`, since each
-front end takes a minute or two to build. Promise checked: what tests/test_gateware_sender.py checks at 10 Gb/s holds at
+"""`sender = "gateware"` and `penstock board` at 1, 2.5, 25 and 100 Gb/s, and with rings in memory: `make soak`, since
+each front end takes a minute or two to build. Promise checked: what tests/test_gateware_sender.py checks at 10 Gb/s holds at
 each rate, and a board has as much under way as its rings hold.
 """
 
@@ -20,6 +20,7 @@ from test_run import TCP, assert_verified
 # is not that of the laboratory's host on such a link.
 LINES = {
     1: ("10ms", "qp.clock=62500kHz", "trace.interval=100us"),
+    2.5: ("4ms", "trace.interval=40us"),
     25: ("1ms",),
     100: ("500us", "trace.interval=10us"),
 }
@@ -27,14 +28,14 @@ TCP_LINES = (25, 100)
 
 
 @pytest.fixture(params=LINES, ids=lambda gbps: f"{gbps}G")
-def line(request: pytest.FixtureRequest) -> tuple[int, str, tuple[str, ...]]:
+def line(request: pytest.FixtureRequest) -> tuple[float, str, tuple[str, ...]]:
     """A rate in Gb/s, a time that suits it, and the settings of a scenario at it."""
     time, *settings = LINES[request.param]
     return request.param, time, (f"link.rate={request.param}Gbps", *settings)
 
 
 def test_without_a_law_two_flows_a_board_are_marked_as_those_of_the_model(
-    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+    all_tops: Penstock, line: tuple[float, str, tuple[str, ...]], tmp_path: Path
 ) -> None:
     _, _, settings = line
     gateware, model = both(all_tops, tmp_path, TWO_FLOWS, "cc.law=off", "run.time_limit=100ms", *settings)
@@ -47,10 +48,10 @@ def test_without_a_law_two_flows_a_board_are_marked_as_those_of_the_model(
 
 
 def test_a_flow_into_a_slower_link_is_cut_as_that_of_the_model(
-    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+    all_tops: Penstock, line: tuple[float, str, tuple[str, ...]], tmp_path: Path
 ) -> None:
     gbps, time, settings = line
-    slower = f"link.at.switch-server0.rate={400 * gbps}Mbps"
+    slower = f"link.at.switch-server0.rate={round(400 * gbps)}Mbps"
     step = ("switch.kmin=30KB", "switch.kmax=30KB", f"run.time_limit={time}", "run.stop=time")
     gateware, model = both(all_tops, tmp_path, ONE_FLOW, *settings, slower, *step)
     rates = [register(run, "board0", "rate_current_bps") for run in (gateware, model)]
@@ -64,7 +65,7 @@ def test_a_flow_into_a_slower_link_is_cut_as_that_of_the_model(
 
 
 def test_a_live_board_has_this_line_and_its_time(
-    all_tops: Penstock, line: tuple[int, str, tuple[str, ...]], tmp_path: Path
+    all_tops: Penstock, line: tuple[float, str, tuple[str, ...]], tmp_path: Path
 ) -> None:
     """Nobody is at the far end: what counts is the board's own time."""
     gbps, *_ = line

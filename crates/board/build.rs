@@ -36,8 +36,9 @@ const DEFAULT: [Top; 3] = [
     Top { module: "penstock_xgmii", class: "Vboard_flows", clk_khz: 156_250, n_qp: 4, kind: Kind::Flows },
     Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, kind: Kind::Tcp },
 ];
-const FURTHER: [Top; 8] = [
+const FURTHER: [Top; 9] = [
     Top { module: "penstock_1g", class: "Vboard_1g", clk_khz: 62_500, n_qp: 4, kind: Kind::Roce },
+    Top { module: "penstock_xgmii", class: "Vboard_2g5", clk_khz: 39_062, n_qp: 4, kind: Kind::Roce },
     Top { module: "penstock_xgmii", class: "Vboard_10g_x16", clk_khz: 156_250, n_qp: 16, kind: Kind::Roce },
     Top { module: "penstock_xgmii", class: "Vboard_25g_x16", clk_khz: 390_625, n_qp: 16, kind: Kind::Roce },
     Top { module: "penstock_100g", class: "Vboard_100g_x16", clk_khz: 322_266, n_qp: 16, kind: Kind::Roce },

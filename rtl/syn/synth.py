@@ -47,6 +47,7 @@ FRONT_ENDS = [
     ("25G", "penstock_xgmii", {"CLK_KHZ": 390_625}),
 ]
 ROCE = "roce_transport"  # in the table of TCP, to compare
+PCS = "pcs_basex"
 # What can be left out, one after the other; one queue pair at 10G.
 LEFT_OUT = [
     ("without QCN", {"WITH_QCN": 0}),
@@ -91,6 +92,7 @@ TOPS = [
     (ROCE, 1, "1 queue pair, ring of 256 KiB, both laws", {}),
     ("congestion_point", NO_QP, "one queue", {}),
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
+    (PCS, NO_QP, "2.5 Gb/s", {}),
 ]
 SWITCH = ("congestion_point", "qcn_switch")
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
@@ -103,6 +105,7 @@ FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
 LIMITER_MARK = "<!-- limiter: made by `make synth` with --docs -->\n"
 EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
 TCP_MARK = "<!-- tcp: made by `make synth` with --docs -->\n"
+PCS_MARK = "<!-- pcs: made by `make synth` with --docs -->\n"
 SWITCH_MARK = "<!-- switch: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
@@ -233,18 +236,20 @@ def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
 
 
 def tables(rows: list[Row]) -> dict[str, str]:
-    """The tables of the page by their marks: front ends, events, limiter, TCP, QCN switch, congestion controller."""
+    """The tables of the page by their marks: front ends, events, limiter, TCP, switch, PCS, congestion controller."""
     ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
     events = [row for row in rows if row[0]["top"] == "event_source"]
     tcp = [row for row in rows if row[0]["top"].startswith("tcp_") or row[0]["top"] == ROCE]
     limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
     switch = [row for row in rows if row[0]["top"] in SWITCH]
-    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch)]
+    pcs = [row for row in rows if row[0]["top"] == PCS]
+    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch, *pcs)]
     found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
     found |= {EVENT_MARK: table(events, "build", "")} if events else {}
     found |= {LIMITER_MARK: table(limiter, "build")} if limiter else {}
     found |= {TCP_MARK: table(tcp, "build", "")} if tcp else {}
     found |= {SWITCH_MARK: table(switch, "build", "")} if switch else {}
+    found |= {PCS_MARK: table(pcs, "build", "")} if pcs else {}
     return found | ({MARK: table(rest)} if rest else {})
 
 

@@ -16,6 +16,7 @@
 #include "Vboard_1g.h"
 #include "Vboard_25g_tcp_x16.h"
 #include "Vboard_25g_x16.h"
+#include "Vboard_2g5.h"
 #endif
 #include "axil.h"
 #include "verilated.h"
@@ -210,6 +211,7 @@ void *penstock_board_new(uint32_t top) {
         case 8: board = new Front<Vboard_25g_tcp_x16>; break;
         case 9: board = new Front<Vboard_100g_tcp_x16>; break;
         case 10: board = new Front<Vboard_10g_memory, 4, true>; break;
+        case 11: board = new Front<Vboard_2g5>; break;
 #endif
     }
     return board;

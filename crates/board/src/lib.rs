@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gateware as software: `penstock_xgmii` at 10 Gb/s, verilated, with drivers for its ports, and as a node of the
-//! simulated network. Feature `all-tops` adds front ends at 1, 25 and 100 Gb/s, with
+//! simulated network. Feature `all-tops` adds front ends at 1, 2.5, 25 and 100 Gb/s, with
 //! more queue pairs, and with rings in memory.
 //!
 //! ```text

@@ -44,6 +44,9 @@ pub enum Top {
     /// `penstock_xgmii` at 10 Gb/s with 4 queue pairs and their rings in AXI4 memory.
     #[cfg(feature = "all-tops")]
     Gbps10Memory = 10,
+    /// `penstock_xgmii` at 2.5 Gb/s with 4 queue pairs.
+    #[cfg(feature = "all-tops")]
+    Gbps2_5 = 11,
 }
 
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
@@ -53,7 +56,7 @@ const MEMORY_RING_BYTES: usize = 4 << 20;
 /// No build has a line of this rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchLine {
-    #[error("no board of this program has a line of {0}; it has {there}", there = there("1Gbps, ", "1Gbps, 25Gbps and 100Gbps"))]
+    #[error("no board of this program has a line of {0}; it has {there}", there = there("1Gbps, 2.5Gbps, ", "1Gbps, 2.5Gbps, 25Gbps and 100Gbps"))]
     Roce(Rate),
     #[error("no board of this program has a line of {0} with TCP; it has {there}", there = there("", "25Gbps and 100Gbps"))]
     Tcp(Rate),
@@ -91,7 +94,7 @@ impl Top {
             return Err(NoSuchLine::Memory(rate));
         }
         #[cfg(feature = "all-tops")]
-        let tops = [Self::Gbps10, Self::Gbps1, Self::Gbps25X16, Self::Gbps100X16];
+        let tops = [Self::Gbps10, Self::Gbps1, Self::Gbps2_5, Self::Gbps25X16, Self::Gbps100X16];
         #[cfg(not(feature = "all-tops"))]
         let tops = [Self::Gbps10];
         tops.into_iter().find(|top| top.clock().rate() == rate).ok_or(NoSuchLine::Roce(rate))
@@ -126,6 +129,8 @@ impl Top {
             Self::Gbps10 | Self::Gbps10Tcp | Self::Gbps10Flows => LineClock::GBPS_10,
             #[cfg(feature = "all-tops")]
             Self::Gbps1 => LineClock::GBPS_1,
+            #[cfg(feature = "all-tops")]
+            Self::Gbps2_5 => LineClock::GBPS_2_5,
             #[cfg(feature = "all-tops")]
             Self::Gbps10X16 | Self::Gbps10TcpX16 | Self::Gbps10Memory => LineClock::GBPS_10,
             #[cfg(feature = "all-tops")]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Constants of the gateware that software and simulation depend on.
-//! Source: `rtl/top/penstock_1g.sv`, `penstock_xgmii.sv` (10G, 25G), `penstock_100g.sv`; the registers are in
+//! Source: `rtl/top/penstock_1g.sv`, `penstock_xgmii.sv` (2.5G, 10G, 25G), `penstock_100g.sv`; the registers are in
 //! `regs/penstock.rdl`.
 
 use penstock_units::{Rate, Time};
 
 /// Clock of the 10G front end, Hz: 64 bits a cycle.
 pub const CLOCK_HZ: u64 = 156_250_000;
+/// Clock of the 2.5G front end, Hz: 64 bits a cycle.
+pub const CLOCK_2_5G_HZ: u64 = 39_062_500;
 /// Clock of the 25G front end, Hz: 64 bits a cycle.
 pub const CLOCK_25G_HZ: u64 = 390_625_000;
 /// Clock of the 100G front end, Hz: 512 bits a cycle, more than the line takes.
@@ -31,6 +33,8 @@ pub struct LineClock {
 impl LineClock {
     /// Of `penstock_1g`.
     pub const GBPS_1: Self = Self { hz: CLOCK_1G_HZ, octet: Time::from_ps(8_000), octets_per_cycle: (2, 1) };
+    /// Of `penstock_xgmii` at 2.5 Gb/s.
+    pub const GBPS_2_5: Self = Self { hz: CLOCK_2_5G_HZ, octet: Time::from_ps(3_200), octets_per_cycle: (8, 1) };
     /// Of `penstock_xgmii` at 10 Gb/s.
     pub const GBPS_10: Self = Self { hz: CLOCK_HZ, octet: OCTET, octets_per_cycle: (8, 1) };
     /// Of `penstock_xgmii` at 25 Gb/s.
@@ -111,8 +115,9 @@ pub const REPLAY_BYTES: usize = 16 * 1024;
 mod tests {
     use super::*;
 
-    const LINES: [(LineClock, u64); 4] = [
+    const LINES: [(LineClock, u64); 5] = [
         (LineClock::GBPS_1, 1_000_000_000),
+        (LineClock::GBPS_2_5, 2_500_000_000),
         (LineClock::GBPS_10, 10_000_000_000),
         (LineClock::GBPS_25, 25_000_000_000),
         (LineClock::GBPS_100, 100_000_000_000),

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Open the queue pair from the board's side by the connection manager at --peer-ip
     #[arg(long, requires = "peer_ip", conflicts_with = "connect")]
     pub open: bool,
-    /// Rate of the board's line: 10Gbps; 1Gbps, 25Gbps and 100Gbps where the program was built with all boards
+    /// Rate of the board's line: 10Gbps; 1Gbps, 2.5Gbps, 25Gbps and 100Gbps where the program was built with all boards
     #[arg(long, value_name = "RATE", default_value = "10Gbps", value_parser = share)]
     pub line: Rate,
     #[command(flatten)]
