@@ -204,7 +204,7 @@ module pcs_basex
     .SGMII_TIMER_US(SGMII_TIMER_US)
   ) u_negotiation (
     .clk,
-    .rst         (rx_hold || tx_hold),
+    .rst         (tx_hold),
     .enable,
     .sgmii       (sgmii_q),
     .synced,

@@ -21,7 +21,7 @@ module pcs_encoder
   logic [3:0] late_q;
   logic       runs;
   logic [1:0] place_q;
-  pair_t      pair_q, next_q;
+  pair_t      pair_q, next_q, line_q;
   logic       flips_even_q, flips_odd_q, is_idle_q;
   logic       plus_q, even_plus_q, odd_plus_q;
 
@@ -49,8 +49,6 @@ module pcs_encoder
       plus_q  <= 1'b0;
     end
   end
-
-  pair_t line_q;
 
   always_ff @(posedge clk) begin
     line_q <= next_q;
