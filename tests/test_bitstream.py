@@ -34,8 +34,14 @@ def test_the_echo_of_a_board_is_placed_routed_and_met(build, tmp_path):
     assert all(clock["mhz"] >= clock["needed_mhz"] for clock in report["clocks"])
     assert report["used"]["PLL"][0] == 1 and report["used"]["block RAM"][0] > 0
     assert (tmp_path / f"{build}.bit").stat().st_size > 100_000
+    assert (tmp_path / f"{build}.png").read_bytes().startswith(b"\x89PNG")
+    blocks = report["blocks"].values()
+    for kind in ("LUT4", "FF", "block RAM"):
+        assert sum(block[kind] for block in blocks) == pytest.approx(report["used"][kind][0], abs=2), kind
+    assert report["blocks"]["MAC, pause, VLAN"]["LUT4"] > 500 and "congestion control" not in report["blocks"]
 
 
+PLACED = {"modules": {"top": {"cells": {"u_mac.q": {"type": "TRELLIS_FF", "attributes": {"NEXTPNR_BEL": "X2/Y3/A"}}}}}}
 LOST = "Warning: net 'rx_clk' does not exist in design, ignoring clock constraint\n"
 
 
@@ -53,6 +59,7 @@ def test_a_clock_that_is_not_met_or_not_checked_is_said_and_leaves_no_bit_file(l
     def tool(name: str, arguments: list[str], log: Path) -> None:
         assert name != "yowasp-ecppack"
         Path(arguments[arguments.index("--report") + 1]).write_text(json.dumps(said))
+        Path(arguments[arguments.index("--write") + 1]).write_text(json.dumps(PLACED))
         log.write_text(log_text)
 
     monkeypatch.setattr(bitstream, "tool", tool)

@@ -125,7 +125,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         found = cells(options.placed)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         print(f"floorplan: {options.placed} is no design of nextpnr's: {error}", file=sys.stderr)
         return 2
     if not found:
