@@ -48,16 +48,17 @@ KINDS = {  # what nextpnr calls what a reader asks for
 
 @dataclass(frozen=True)
 class Board:
-    """A board top and its device, as nextpnr's options name it."""
+    """A board top and its device, by its name and as nextpnr's options name it."""
 
     top: str
+    part: str
     device: tuple[str, ...]
 
 
 BOARDS = {
-    "ecpix5": Board("ecpix5", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
-    "versa_ecp5": Board("versa_ecp5", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
-    "versa_basex": Board("versa_basex", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
+    "ecpix5": Board("ecpix5", "LFE5UM5G-85F", ("--um5g-85k", "--package", "CABGA554", "--speed", "8")),
+    "versa_ecp5": Board("versa_ecp5", "LFE5UM5G-45F", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
+    "versa_basex": Board("versa_basex", "LFE5UM5G-45F", ("--um5g-45k", "--package", "CABGA381", "--speed", "8")),
 }
 # Each board with the front end, and with the echo alone to try pins and PHY.
 BUILDS = {name: {} for name in BOARDS} | {f"{name}-echo": {"ECHO": 1} for name in BOARDS}
@@ -157,7 +158,7 @@ def make(build: str, out: Path, seed: int, router: str) -> dict:
         raise BitstreamError(f"{constraints.name} names clocks that are not in the netlist: {', '.join(lost)}")
     report = json.loads(files["report.json"].read_text())
     placed = floorplan.cells(files["placed.json"])
-    floorplan.draw(placed, f"{build}: {board.device[0].removeprefix('--')}", picture)
+    floorplan.draw(placed, f"{build}, {board.part}", picture)
     found = {"build": build, "seed": seed, "met": True, "clocks": clocks(report), "used": used(report)}
     found["blocks"] = floorplan.taken(placed)
     slow = too_slow(found["clocks"])
