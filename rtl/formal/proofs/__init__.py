@@ -5,6 +5,6 @@ Every proof includes checks of itself: covers that must be reached, and mutants,
 which must break the property that it names.
 """
 
-from proofs import cc, eth, event, lib, roce, switch, tcp
+from proofs import cc, eth, event, lib, pcs, roce, switch, tcp
 
-PROOFS = [*lib.PROOFS, *eth.PROOFS, *event.PROOFS, *cc.PROOFS, *roce.PROOFS, *tcp.PROOFS, *switch.PROOFS]
+PROOFS = [*lib.PROOFS, *eth.PROOFS, *pcs.PROOFS, *event.PROOFS, *cc.PROOFS, *roce.PROOFS, *tcp.PROOFS, *switch.PROOFS]
