@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the code on the line, for any symbols that 1000BASE-X has, in any order: each code group is the symbol's;
 // it has four to six ones, and the running disparity that follows from the bits alone is the one that it was encoded
-// for; an idle makes it negative; no more than five bits in a row are equal; and a comma is nowhere but at the beginning
-// of an even code group, so that a receiver cannot align to anything else.
+// for; an idle makes it negative; no more than five bits in a row are equal; and a comma is nowhere but at the
+// beginning of an even code group, so that a receiver cannot align to anything else.
 module pcs_encoder_props
   import pcs_pkg::*;
 (
@@ -104,7 +104,7 @@ module pcs_encoder_props
     c_end : cover (was_q.even == special(OctetEnd) && was_q.odd == special(OctetExtend));
   end
 
-  // ---- what the encoder holds is of such symbols, and its disparity that of the line; stage by stage after a reset ---
+  // ---- what the encoder holds: such symbols, and the line's disparity; stage by stage after a reset ---------------
   always_comb if (started_q) begin
     if (age_q >= 4'd1) a_0_pair : assert (is_pair(pair_q));
     if (age_q >= 4'd2) a_0_next : assert (is_pair(next_q));
