@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // A SERDES of a Lattice ECP5 at 3.125 Gb/s with 20 bits a cycle and no coding: channel 1 of its DCU 0, with a reference
-// of 156.25 MHz. The line's clocks are 156.25 MHz; that of the receiver is the recovered one, and runs on without signal.
-// Once the transmitter's PLL is locked it is left alone: the front end has its clock. Not tested on hardware.
-// Source: Lattice TN1261 (ports, modes, order of the resets). Its wizard knows the values that it does not explain: those
-// of the public projects Yumewatari and LiteICLink, which agree and ran on this board at 2.5 Gb/s.
+// of 156.25 MHz. The line's clocks are 156.25 MHz; that of the receiver is the recovered one, and runs on without
+// signal. Once the transmitter's PLL is locked it is left alone: the front end has its clock. Not tested on hardware.
+// Source: Lattice TN1261 (ports, modes, order of the resets). What it does not explain has the values of the public
+// projects Yumewatari and LiteICLink, which agree and ran on this board at 2.5 Gb/s.
 //
 //   all reset --> PLL locked --> receiver on --> its clock locked --> receiver's data on; back when that is lost
 module ecp5_serdes (
@@ -96,15 +96,19 @@ module ecp5_serdes (
     .D_FFS_PLOL(pll_lost), .CH1_FFS_RLOL(clock_lost), .CH1_FFS_RLOS(signal_lost),
     .CH1_HDINP(rx_p), .CH1_HDINN(rx_n), .CH1_HDOUTP(tx_p), .CH1_HDOUTN(tx_n),
     .CH1_FF_TX_PCLK(tx_clk), .CH1_FF_TXI_CLK(tx_clk), .CH1_FF_RX_PCLK(rx_clk), .CH1_FF_RXI_CLK(rx_clk),
-    .CH1_FF_TX_D_0(tx_groups[0]), .CH1_FF_TX_D_1(tx_groups[1]), .CH1_FF_TX_D_2(tx_groups[2]), .CH1_FF_TX_D_3(tx_groups[3]),
-    .CH1_FF_TX_D_4(tx_groups[4]), .CH1_FF_TX_D_5(tx_groups[5]), .CH1_FF_TX_D_6(tx_groups[6]), .CH1_FF_TX_D_7(tx_groups[7]),
-    .CH1_FF_TX_D_8(tx_groups[8]), .CH1_FF_TX_D_9(tx_groups[9]), .CH1_FF_TX_D_12(tx_groups[10]), .CH1_FF_TX_D_13(tx_groups[11]),
-    .CH1_FF_TX_D_14(tx_groups[12]), .CH1_FF_TX_D_15(tx_groups[13]), .CH1_FF_TX_D_16(tx_groups[14]), .CH1_FF_TX_D_17(tx_groups[15]),
-    .CH1_FF_TX_D_18(tx_groups[16]), .CH1_FF_TX_D_19(tx_groups[17]), .CH1_FF_TX_D_20(tx_groups[18]), .CH1_FF_TX_D_21(tx_groups[19]),
-    .CH1_FF_RX_D_0(rx_groups[0]), .CH1_FF_RX_D_1(rx_groups[1]), .CH1_FF_RX_D_2(rx_groups[2]), .CH1_FF_RX_D_3(rx_groups[3]),
-    .CH1_FF_RX_D_4(rx_groups[4]), .CH1_FF_RX_D_5(rx_groups[5]), .CH1_FF_RX_D_6(rx_groups[6]), .CH1_FF_RX_D_7(rx_groups[7]),
-    .CH1_FF_RX_D_8(rx_groups[8]), .CH1_FF_RX_D_9(rx_groups[9]), .CH1_FF_RX_D_12(rx_groups[10]), .CH1_FF_RX_D_13(rx_groups[11]),
-    .CH1_FF_RX_D_14(rx_groups[12]), .CH1_FF_RX_D_15(rx_groups[13]), .CH1_FF_RX_D_16(rx_groups[14]), .CH1_FF_RX_D_17(rx_groups[15]),
-    .CH1_FF_RX_D_18(rx_groups[16]), .CH1_FF_RX_D_19(rx_groups[17]), .CH1_FF_RX_D_20(rx_groups[18]), .CH1_FF_RX_D_21(rx_groups[19])
+    .CH1_FF_TX_D_0(tx_groups[0]), .CH1_FF_TX_D_1(tx_groups[1]), .CH1_FF_TX_D_2(tx_groups[2]),
+    .CH1_FF_TX_D_3(tx_groups[3]), .CH1_FF_TX_D_4(tx_groups[4]), .CH1_FF_TX_D_5(tx_groups[5]),
+    .CH1_FF_TX_D_6(tx_groups[6]), .CH1_FF_TX_D_7(tx_groups[7]), .CH1_FF_TX_D_8(tx_groups[8]),
+    .CH1_FF_TX_D_9(tx_groups[9]), .CH1_FF_TX_D_12(tx_groups[10]), .CH1_FF_TX_D_13(tx_groups[11]),
+    .CH1_FF_TX_D_14(tx_groups[12]), .CH1_FF_TX_D_15(tx_groups[13]), .CH1_FF_TX_D_16(tx_groups[14]),
+    .CH1_FF_TX_D_17(tx_groups[15]), .CH1_FF_TX_D_18(tx_groups[16]), .CH1_FF_TX_D_19(tx_groups[17]),
+    .CH1_FF_TX_D_20(tx_groups[18]), .CH1_FF_TX_D_21(tx_groups[19]),
+    .CH1_FF_RX_D_0(rx_groups[0]), .CH1_FF_RX_D_1(rx_groups[1]), .CH1_FF_RX_D_2(rx_groups[2]),
+    .CH1_FF_RX_D_3(rx_groups[3]), .CH1_FF_RX_D_4(rx_groups[4]), .CH1_FF_RX_D_5(rx_groups[5]),
+    .CH1_FF_RX_D_6(rx_groups[6]), .CH1_FF_RX_D_7(rx_groups[7]), .CH1_FF_RX_D_8(rx_groups[8]),
+    .CH1_FF_RX_D_9(rx_groups[9]), .CH1_FF_RX_D_12(rx_groups[10]), .CH1_FF_RX_D_13(rx_groups[11]),
+    .CH1_FF_RX_D_14(rx_groups[12]), .CH1_FF_RX_D_15(rx_groups[13]), .CH1_FF_RX_D_16(rx_groups[14]),
+    .CH1_FF_RX_D_17(rx_groups[15]), .CH1_FF_RX_D_18(rx_groups[16]), .CH1_FF_RX_D_19(rx_groups[17]),
+    .CH1_FF_RX_D_20(rx_groups[18]), .CH1_FF_RX_D_21(rx_groups[19])
   );
 endmodule
