@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conftest import DATA
-from veth import SERVER_IP, Network, ended, said_until, until
+from veth import SERVER_IP, Network, ended, row_groups, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -143,7 +143,7 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     killed(first_coordinator)
     second_coordinator = farm(network, file)
     network.counted(10, "events_complete", address=METRICS[1])
-    until("events on the disk", lambda: any(part.stat().st_size > 0 for part in out[1].glob("*.partial")))
+    until("events on the disk", lambda: any(map(row_groups, out[1].glob("*.partial"))))
     receivers[1].kill()
     until("a change of servers", lambda: len(changes(table)) == 1)
     # This one dies before the receiver that is left has read the file, or soon after; the third one finishes.

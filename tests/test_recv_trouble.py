@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from veth import METRICS, SERVER_IP, Result, ended, first_board, said_until, until
+from veth import METRICS, SERVER_IP, Result, ended, first_board, row_groups, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -24,7 +24,7 @@ TOLD = ("--metrics", METRICS)
 
 def written(partial: Path) -> None:
     """Waits until row groups lie in a file."""
-    until(f"row group in {partial}", lambda: partial.exists() and partial.stat().st_size > 100_000)
+    until(f"row group in {partial}", lambda: partial.exists() and row_groups(partial))
 
 
 # So few slots that a board that waits shows it soon.

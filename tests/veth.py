@@ -167,6 +167,18 @@ def until(what: str, condition: Callable[[], object], limit_s: float = LIMIT_S) 
         time.sleep(0.02)
 
 
+def row_groups(partial: Path) -> int:
+    """How many lie whole in a file that is being written (docs/storage.md): what a killed writer has not lost.
+
+    Its length alone says nothing, as the last one may be on its way to the disk.
+    """
+    data, at, whole = partial.read_bytes(), len(b"PAR1"), 0
+    while data[at : at + 8] == b"PSTKSEG1" and len(data) >= at + 32:
+        at += 32 + int.from_bytes(data[at + 16 : at + 24], "little")
+        whole += at <= len(data)
+    return whole
+
+
 def ended(process: subprocess.Popen, limit_s: float = LIMIT_S) -> Result:
     """Waits for a process to end by itself."""
     stdout, stderr = process.communicate(timeout=limit_s)
