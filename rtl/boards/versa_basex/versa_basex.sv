@@ -30,12 +30,11 @@ module versa_basex #(
   localparam int unsigned ClkKhz = 39062;
   localparam int unsigned PowerUpLog2 = 16;  // cycles of 10 ns
 
-  (* keep *) logic tx_clk, rx_clk;  // by these names the constraints find them
+(* keep *) logic tx_clk, rx_clk;  // by these names the constraints find them
   logic refclk, clk, locked, rst;
   logic [PowerUpLog2:0] power_up_q;
 
-  (* LOC = "EXTREF0" *)
-  EXTREFB #(
+(* LOC = "EXTREF0" *) EXTREFB #(
     .REFCK_PWDNB("0b1"),
     .REFCK_RTERM("0b1")  // 100 ohms
   ) u_refclk (
