@@ -52,7 +52,8 @@ module ecp5_serdes (
 
   // ---- the cell -------------------------------------------------------------------------------------
   // Bits 10 and 11 of each half belong to other modes.
-(* LOC = "DCU0" *) DCUA #(
+(* LOC = "DCU0" *)
+  DCUA #(
     // power
     .D_MACROPDB("0b1"), .D_IB_PWDNB("0b1"), .D_TXPLL_PWDNB("0b1"), .CH1_RPWDNB("0b1"), .CH1_TPWDNB("0b1"),
     // 3.125 GHz of 156.25 MHz, 20 times

@@ -34,7 +34,8 @@ module versa_basex #(
   logic refclk, clk, locked, rst;
   logic [PowerUpLog2:0] power_up_q;
 
-(* LOC = "EXTREF0" *) EXTREFB #(
+(* LOC = "EXTREF0" *)
+  EXTREFB #(
     .REFCK_PWDNB("0b1"),
     .REFCK_RTERM("0b1")  // 100 ohms
   ) u_refclk (
