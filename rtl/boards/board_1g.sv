@@ -77,7 +77,7 @@ module board_1g #(
   if (ECHO) begin : gen_echo
     logic [63:0] rx_tdata, tx_tdata;
     logic [7:0] rx_tkeep, tx_tkeep;
-    logic rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast, sent;
+    logic rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast;
     eth_pkg::mac_status_t status;
 
     mac_gmii u_mac (
@@ -109,14 +109,11 @@ module board_1g #(
       .m_axis_tvalid(tx_tvalid),
       .m_axis_tready(tx_tready),
       .m_axis_tlast (tx_tlast),
-      .sent
+      .damaged      (status.rx_bad_fcs || status.rx_bad_frame),
+      .m_axis_cpl_tdata (cpl_tdata),
+      .m_axis_cpl_tvalid(cpl_tvalid)
     );
 
-    // Lamps: a frame that went back is a message, one that came damaged a failure.
-    localparam penstock_pkg::cpl_t Sent    = '{status: penstock_pkg::WcSuccess, default: '0};
-    localparam penstock_pkg::cpl_t Damaged = '{status: penstock_pkg::WcFlushErr, default: '0};
-    assign cpl_tvalid  = sent || status.rx_bad_fcs || status.rx_bad_frame;
-    assign cpl_tdata   = status.rx_bad_fcs || status.rx_bad_frame ? Damaged : Sent;
     assign address_set = 1'b0;
     assign tx_paused   = 1'b0;
 

@@ -18,7 +18,11 @@ module line_echo #(
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic        m_axis_tlast,
-  output logic        sent            // pulse: a frame has left
+  input  logic        damaged,        // pulse: the MAC has seen a bad frame
+
+  // For the lamps of board_leds: a frame that went back is a message, one that came damaged a failure.
+  output logic [63:0] m_axis_cpl_tdata,
+  output logic        m_axis_cpl_tvalid
 );
   if (WORDS < 4 || WORDS != 2 ** PtrW) begin : gen_bad_words
     $fatal(1, "%m: WORDS %0d is not a power of two, 4 or more", WORDS);
@@ -44,7 +48,11 @@ module line_echo #(
   );
 
   assign m_axis_tvalid = valid_q;
-  assign sent = valid_q && m_axis_tready && m_axis_tlast;
+
+  localparam penstock_pkg::cpl_t Sent    = '{status: penstock_pkg::WcSuccess, default: '0};
+  localparam penstock_pkg::cpl_t Damaged = '{status: penstock_pkg::WcFlushErr, default: '0};
+  assign m_axis_cpl_tvalid = damaged || (valid_q && m_axis_tready && m_axis_tlast);
+  assign m_axis_cpl_tdata  = damaged ? Damaged : Sent;
 
   always_ff @(posedge clk) begin
     if (push) head_q <= head_q + 1'b1;

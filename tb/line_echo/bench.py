@@ -27,7 +27,7 @@ class Echo:
         inside = False
         while True:
             await FallingEdge(self.dut.clk)
-            self.sent += int(self.dut.sent.value)
+            self.sent += int(self.dut.m_axis_cpl_tvalid.value)
             if int(self.dut.m_axis_tready.value):
                 valid = int(self.dut.m_axis_tvalid.value)
                 self.holes += inside and not valid
@@ -44,6 +44,7 @@ class Echo:
 
 async def start(dut) -> Echo:
     cocotb.start_soon(Clock(dut.clk, 16, "ns").start())
+    dut.damaged.value = 0
     dut.rst.value = 1
     echo = Echo(dut)
     await ClockCycles(dut.clk, 4)
