@@ -145,16 +145,20 @@ module tai_clock
   logic [63:0] dividend_q;
   logic [RemW-1:0] rem_q, twice, less;
   logic [6:0] left_q;             // bits to be taken in
-  logic taken, divided_q;
-  ns_t offset, offset_q, moved;
+  logic taken, divided_q, known_offset_q;
+  ns_t offset, offset_q, moved_q;
   assign taken  = good || stands_in;
   assign twice  = {rem_q[RemW-2:0], dividend_q[63]};
   assign less   = twice - RemW'(SECOND_NS);
   assign offset = 32'(rem_q) < 32'(SECOND_NS / 2) ? ns_t'(rem_q) : ns_t'(rem_q) - ns_t'(SECOND_NS);
-  assign moved  = offset - offset_q;
 
   always_ff @(posedge clk) begin
-    divided_q <= left_q == 7'd1;
+    divided_q      <= left_q == 7'd1;
+    known_offset_q <= divided_q;
+    if (divided_q) begin
+      offset_q <= offset;
+      moved_q  <= offset - offset_q;
+    end
     if (left_q != '0) begin
       left_q     <= left_q - 7'd1;
       dividend_q <= dividend_q << 1;
@@ -166,12 +170,14 @@ module tai_clock
       left_q     <= 7'd64;
     end
     if (rst || set) begin
-      left_q    <= '0;
-      divided_q <= 1'b0;
+      left_q         <= '0;
+      divided_q      <= 1'b0;
+      known_offset_q <= 1'b0;
     end
+    if (rst) offset_q <= '0;
   end
 
-  // ---- the loop ---------------------------------------------------------------------------------------
+  // ---- the loop: what is learnt, the correction and the rate follow the offset, a cycle each -----------------
   // A correction is held within MostNs, and so is what the loop has learnt.
   function automatic ns_t held(ns_t value);
     if (value > ns_t'(MostNs)) return ns_t'(MostNs);
@@ -179,37 +185,33 @@ module tai_clock
     return value;
   endfunction
 
-  logic steers_q, of_pulse_q, fresh_q, jumped;
-  ns_t learnt_q, summed, next_learnt, next_adjust;   // learnt in 1/32 ns
+  logic learns, adjusts_q, steers_q, of_pulse_q, fresh_q, jumped;
+  ns_t learnt_q, summed, corrected;   // learnt in 1/32 ns
   adjust_t adjust_q;
   logic signed [StepW-1:0] change;
-  assign summed      = learnt_q - offset;
-  assign next_learnt = held(summed >>> 5) == (summed >>> 5) ? summed : learnt_q;
-  assign next_adjust = held((next_learnt >>> 5) - (offset >>> 2));
-  assign change      = StepW'(adjust_q) * $signed(StepW'(Unit));
-  assign jumped      = moved > ns_t'(cfg.jitter_ns) || moved < -ns_t'(cfg.jitter_ns);
+  assign learns    = known_offset_q && cfg.discipline;
+  assign summed    = learnt_q - offset_q;
+  assign corrected = held((learnt_q >>> 5) - (offset_q >>> 2));
+  assign change    = StepW'(adjust_q) * $signed(StepW'(Unit));
+  assign jumped    = moved_q > ns_t'(cfg.jitter_ns) || moved_q < -ns_t'(cfg.jitter_ns);
 
   always_ff @(posedge clk) begin
     if (taken) of_pulse_q <= good;
-    steers_q <= divided_q && cfg.discipline;
-    if (divided_q) begin
-      offset_q <= offset;
-      if (cfg.discipline) begin
-        learnt_q <= next_learnt;
-        adjust_q <= adjust_t'(next_adjust);
-      end
-      fresh_q <= 1'b0;
-    end
+    adjusts_q <= learns;
+    steers_q  <= adjusts_q;
+    if (learns && held(summed >>> 5) == (summed >>> 5)) learnt_q <= summed;
+    if (adjusts_q) adjust_q <= adjust_t'(corrected);
+    if (known_offset_q) fresh_q <= 1'b0;
     if (steers_q) step_q <= change < -$signed(Bound) ? Nominal - Bound
                           : change > $signed(Bound) ? Nominal + Bound : Nominal + StepW'(change);
     if (set) fresh_q <= 1'b1;     // the offset jumps with the time: no jitter of the pulse
     if (rst) begin
+      adjusts_q  <= 1'b0;
       steers_q   <= 1'b0;
       learnt_q   <= '0;
       adjust_q   <= '0;
       step_q     <= Nominal;
       fresh_q    <= 1'b1;
-      offset_q   <= '0;
     end
   end
 
@@ -224,11 +226,13 @@ module tai_clock
       good:     good,
       missing:  missing,
       extra:    extra,
-      jittered: divided_q && of_pulse_q && !fresh_q && jumped,
+      jittered: known_offset_q && of_pulse_q && !fresh_q && jumped,
       ten_mhz:  good && known_q && missed_q == '0 && cfg.ten_mhz
                 && (ten_total < 32'(TEN_MHZ - 1) || ten_total > 32'(TEN_MHZ + 1))
     };
-    if (divided_q && of_pulse_q) locked_q <= offset <= ns_t'(cfg.jitter_ns) && offset >= -ns_t'(cfg.jitter_ns);
+    if (known_offset_q && of_pulse_q) begin
+      locked_q <= offset_q <= ns_t'(cfg.jitter_ns) && offset_q >= -ns_t'(cfg.jitter_ns);
+    end
     if (missing) {holdover_q, locked_q} <= 2'b10;
     if (good) holdover_q <= 1'b0;
     if (rst || set) locked_q <= 1'b0;
@@ -238,5 +242,5 @@ module tai_clock
     end
   end
 
-  wire unused = &{1'b0, next_adjust};  // it is held within 20 bits
+  wire unused = &{1'b0, corrected};  // it is held within 20 bits
 endmodule
