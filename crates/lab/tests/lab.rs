@@ -202,6 +202,7 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         (STAR, &["replay.file=silent.csv"]),
         (STAR, &["replay.file=none.csv"]),
         (STAR, &["replay.file=none.npz"]),
+        (STAR, &["replay.file=none.npz", "replay.events=3"]),
         (STAR, &["replay.file=damaged.npz"]),
         (STAR, &["replay.from=board0"]),
         (STAR, &["triggers.rate=1kHz", "replay.to=server0"]),

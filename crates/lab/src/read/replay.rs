@@ -111,8 +111,11 @@ impl Traffic<'_> {
             section.refuse("rate", "allowed is more than 0Hz");
             return None;
         }
+        if recorded == 0 {
+            return None; // no file has none: this one could not be read, which has been said
+        }
         let most = if timing == Timing::Recorded { recorded } else { MOST_EVENTS };
-        if recorded > 0 && !(1..=most).contains(&count) {
+        if !(1..=most).contains(&count) {
             let repeated = if camera { "; they repeat with another trigger than \"recorded\"" } else { "" };
             section.refuse("events", format!("allowed is 1 to {most}; the file has {recorded}{repeated}"));
             return None;
