@@ -80,6 +80,7 @@ formal: setup    ## proofs by k-induction, each with covers and planted faults; 
 
 synth: setup     ## cost and depth of logic on UltraScale+ and other families, also out/synth.json (hours); DOCS=--docs: into docs/synthesis.md
 	$(PYTHON) rtl/syn/synth.py --out $(OUT) $(DOCS)
+	$(PYTHON) rtl/syn/clocks.py $(DOCS)
 	$(PYTHON) rtl/syn/blocks.py $(DOCS)
 	$(PYTHON) rtl/syn/devices.py $(DOCS)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make synth` on circuits small enough to count by hand: its columns, and the depth of logic."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
 
 import blocks  # noqa: E402
+import clocks  # noqa: E402
 import deep  # noqa: E402
 import devices  # noqa: E402
 import fingerprint  # noqa: E402
@@ -243,6 +245,52 @@ def test_rows_of_the_page_that_were_not_made_again_stay():
     assert published == synth.PUBLISHED
     page = synth.with_rows(page, table(9, both), synth.MARK)
     assert synth.with_rows(page, table(9, both), synth.MARK) == page
+
+
+# Three levels to one register, and two levels with a carry chain between them to another.
+CHAINED = """
+module chained (input logic clk, input logic [99:0] a, input logic [31:0] b, c, output logic deep_q, slow_q);
+  logic [99:0] a_q;
+  logic [31:0] b_q, c_q, sum;
+  assign sum = b_q + c_q;
+  always_ff @(posedge clk) begin
+    {a_q, b_q, c_q} <= {a, b, c};
+    deep_q <= ^a_q;
+    slow_q <= ^sum[31:28];
+  end
+endmodule
+"""
+
+
+def test_the_slowest_way_is_not_the_deepest_where_a_carry_chain_is_on_it(tmp_path):
+    source = tmp_path / "chained.sv"
+    source.write_text(CHAINED)
+    module = synth.netlist("chained", {}, source, for_depth=True)
+    deepest, slowest = levels.deepest(module), levels.deepest(module, clocks.delay)
+    assert (deepest.levels, deepest.chains, deepest.end) == (3, 0, "deep_q")
+    assert (slowest.levels, slowest.chains, slowest.end) == (2, 1, "slow_q")
+    assert clocks.frequency(slowest) < clocks.frequency(deepest)
+
+
+def test_the_estimate_is_that_of_the_page():
+    page = " ".join(synth.DOCS.read_text().split())
+    for luts in (6, 7, 8, 9):
+        mhz = f"{clocks.frequency(levels.Depth(luts, 0, 0, '', '')):.0f}"
+        assert re.search(rf"\b{luts} (levels )?are {mhz}\b", page), f"{luts} levels, {mhz} MHz"
+    assert f"{clocks.PATH_NS} + {clocks.LEVEL_NS} *n* + {clocks.CHAIN_NS} *c* ns" in page
+
+
+def test_the_clocks_of_front_ends_that_were_not_made_again_stay():
+    def table(lut: int, *jobs: clocks.Job) -> str:
+        way = {"levels": 6, "chains": 1, "dsps": 0, "start": "a_q", "end": "b_q"}
+        return clocks.table(
+            [{"rate": rate, "n_qp": n, "lut": lut, "depth": way, "rtl": "01234567"} for rate, n in jobs]
+        )
+
+    page = f"# Clocks\n\n{clocks.MARK}{table(7, ('100G', 4), ('25G', 16))}\nBelow\n"
+    *_, first, second, _, _ = clocks.with_rows(page, table(9, ("25G", 16))).splitlines()
+    assert first == "| 25G | 16 | 9 | 6 | 1 | 0 | 398 | 390.6 | 01234567 | `a_q` | `b_q` |"
+    assert second.startswith("| 100G | 4 | 7 | 6 | 1 | 0 | 398 | 322.3 |")
 
 
 def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):

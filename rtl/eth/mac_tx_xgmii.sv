@@ -68,6 +68,12 @@ module mac_tx_xgmii
     assign keep_mask[8*i+:8] = {8{s_axis_tkeep[i]}};
   end
 
+  // Of a keep without holes; no sum, which would be the longest way of the MAC.
+  function automatic logic [3:0] octets(logic [7:0] keep);
+    octets = '0;
+    for (int i = 0; i < 8; i++) if (keep[i]) octets = 4'(i + 1);
+  endfunction
+
   assign s_axis_tready = state_q == StData || state_q == StDrop;
   assign down          = local_fault || remote_fault;
 
@@ -103,7 +109,7 @@ module mac_tx_xgmii
             state_d = StPad;
           end else begin
             kind_d  = KindLast;
-            count_d = 4'($countones(s_axis_tkeep));
+            count_d = octets(s_axis_tkeep);
             if (index_q == LastMinWord && count_d < LastMinCount) count_d = LastMinCount;
             state_d = StGap;
           end
@@ -152,7 +158,12 @@ module mac_tx_xgmii
       {extra_column, deficit_d} = 3'(deficit_q) + 3'(end_count[1:0]);
       // With 4 to 7 octets /T/ spills into the lower half of the next word, whose upper half is
       // the first idle column.
-      columns = 3'd2 + 3'(extra_column) + 3'(lane4_q) - 3'(end_count[2]);
+      unique case ({extra_column, lane4_q, end_count[2]})
+        3'b001:                 columns = 3'd1;
+        3'b000, 3'b011, 3'b101: columns = 3'd2;
+        3'b010, 3'b100, 3'b111: columns = 3'd3;
+        3'b110:                 columns = 3'd4;
+      endcase
       gap_d   = columns[2:1] + 2'(end_count >= 4'd4);
       lane4_d = columns[0];
     end else if (state_q == StGap && gap_q != '0) begin

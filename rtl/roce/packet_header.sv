@@ -15,9 +15,9 @@ module packet_header
   output logic [15:0] wire_bytes
 );
   // preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12
-  localparam logic [15:0] FixedBytes = 16'd82;
-  localparam logic [15:0] RethBytes = 16'd16;
-  localparam logic [15:0] ImmBytes = 16'd4;
+  localparam int unsigned FixedBytes = 82;
+  localparam int unsigned RethBytes = 16;
+  localparam int unsigned ImmBytes = 4;
 
   // Spreads queue pairs over the ECMP paths, in 0xC000 .. 0xFFFF: the local number XOR the peer's with
   // its halves exchanged, then the upper ten of the 24 bits folded onto the lower 14. Queue pairs that
@@ -29,8 +29,9 @@ module packet_header
   endfunction
 
   logic [7:0] position, base;
-  logic unused;  // the retry policy is the requester's affair
-  assign unused = &{1'b0, cfg};
+  logic [13:0] overhead, words;   // of four octets
+  logic carry, unused;            // unused: the retry policy is the requester's affair
+  assign unused = &{1'b0, cfg, carry};
 
   always_comb begin
     unique case ({meta.first, meta.last})
@@ -58,8 +59,14 @@ module packet_header
     hdr.imm         = meta.imm;
     hdr.payload_len = meta.len;
 
-    wire_bytes = FixedBytes + ((16'(meta.len) + 16'd3) & ~16'd3);
-    if (hdr.has_reth) wire_bytes = wire_bytes + RethBytes;
-    if (hdr.has_imm) wire_bytes = wire_bytes + ImmBytes;
+    unique case ({hdr.has_reth, hdr.has_imm})
+      2'b00: overhead = 14'(FixedBytes / 4);
+      2'b01: overhead = 14'((FixedBytes + ImmBytes) / 4);
+      2'b10: overhead = 14'((FixedBytes + RethBytes) / 4);
+      2'b11: overhead = 14'((FixedBytes + RethBytes + ImmBytes) / 4);
+    endcase
+    // One sum, whose carry in is the padded word of the payload.
+    {words, carry} = {14'(meta.len[PayloadLenW-1:2]), 1'b1} + {overhead, meta.len[1:0] != '0};
+    wire_bytes     = {words, 2'(FixedBytes % 4)};
   end
 endmodule

@@ -13,6 +13,7 @@ goes to its own read port only, a written word waits for the clock). Ports of th
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 LUT_RAM = re.compile(r"RAM(32|64|128|256|512)(M|X)")
@@ -39,13 +40,13 @@ class CombinationalLoopError(ValueError):
     """Some bits depend on themselves within a cycle; the message names a few."""
 
 
-def deepest(module: dict) -> Depth:
-    """The deepest way in one flat module of Yosys' `write_json`."""
+def deepest(module: dict, order: Callable[[Weight], Weight | float] = tuple) -> Depth:
+    """The deepest way in one flat module of Yosys' `write_json`: by LUTs, or by a sum over LUTs, chains and DSPs."""
     arcs = _arcs(module["cells"])
-    arrival, previous = _longest(arcs)
+    arrival, previous = _longest(arcs, order)
     if not arrival:
         return Depth(0, 0, 0, "", "")
-    end = max(arrival, key=arrival.get)
+    end = max(arrival, key=lambda bit: order(arrival[bit]))
     start = _start(previous, end)
     register = _registers_behind(module["cells"]).get(end, end)
     names = _names(module, {start, register})
@@ -55,7 +56,7 @@ def deepest(module: dict) -> Depth:
 def deeper_than(module: dict, levels: int) -> list[Depth]:
     """The deepest way to each register, memory and port behind more LUTs than `levels`; the deepest of all first."""
     arcs = _arcs(module["cells"])
-    arrival, previous = _longest(arcs)
+    arrival, previous = _longest(arcs, tuple)
     registers = _registers_behind(module["cells"])
     ends = [bit for bit, way in arrival.items() if way[0] > levels and (bit in registers or bit not in arcs)]
     starts = {end: _start(previous, end) for end in ends}
@@ -143,7 +144,7 @@ def _inverters_taken_in(cells: dict) -> set[str]:
     return found
 
 
-def _longest(arcs: dict) -> tuple[dict[int, Weight], dict[int, int]]:
+def _longest(arcs: dict, order: Callable) -> tuple[dict[int, Weight], dict[int, int]]:
     """Arrival of each bit, and the bit before it on its deepest way, in topological order."""
     waiting = defaultdict(int)
     for sinks in arcs.values():
@@ -156,7 +157,7 @@ def _longest(arcs: dict) -> tuple[dict[int, Weight], dict[int, int]]:
         bit = ready.pop()
         for sink, weight in arcs.get(bit, ()):
             later = tuple(a + b for a, b in zip(arrival[bit], weight, strict=True))
-            if sink not in arrival or later > arrival[sink]:
+            if sink not in arrival or order(later) > order(arrival[sink]):
                 arrival[sink], previous[sink] = later, bit
             waiting[sink] -= 1
             if not waiting[sink]:

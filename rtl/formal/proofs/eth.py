@@ -41,7 +41,7 @@ PROOFS = [
         cycles=22,
         free=("crc32_word", "crc32_end"),
         mutants=(
-            Mutant("columns = 3'd2 + 3'(extra_column)", "columns = 3'd1 + 3'(extra_column)", "a_start"),
+            Mutant("3'b000, 3'b011, 3'b101: columns = 3'd2", "3'b000, 3'b011, 3'b101: columns = 3'd1", "a_start"),
             Mutant("{extra_column, deficit_d} =", "{deficit_d, extra_column} =", "a_no_waste"),
             Mutant("lane4_d = columns[0];", "lane4_d = 1'b0;", "a_start"),
             Mutant("LastMinWord  = 13'd7", "LastMinWord  = 13'd6", "a_length"),

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clock that front ends of 25 and 100 Gb/s allow, mapped for the fewest levels: an estimate, no vendor's figure.
+
+    python rtl/syn/clocks.py [--only 25G] [--n-qp 4] [--jobs 1] [--saved] [--docs]
+
+Each is mapped as by deep.py, every way as short as the mapper finds it, in five to fifteen minutes of one core; the
+rows of synth.py have the fewest LUTs instead. Of all ways the one with the longest `delay` limits the clock. Rows are
+saved in build/synth/clocks as soon as they are made, and made again if the logic or a program has changed; `--saved`
+uses saved rows, of any version, and makes none. `--docs` puts the rows into docs/synthesis.md; those of front ends that
+were not chosen stay as they are there.
+"""
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from itertools import takewhile
+from pathlib import Path
+
+import levels
+import synth
+import yosys
+
+KEPT = synth.KEPT / "clocks"
+PROGRAMS = Path(__file__).parent
+MARK = "<!-- clocks: made by rtl/syn/clocks.py with --docs -->\n"
+# Nanoseconds of a path with two nets of high fan-out, of each of its levels and of each carry chain: the table of
+# routed paths in docs/synthesis.md. And what a multiplier between registers, which belong into its DSP, takes more than
+# such a path: 544 MHz at -2 (DS923, FMAX_MULT_NOMREG).
+PATH_NS, LEVEL_NS, CHAIN_NS = 0.81, 0.24, 0.26
+DSP_NS = 1000 / 544 - PATH_NS
+NEEDED_MHZ = {"25G": 390.625, "100G": 322.266}
+Job = tuple[str, int]  # rate, N_QP
+JOBS = [(rate, n_qp) for rate in NEEDED_MHZ for n_qp in synth.STORES]
+
+
+def delay(way: levels.Weight) -> float:
+    """Nanoseconds of a path through so many LUTs, carry chains and DSPs."""
+    luts, chains, dsps = way
+    return PATH_NS + LEVEL_NS * luts + CHAIN_NS * chains + DSP_NS * dsps
+
+
+def frequency(depth: levels.Depth) -> float:
+    """The clock in MHz that leaves time for such a path."""
+    return 1000 / delay((depth.levels, depth.chains, depth.dsps))
+
+
+def measure(job: Job) -> dict:
+    """The row of one front end: {rate, n_qp, lut, depth, rtl}. Kept while its logic and these programs are the same."""
+    rate, n_qp = job
+    top, clock = next((top, clock) for name, top, clock in synth.FRONT_ENDS if name == rate)
+    params = {"N_QP": n_qp, **clock, **synth.STORES[n_qp]}
+    found = synth.logic(top, params)
+    programs = synth.digest(*(PROGRAMS / name for name in ("yosys.py", "levels.py", "clocks.py")))
+    kept = KEPT / f"{rate}_{n_qp}_{found[:16]}_{programs}.json"
+    if not kept.exists():
+        module = synth.netlist(top, params, for_depth=True)
+        depth = levels.deepest(module, delay)
+        row = {"rate": rate, "n_qp": n_qp, "lut": synth.cost(synth.kinds(module))["lut"], "depth": asdict(depth)}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(row | {"rtl": found[:8]}))
+    return json.loads(kept.read_text())
+
+
+def saved(job: Job) -> dict | None:
+    """The newest kept row of a front end, if there is one."""
+    files = sorted(KEPT.glob("{}_{}_*_*.json".format(*job)), key=os.path.getmtime)
+    return json.loads(files[-1].read_text()) if files else None
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown: the slowest way, and the clock that it allows beside the one that the line needs."""
+    lines = [
+        "| front end | N_QP | LUT | levels | chains | DSPs | MHz, estimate | MHz needed | RTL | from | to |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        way, needed = levels.Depth(**row["depth"]), NEEDED_MHZ[row["rate"]]
+        lines.append(
+            f"| {row['rate']} | {row['n_qp']} | {row['lut']} | {way.levels} | {way.chains} | {way.dsps} |"
+            f" {frequency(way):.0f} | {needed:.1f} | {row['rtl']} | `{way.start}` | `{way.end}` |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def with_rows(page: str, new: str) -> str:
+    """The page with these rows in its table, in the order of `JOBS`."""
+    there = takewhile(lambda line: line.startswith("|"), page.partition(MARK)[2].splitlines())
+    heads, ours = new.splitlines()[:2], new.splitlines()[2:]
+    of_job = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in [*list(there)[2:], *ours]}
+    rows = [of_job[key] for rate, n_qp in JOBS if (key := (rate, str(n_qp))) in of_job]
+    return synth.with_table(page, "\n".join([*heads, *rows]) + "\n", MARK)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=NEEDED_MHZ, help="front ends of one rate")
+    parser.add_argument("--n-qp", type=int, choices=synth.STORES, help="front ends of so many queue pairs")
+    parser.add_argument("--jobs", type=int, default=1, help="front ends at a time; each takes 2 GB of memory")
+    parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/synthesis.md")
+    options = parser.parse_args()
+    chosen = [(rate, n_qp) for rate, n_qp in JOBS if options.only in (None, rate) and options.n_qp in (None, n_qp)]
+    try:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            rows = [row for row in pool.map(saved if options.saved else measure, chosen) if row]
+    except yosys.YosysError as error:
+        sys.exit(f"clocks: {error}")
+    if not rows:
+        print("clocks: no such row is kept; leave out --saved to make it", file=sys.stderr)
+        return 2
+    print(table(rows))
+    if options.docs:
+        synth.DOCS.write_text(with_rows(synth.DOCS.read_text(), table(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
