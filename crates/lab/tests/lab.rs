@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use penstock_lab::{LabScenario, SwitchScenario, Workload};
 use penstock_netsim::{Rate, Time};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -489,6 +491,33 @@ proptest! {
     ) {
         let _ = parse(&format!("{line}\n{STAR}"), &[]);
         let _ = parse(STAR, &[&option]);
+    }
+}
+
+/// Values for any key: of its kind or of another, in order, none, absurd.
+const VALUES: &str = "0 1 3 -1 200 70000 1e18 0.5 true off \"\" [] [0,7] [\"board0\"] 0Hz 1kHz 1THz 0s 1ps 2us 1h \
+                      0B 1B 4KiB 1TB 0bps 10Gbps 1Tbps board0 board* server0 none.npz sparse.csv periodic";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #[test]
+    fn no_value_behind_documented_keys_makes_the_reader_panic(
+        picks in vec((any::<Index>(), vec((any::<Index>(), any::<Index>()), 1..5)), 1..3),
+        kind in prop::sample::select(vec!["star", "tree", "leaf-spine", "fat-tree", "camera"]),
+    ) {
+        let values: Vec<&str> = VALUES.split_whitespace().collect();
+        let documented: Vec<_> = documented().into_iter().collect();
+        let mut options = Vec::new();
+        for (section, keys) in picks {
+            let (section, known) = section.get(&documented);
+            let known: Vec<_> = known.iter().collect();
+            let place = if STAR.contains(&format!("[[{section}]]")) || section == "change" { ".0" } else { "" };
+            let option = |(key, value): &(Index, Index)| {
+                format!("{section}{place}.{}={}", key.get(&known), value.get(&values))
+            };
+            options.extend(keys.iter().map(option));
+        }
+        let _ = parse(&STAR.replace("star", kind), &options.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 
