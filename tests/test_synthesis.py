@@ -355,7 +355,7 @@ def test_every_family_maps_memories_and_multipliers_to_cells_that_are_counted(tm
     assert found["block_ram"] >= 0.5 and found["small_ram"] >= 1 and found["multiplier"] == 1
     assert set(devices.memories(module, family)) == {"deep", "few"}
     counted = {kind for column in family.cells.values() for kind in column}
-    free = {"INV", "PFUMX", "L6MUX21", "MUXF7", "MUXF8", "CARRY4", "GND", "VCC", "CLKBUF"}
+    free = {"INV", "PFUMX", "L6MUX21", "MUXF7", "MUXF8", "CARRY4", "GND", "VCC", "VLO", "VHI", "CLKBUF"}
     assert set(synth.kinds(module)) <= counted | free
 
 

@@ -5,10 +5,11 @@
 
 The front end has one queue pair and both laws, its ring on chip; Yosys maps it with the family's own flow, out of
 context, a quarter of an hour or so each. The builds without retransmission are for PolarFire, where a published one
-is. Cells of different families are different things: a LUT has four inputs or
-six, a block of RAM 16, 20 or 36 kbit. A memory that Yosys makes out of flip-flops is not in the second table. Rows are
-saved in build/synth/devices as soon as they are made, and made again if the logic or a program has changed; `--saved`
-uses saved rows, of any version, and makes none. `--docs` puts the tables into docs/synthesis.md.
+is; that of 1 Gb/s is for Nexus, a family with open place and route, where the question is whether it fits. Cells of
+different families are different things: a LUT has four inputs or six, a block of RAM 16, 20 or 36 kbit. A memory that
+Yosys makes out of flip-flops is not in the second table. Rows are saved in build/synth/devices as soon as they are
+made, and made again if the logic or a program has changed; `--saved` uses saved rows, of any version, and makes none.
+`--docs` puts the tables into docs/synthesis.md.
 """
 
 import argparse
@@ -21,19 +22,22 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import bitstream
 import synth
 import yosys
 
 import rtl
 
-TOP, PARAMS = "penstock_xgmii", {"N_QP": 1, "CLK_KHZ": 156_250, "STORE": 0}
+PARAMS = {"N_QP": 1, "CLK_KHZ": 156_250, "STORE": 0}
 # Rings of four packets of 4096 bytes; 64 packets in flight are 210 us.
 ONCE = PARAMS | {"RETRANSMIT": 0, "RING_BYTES": 16_384, "SLOTS": 64}
-WHOLE = "10G, one queue pair"
-BUILDS = {
-    WHOLE: PARAMS,
-    "without retransmission": ONCE,
-    "without retransmission, QCN, source": ONCE | {"WITH_QCN": 0, "WITH_SOURCE": 0},
+GIGABIT_PARAMS = {"N_QP": 1, "CLK_KHZ": 62_500, "RING_BYTES": 16_384, "SLOTS": 16}  # as in boards/versa_ecp5
+WHOLE, GIGABIT = "10G, one queue pair", "1G, one queue pair, ring of 16 KiB"
+BUILDS = {  # top and parameters
+    WHOLE: ("penstock_xgmii", PARAMS),
+    "without retransmission": ("penstock_xgmii", ONCE),
+    "without retransmission, QCN, source": ("penstock_xgmii", ONCE | {"WITH_QCN": 0, "WITH_SOURCE": 0}),
+    GIGABIT: ("penstock_1g", GIGABIT_PARAMS),
 }
 KEPT = synth.KEPT / "devices"
 MARK = "<!-- devices: made by rtl/syn/devices.py with --docs -->\n"
@@ -47,7 +51,7 @@ class Family:
     """How Yosys maps to a family, and what its cells count for in each column."""
 
     title: str
-    flow: str  # Yosys' command; `{top}` is the module
+    flow: str  # Yosys' commands, one a line; `{top}` is the module
     notes: dict[str, str]  # what one in a column is
     cells: dict[str, dict[str, float]]  # column: what each kind of cell counts for in it
     before: tuple[str, ...] = ()  # commands after the design has been read
@@ -94,14 +98,35 @@ FAMILIES = {
             "multiplier": {"DSP48E1": 1},
         },
     ),
+    "nexus": Family(
+        "Nexus",
+        # Small memories as bitstream.py has them.
+        "synth_nexus -family lifcl -noiopad -top {top} -run begin:map_ram\n"
+        f"setattr -unset ram_style t:$mem_v2 r:SIZE<={bitstream.SMALL_WORDS} %i\n"
+        "synth_nexus -family lifcl -noiopad -top {top} -run map_ram:",
+        {"lut": "4-input", "block_ram": "EBR, 18 kbit", "small_ram": "LUT RAM, 16 x 4", "multiplier": "18 x 18"},
+        {
+            # A carry (CCU2) and a multiplexer of two LUTs (WIDEFN9) have two LUTs in them, a RAM of 16 x 4 takes four.
+            "lut": {"LUT4": 1, "CCU2": 2, "WIDEFN9": 2, "DPR16X4": 4},
+            "ff": {"FD1P3IX": 1, "FD1P3JX": 1, "FD1P3BX": 1, "FD1P3DX": 1},
+            "block_ram": {"PDP16K": 1, "PDPSC16K": 1},
+            "small_ram": {"DPR16X4": 1},
+            "multiplier": {"MULT18X18": 1, "MULT18X36": 2},
+        },
+    ),
 }
 # Which builds on which family, in the order of the table.
 JOBS = [
-    *((build, "polarfire") for build in BUILDS),
-    *((WHOLE, name) for name in FAMILIES if name != "polarfire"),
+    *((build, "polarfire") for build in BUILDS if build != GIGABIT),
+    *((WHOLE, name) for name in FAMILIES if name not in ("polarfire", "nexus")),
+    (GIGABIT, "nexus"),
 ]
-# FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM.
-PUBLISHED = "| FEROCE, published | PolarFire | 13k | 14k | 24 | 108 | | |"
+# FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM. And what nextpnr-nexus finds in
+# an LIFCL-40.
+OTHERS = """\
+| FEROCE, published | PolarFire | 13k | 14k | 24 | 108 | | |
+| an LIFCL-40 has | Nexus | 32256 | 32256 | 84 | | 56 | |
+"""
 
 
 def netlist(top: str, params: dict[str, int], family: Family, source: Path | None = None) -> dict:
@@ -135,7 +160,7 @@ def memories(module: dict, family: Family) -> dict[str, dict[str, int]]:
 
 def label(build: str, name: str) -> str:
     """What the files of a job's rows begin with."""
-    return "_".join([name, *(f"{key}{value}" for key, value in BUILDS[build].items() if key not in PARAMS)])
+    return "_".join([name, *(f"{key}{value}" for key, value in BUILDS[build][1].items() if key not in PARAMS)])
 
 
 def measure(build: str, name: str) -> dict:
@@ -143,12 +168,12 @@ def measure(build: str, name: str) -> dict:
 
     Kept while its logic and these programs are the same.
     """
-    family, params = FAMILIES[name], BUILDS[build]
-    found = synth.logic(TOP, params)
+    family, (top, params) = FAMILIES[name], BUILDS[build]
+    found = synth.logic(top, params)
     programs = synth.digest(Path(__file__), Path(yosys.__file__))
     kept = KEPT / f"{label(build, name)}_{found[:16]}_{programs}.json"
     if not kept.exists():
-        module = netlist(TOP, params, family)
+        module = netlist(top, params, family)
         about = {"device": name, "build": build}
         row = {**about, **cost(module, family), "memories": memories(module, family), "rtl": found[:8]}
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +197,7 @@ def table(rows: list[dict]) -> str:
         family = FAMILIES[row["device"]]
         shown = [f"{row[c]:g}" + (f" ({family.notes[c]})" if c in family.notes else "") for c in COLUMNS]
         lines.append(f"| {row['build']} | {family.title} | {' | '.join(shown)} | {row['rtl']} |")
-    return "\n".join([*lines, PUBLISHED]) + "\n"
+    return "\n".join(lines) + "\n" + OTHERS
 
 
 def memory_table(rows: list[dict]) -> str:
