@@ -239,12 +239,12 @@ def test_rows_of_the_page_that_were_not_made_again_stay():
 
     both, alone, gone = (1, "DCQCN and QCN"), (1, "DCQCN alone"), (1, "a build that is no job any more")
     page = f"# Cost\n\n{synth.MARK}{table(7, alone, gone, both)}\n## Below\n"
-    *_, first, second, published, _, _ = synth.with_rows(page, table(9, both), synth.MARK).splitlines()
+    *_, first, second, published, _, _ = synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS).splitlines()
     assert first.startswith("| cc_engine | 1 | DCQCN alone | 7 |")
     assert second.startswith("| cc_engine | 1 | DCQCN and QCN | 9 |")
     assert published == synth.PUBLISHED
-    page = synth.with_rows(page, table(9, both), synth.MARK)
-    assert synth.with_rows(page, table(9, both), synth.MARK) == page
+    page = synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS)
+    assert synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS) == page
 
 
 # Three levels to one register, and two levels with a carry chain between them to another.
@@ -288,7 +288,7 @@ def test_the_clocks_of_front_ends_that_were_not_made_again_stay():
         )
 
     page = f"# Clocks\n\n{clocks.MARK}{table(7, ('100G', 4), ('25G', 16))}\nBelow\n"
-    *_, first, second, _, _ = clocks.with_rows(page, table(9, ("25G", 16))).splitlines()
+    *_, first, second, _, _ = synth.with_rows(page, table(9, ("25G", 16)), clocks.MARK, clocks.ROWS).splitlines()
     assert first == "| 25G | 16 | 9 | 6 | 1 | 0 | 398 | 390.6 | 01234567 | `a_q` | `b_q` |"
     assert second.startswith("| 100G | 4 | 7 | 6 | 1 | 0 | 398 | 322.3 |")
 

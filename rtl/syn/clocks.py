@@ -16,7 +16,6 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
 
 import levels
@@ -34,6 +33,7 @@ DSP_NS = 1000 / 544 - PATH_NS
 NEEDED_MHZ = {"25G": 390.625, "100G": 322.266}
 Job = tuple[str, int]  # rate, N_QP
 JOBS = [(rate, n_qp) for rate in NEEDED_MHZ for n_qp in synth.STORES]
+ROWS = [(rate, str(n_qp)) for rate, n_qp in JOBS]  # how their rows begin
 
 
 def delay(way: levels.Weight) -> float:
@@ -85,15 +85,6 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_rows(page: str, new: str) -> str:
-    """The page with these rows in its table, in the order of `JOBS`."""
-    there = takewhile(lambda line: line.startswith("|"), page.partition(MARK)[2].splitlines())
-    heads, ours = new.splitlines()[:2], new.splitlines()[2:]
-    of_job = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in [*list(there)[2:], *ours]}
-    rows = [of_job[key] for rate, n_qp in JOBS if (key := (rate, str(n_qp))) in of_job]
-    return synth.with_table(page, "\n".join([*heads, *rows]) + "\n", MARK)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=NEEDED_MHZ, help="front ends of one rate")
@@ -113,7 +104,7 @@ def main() -> int:
         return 2
     print(table(rows))
     if options.docs:
-        synth.DOCS.write_text(with_rows(synth.DOCS.read_text(), table(rows)))
+        synth.DOCS.write_text(synth.with_rows(synth.DOCS.read_text(), table(rows), MARK, ROWS))
     return 0
 
 

@@ -94,6 +94,7 @@ TOPS = [
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
     (PCS, NO_QP, "2.5 Gb/s", {}),
 ]
+ROWS = [(top, str(n_qp), build) for top, n_qp, build, _ in TOPS]  # how their rows begin
 SWITCH = ("congestion_point", "qcn_switch")
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
 PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
@@ -263,12 +264,15 @@ def with_table(page: str, new: str, wanted: str = MARK) -> str:
     return before + mark + new + "".join(lines[old:])
 
 
-def with_rows(page: str, new: str, mark: str) -> str:
-    """The page with the rows of a new table in one of its tables. Rows of other jobs stay as they are there."""
+def with_rows(page: str, new: str, mark: str, jobs: list[tuple[str, ...]]) -> str:
+    """The page with the rows of a new table in one of its tables. Rows of other jobs stay as they are there.
+
+    `jobs` has the first cells of each row that there may be, in the order of the table.
+    """
     heads, ours = new.splitlines()[:2], new.splitlines()[2:]
     there = list(takewhile(lambda line: line.startswith("|"), page.partition(mark)[2].splitlines()))[2:]
-    of_job = {tuple(cell.strip() for cell in line.split("|")[1:4]): line for line in [*there, *ours]}
-    jobs = [(top, str(n_qp), build) for top, n_qp, build, _ in TOPS]
+    cells = len(jobs[0])
+    of_job = {tuple(cell.strip() for cell in line.split("|")[1 : 1 + cells]): line for line in [*there, *ours]}
     rows = [of_job.pop(job) for job in jobs if job in of_job]
     published = [line for line in ours if line in of_job.values()]
     return with_table(page, "\n".join([*heads, *rows, *published]) + "\n", mark)
@@ -302,7 +306,7 @@ def main() -> int:
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
         for mark, new in tables(rows).items():
-            DOCS.write_text(with_rows(DOCS.read_text(), new, mark))
+            DOCS.write_text(with_rows(DOCS.read_text(), new, mark, ROWS))
     return 0
 
 
