@@ -29,7 +29,7 @@ module packet_store_commits_props
   input qp_t  op_qp,
   input logic op_waits,
   // inside
-  input logic [PtrW:0]   waiting, head_q, tail, head,   // of the commits
+  input logic [PtrW:0]   waiting, head_q, tail_q, tail, head,   // of the commits
   input logic [PtrW+1:0] answers, answers_tail, answers_head,
   input logic [DEPTH-1:0][8:0] commits,
   input logic [2*DEPTH-1:0] answered_bad,
@@ -86,7 +86,7 @@ module packet_store_commits_props
 
   always_comb if (started_q) begin
     a_levels : assert (32'(waiting) <= DEPTH && 32'(answers) <= 2 * DEPTH && waiting == head - tail
-                       && answers == answers_head - answers_tail && head == head_q);
+                       && answers == answers_head - answers_tail && head == head_q && tail == tail_q);
     a_lead : assert ($signed({1'b0, answers}) == $signed((PtrW + 3)'(waiting)) + lead_q
                      && lead_q <= $signed((PtrW + 3)'(DEPTH)));
     if (written) a_room : assert (32'(answers) < 2 * DEPTH);
@@ -110,8 +110,8 @@ module packet_store_commits_props
 endmodule
 
 bind packet_store_commits packet_store_commits_props #(.N_QP(N_QP), .DEPTH(DEPTH)) u_props (
-  .head(u_commits.head_q), .tail(u_commits.tail_q), .answers(u_answers.level), .answers_tail(u_answers.tail_q),
-  .answers_head(u_answers.head_q),
+  .waiting(u_commits.level), .head(u_commits.head_q), .tail(u_commits.tail_q),
+  .answers(u_answers.level), .answers_head(u_answers.head_q), .answers_tail(u_answers.tail_q),
   .commits({u_commits.mem[3], u_commits.mem[2], u_commits.mem[1], u_commits.mem[0]}),  // proved at DEPTH 4, N_QP 2
   .answered_bad({u_answers.mem[7], u_answers.mem[6], u_answers.mem[5], u_answers.mem[4],
                  u_answers.mem[3], u_answers.mem[2], u_answers.mem[1], u_answers.mem[0]}),

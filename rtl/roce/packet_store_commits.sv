@@ -36,7 +36,7 @@ module packet_store_commits
 
   // ---- commits, and the results of their slots ------------------------------------------------------
   logic waits, bad, answered, answer_bad, answer_room, take;
-  logic [NumberW-1:0] waiting;
+  logic [NumberW-1:0] unused_level;
   logic [NumberW:0] unused_answers;
 
   sync_fifo #(.W(9), .DEPTH(DEPTH)) u_commits (
@@ -47,7 +47,7 @@ module packet_store_commits
     .m_data ({m_commit_qp, bad}),
     .m_valid(waits),
     .m_ready(take),
-    .level  (waiting)
+    .level  (unused_level)
   );
   // The segmenter holds a few commits of its own, whose slots may be written already.
   sync_fifo #(.W(1), .DEPTH(2 * DEPTH)) u_answers (
@@ -68,18 +68,24 @@ module packet_store_commits
   // ---- the last commit of each queue pair, by number ------------------------------------------------
   // An old entry may be mistaken for a waiting one: the effect is only a short unnecessary wait.
   logic [NumberW-1:0] last[2**QpW];
-  logic [NumberW-1:0] head_q;
+  logic [NumberW-1:0] head_q, tail_q;  // the next to enter, the next to leave
 
   always_ff @(posedge clk) begin
     if (s_commit_valid && s_commit_ready) begin
       last[QpW'(s_commit_qp)] <= head_q;
       head_q                  <= head_q + 1'b1;
     end
-    if (rst) head_q <= '0;
+    if (take) tail_q <= tail_q + 1'b1;
+    if (rst) begin
+      head_q <= '0;
+      tail_q <= '0;
+    end
   end
 
+  // From tail_q up to head_q, where numbers start again after the highest; no sum before the comparison, as this is
+  // asked in the cycle in which the requester chooses.
   function automatic logic among_waiting(logic [NumberW-1:0] number);
-    return head_q - 1'b1 - number < waiting;
+    return (number < head_q) ^ (number < tail_q) ^ (head_q < tail_q);
   endfunction
 
   logic load_waits;

@@ -117,7 +117,7 @@ PROOFS = [
         mutants=(
             Mutant("m_commit_valid = waits && answered", "m_commit_valid = waits", "a_commit"),
             Mutant("m_commit_bad   = bad || answer_bad", "m_commit_bad   = bad", "a_commit"),
-            Mutant("head_q - 1'b1 - number < waiting", "head_q - number < waiting", "a_load_waits"),
+            Mutant("(number < tail_q)", "(number <= tail_q)", "a_load_waits"),
             Mutant("load_waits   = s_commit_valid || among", "load_waits   = among", "a_load_after"),
             Mutant("(s_commit_valid && s_commit_qp == op_qp) || among", "1'b0 && among", "a_op_waits"),
             Mutant(".s_valid(written)", ".s_valid(written && waits)", "a_lead"),
