@@ -20,10 +20,10 @@ module tcp_step_props
   input tcp_row_t    any_row,
   input tcp_seq_t    nxt, max, written, ack,  // from una
   input tcp_params_t params,
-  input tcp_tick_t   now
+  input tcp_tick_t   now, deadline
 );
   tcp_event_t event_in;
-  tcp_row_t row, next, timed;
+  tcp_row_t row, next;
   tcp_facts_t facts;
   tcp_actions_t actions;
   tcp_choice_t choice, choice_after;
@@ -44,10 +44,8 @@ module tcp_step_props
   tcp_facts u_facts (.*);
   tcp_step dut (.*);
 
-  // The deadline is later in the pipeline; nothing here asks for it.
-  assign timed = next;
-  tcp_pick u_after (.row(timed), .params, .choice(choice_after));
-  assign after = tcp_next_segment(timed, choice_after);
+  tcp_pick u_after (.row(next), .params, .choice(choice_after));
+  assign after = tcp_next_segment(next, choice_after);
 
   logic was_up, is_up, was_live, is_live;
   assign was_up   = row.state == TcpEstablished;
@@ -92,7 +90,7 @@ module tcp_step_props
   end
 
   logic expired, stays;
-  assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, row.deadline);
+  assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, deadline);
   assign stays   = was_up && is_up;
 
   always_comb begin

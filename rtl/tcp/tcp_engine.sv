@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); set the timer and choose the
-// data that the row may send next (tcp_timer, tcp_pick). The choice is kept with the row and comes back with it. The
-// result comes two cycles after the event; a row must not be given again before its result has been stored. An event,
-// its row and its time are needed for two cycles: they come again a cycle later (`again_*`), so that tcp_sender, which
-// keeps them that long, needs no second copy.
+// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); choose the data that the row
+// may send next, and set the timer (tcp_pick, tcp_timer). The choice is kept with the row and comes back with it. The
+// result comes two cycles after the event, and the deadline of a timer that has started one cycle later. A row must not
+// be given again before its result has been stored; TcpTick, which alone asks for the deadline, not before that is too.
+// An event, its row and its time are needed for two cycles: they come again a cycle later (`again_*`), so that
+// tcp_sender, which keeps them that long, needs no second copy.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -12,8 +13,9 @@ module tcp_engine
   input  logic         in_valid,
   input  tcp_event_t   in_event,
   input  tcp_row_t     in_row,
-  input  tcp_choice_t  in_choice,  // of that row: `out_choice` as it came with it
-  input  tcp_params_t  in_params,  // constant while an event is in flight
+  input  tcp_choice_t  in_choice,    // of that row: `out_choice` as it came with it
+  input  tcp_tick_t    in_deadline,  // and its last `out_deadline`
+  input  tcp_params_t  in_params,    // constant while an event is in flight
   input  tcp_tick_t    in_now,
   input  tcp_event_t   again_event,
   input  tcp_row_t     again_row,
@@ -22,12 +24,14 @@ module tcp_engine
   output tcp_row_t     out_row,
   output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
-  output logic         out_wants   // another TcpTransmit would send a segment
+  output logic         out_wants,           // another TcpTransmit would send a segment
+  output logic         out_deadline_valid,  // the cycle after `out_valid`
+  output tcp_tick_t    out_deadline
 );
   logic valid1_q, valid2_q, starts1, starts2_q;
   tcp_row_t next1, next2_q;
   tcp_facts_t facts0, facts1_q;
-  tcp_tick_t now2_q, deadline;
+  tcp_tick_t now2_q;
   tcp_actions_t actions1, actions2_q;
   tcp_segment_t next_segment;
 
@@ -35,6 +39,7 @@ module tcp_engine
     .event_in(in_event),
     .row     (in_row),
     .choice  (in_choice),
+    .deadline(in_deadline),
     .params  (in_params),
     .now     (in_now),
     .facts   (facts0)
@@ -52,11 +57,13 @@ module tcp_engine
   );
 
   tcp_timer u_timer (
-    .row   (next2_q),
-    .params(in_params),
-    .now   (now2_q),
-    .starts(starts2_q),
-    .deadline
+    .clk, .rst,
+    .starts        (valid2_q && starts2_q),
+    .row           (next2_q),
+    .params        (in_params),
+    .now           (now2_q),
+    .deadline_valid(out_deadline_valid),
+    .deadline      (out_deadline)
   );
 
   tcp_pick u_pick (
@@ -79,11 +86,8 @@ module tcp_engine
   logic unused;  // whether there is a segment is all that counts here
   assign unused = &{1'b0, next_segment};
 
-  always_comb begin
-    out_row          = next2_q;
-    out_row.deadline = deadline;
-  end
   assign out_valid   = valid2_q;
+  assign out_row     = next2_q;
   assign out_actions = actions2_q;
   assign out_wants   = next_segment.valid;
 endmodule

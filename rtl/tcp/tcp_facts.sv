@@ -8,6 +8,7 @@ module tcp_facts
   input  tcp_event_t  event_in,
   input  tcp_row_t    row,
   input  tcp_choice_t choice,    // of the row
+  input  tcp_tick_t   deadline,  // of its timer
   input  tcp_params_t params,
   input  tcp_tick_t   now,
   output tcp_facts_t  facts
@@ -45,14 +46,11 @@ module tcp_facts
   tcp_window_t window;
   assign window = 30'(event_in.window) << row.shift;
 
-  // ---- RFC 6298 in the scaled integers of Jacobson 1988, appendix A: alpha = 1/8, beta = 1/4 -------------------
+  // ---- RFC 6298 in the scaled integers of Jacobson 1988, appendix A; the first measurement has nothing before it ----
   logic [31:0] since;
   logic [26:0] rtt;
-  logic [27:0] error, deviation;  // error: two's complement
-  assign since     = now - row.timed_at;
-  assign rtt       = since[31:27] == '0 ? since[26:0] : '1;
-  assign error     = {1'b0, rtt} - {1'b0, row.srtt[29:3]};
-  assign deviation = error[27] ? -error : error;
+  assign since = now - row.timed_at;
+  assign rtt   = since[31:27] == '0 ? since[26:0] : '1;
 
   // ---- the acknowledgement, or what a router names ---------------------------------------------------------------
   // It is between una and max; the oldest acknowledgement that counts is una - max_window (RFC 5961 section 5.2). With
@@ -90,14 +88,14 @@ module tcp_facts
     facts.window_same   = window == row.window;
     facts.window_larger = window > row.max_window;
 
-    facts.srtt   = row.measured ? row.srtt + {{2{error[27]}}, error} : {rtt, 3'b0};
-    facts.rttvar = row.measured ? row.rttvar - 29'(row.rttvar[28:2]) + 29'(deviation) : {1'b0, rtt, 1'b0};
+    facts.error       = {1'b0, rtt} - {1'b0, row.measured ? row.srtt[29:3] : 27'd0};
+    facts.rttvar_left = row.rttvar - 29'(row.rttvar[28:2]);
 
     facts.fits            = !event_in.ack[31] && above <= TcpMaxHeld;
     facts.path_mtu_counts = ack_reaches_una && !ack_beyond && !ack_is_max
                             && event_in.options.mss < 16'(row.mss) && event_in.options.mss >= TcpMinMss;
 
-    facts.expired        = row.timer_on && !tcp_before(now, row.deadline);
+    facts.expired        = row.timer_on && !tcp_before(now, deadline);
     facts.spent          = params.give_up != '0 && row.tries >= params.give_up;
     facts.challenge_over = !tcp_before(now, row.challenge_at);
 

@@ -67,7 +67,7 @@ module tcp_framer
     return 19'(a) + 19'(b) + 19'(c) + 19'(d);
   endfunction
 
-  logic [4:0][18:0] part_q;
+  logic [3:0][18:0] part_q;
   logic [18:0] ip_part_q;
   logic [19:0] tcp_sum, ip_sum;
   logic [15:0] tcp_checksum_q, ip_checksum_q;
@@ -78,8 +78,7 @@ module tcp_framer
   };
   // The addresses are in both sums.
   assign ip_sum = 20'(part_q[0]) + 20'(ip_part_q);
-  // Thirteen words of any value and seven small ones: the carries stay within four bits.
-  assign tcp_sum = 20'(part_q[0]) + 20'(part_q[1]) + 20'(part_q[2]) + 20'(part_q[3]) + 20'(part_q[4]);
+  assign tcp_sum = 20'(part_q[0]) + 20'(part_q[1]) + 20'(part_q[2]) + 20'(part_q[3]);
 
   always_ff @(posedge clk) begin
     if (hdr_ready) hdr_valid_q <= hdr_valid;
@@ -90,8 +89,9 @@ module tcp_framer
     part_q[1] <= sum4(16'(ProtocolTcp), tcp_bytes, hdr_q.port, hdr_q.peer.port);
     part_q[2] <= sum4(hdr_q.segment.seq[31:16], hdr_q.segment.seq[15:0], hdr_q.segment.ack[31:16],
                       hdr_q.segment.ack[15:0]);
-    part_q[3] <= sum4(offset_flags, hdr_q.window, hdr_q.payload_sum, '0);
-    part_q[4] <= hdr_q.segment.flags.syn ? sum4(16'h0204, 16'(hdr_q.mss), 16'h0103, 16'h0300) : '0;
+    // A SYN has options instead of payload.
+    part_q[3] <= sum4(offset_flags, hdr_q.window, hdr_q.segment.flags.syn ? 16'(hdr_q.mss) : hdr_q.payload_sum,
+                      hdr_q.segment.flags.syn ? 16'h0204 + 16'h0103 + 16'h0300 : '0);
     ip_part_q <= sum4({4'd4, 4'd5, tos}, ip_plain.total_length, Ipv4DontFragment, {ttl, ProtocolTcp});
     tcp_checksum_q <= ~ones_complement_fold(tcp_sum);
     ip_checksum_q  <= ~ones_complement_fold(ip_sum);
@@ -136,7 +136,7 @@ module tcp_framer
   } left_t;
 
   logic [LengthW-1:0] frame_bytes;
-  left_t whole, left, left_q;
+  left_t whole, whole_q, left, left_q;
   assign frame_bytes = LengthW'(tcp_bytes) + LengthW'(EthBytes + Ipv4Bytes);
   assign whole       = '{
     prefix: IndexW'((hdr_q.segment.flags.syn ? PrefixBytes : HeadBytes) / Bytes),
@@ -144,13 +144,14 @@ module tcp_framer
     frame: BeatW'((frame_bytes - 1'b1) >> ByteW),
     tail: frame_bytes[ByteW-1:0]
   };
+  always_ff @(posedge clk) whole_q <= whole;  // before `ready_q`
 
   // ---- the frame being sent -----------------------------------------------------------------------------------------
   logic busy_q, headed_q;      // its first beat has left; the next one holds prefix
   logic [IndexW-1:0] index_q;  // beat of the prefix
   logic [DATA_W-1:0] carry_q;  // upper payload bytes that wait for the next beat
   logic beat_free, headed, has_payload, wants_payload, step, last;
-  assign left          = busy_q ? left_q : whole;
+  assign left          = busy_q ? left_q : whole_q;
   assign headed        = busy_q ? headed_q : ready_q;
   assign beat_free     = m_axis_tready || !m_axis_tvalid;
   assign has_payload   = left.payload != '0;

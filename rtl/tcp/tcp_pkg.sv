@@ -59,8 +59,7 @@ package tcp_pkg;
     logic        probing;         // the window is closed
     logic [7:0]  tries;           // timeouts in a row without an answer
     logic [3:0]  backoff;         // doublings of the timeout
-    logic        timer_on;
-    tcp_tick_t   deadline;
+    logic        timer_on;        // when it expires is kept apart (tcp_timer)
     logic        timing;          // a round trip is measured
     tcp_seq_t    timed_seq;       // the acknowledgement that ends it
     tcp_tick_t   timed_at;
@@ -163,8 +162,8 @@ package tcp_pkg;
     logic        window_same;
     logic        window_larger;   // than any before
     // TcpSegment: a measurement that ends with it
-    logic [29:0] srtt;
-    logic [28:0] rttvar;
+    logic [27:0] error;           // its round trip less the smoothed one, in ticks; two's complement
+    logic [28:0] rttvar_left;     // three quarters of rttvar
     // TcpWritten, TcpPathMtu
     logic        fits;
     logic        path_mtu_counts;

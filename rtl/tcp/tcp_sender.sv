@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves the rows of all TCP streams through one pipeline: choose an event; read its row; apply the rules
 // (tcp_engine, three cycles), write back. One event every other cycle, which stays for the first two stages; the same
-// stream at most every fourth, so that a row is never read while it is about to change. Requests are served round robin:
+// stream at most every fourth, so that a row is never read while it is about to change. The deadline of a timer is
+// written one cycle after the row that has started it, and TcpTick waits for it. Requests are served round robin:
 // commands, written payload, arrivals, the clock, the line; streams with something to send also take turns.
 module tcp_sender
   import tcp_pkg::*;
@@ -111,8 +112,9 @@ module tcp_sender
   logic [Askers-1:0] asks, free;
   logic issue;
   logic [7:0] turn;
-  logic valid2_q, valid3;
+  logic valid2_q, valid3, deadline_valid;
   tcp_stream_t stream1_q, stream3_q;
+  logic [StreamW-1:0] stream4_q;
   tcp_event_t event0, event1_q;
   tcp_event_e kind3_q;
 
@@ -127,6 +129,7 @@ module tcp_sender
     for (int unsigned i = 0; i < Askers; i++)
       free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && same(StreamW'(stream1_q), StreamW'(streams[i])))
                 && !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));
+    if (deadline_valid && same(stream4_q, visit_stream_q)) free[ByClock] = 1'b0;
   end
 
   arbiter_rr #(.N(Askers)) u_turn (
@@ -162,6 +165,7 @@ module tcp_sender
   tcp_row_t row, next;
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   tcp_seq_t max3_q;                  // of the row before them
+  tcp_tick_t deadline, next_deadline;
   logic wants;
   if (N_STREAMS > 1) begin : gen_rows
     ram_sdp #(.W($bits(tcp_choice_t) + $bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
@@ -173,8 +177,20 @@ module tcp_sender
       .rd_addr(StreamW'(streams[turn[2:0]])),
       .rd_data({choice, row})
     );
+    ram_sdp #(.W($bits(tcp_tick_t)), .DEPTH(N_STREAMS)) u_deadlines (
+      .clk,
+      .wr_en  (deadline_valid),
+      .wr_addr(stream4_q),
+      .wr_data(next_deadline),
+      .rd_en  (issue),
+      .rd_addr(StreamW'(streams[turn[2:0]])),
+      .rd_data(deadline)
+    );
   end else begin : gen_row
-    always_ff @(posedge clk) if (init_q || valid3) {choice, row} <= init_q ? '0 : {next_choice, next};
+    always_ff @(posedge clk) begin
+      if (init_q || valid3) {choice, row} <= init_q ? '0 : {next_choice, next};
+      if (deadline_valid) deadline <= next_deadline;
+    end
   end
 
   tcp_engine u_engine (
@@ -183,6 +199,7 @@ module tcp_sender
     .in_event   (event1_q),
     .in_row     (row),
     .in_choice  (choice),
+    .in_deadline(deadline),
     .in_params  (params),
     .in_now     (now_q),
     .again_event(event1_q),
@@ -192,13 +209,16 @@ module tcp_sender
     .out_row    (next),
     .out_choice (next_choice),
     .out_actions(done.actions),
-    .out_wants  (wants)
+    .out_wants  (wants),
+    .out_deadline_valid(deadline_valid),
+    .out_deadline      (next_deadline)
   );
 
   always_ff @(posedge clk) begin
     if (!valid1_q) event1_q <= event0;
     if (!valid1_q) stream1_q <= streams[turn[2:0]];
     stream3_q <= stream1_q;
+    stream4_q <= StreamW'(stream3_q);
     max3_q    <= row.max;
     kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
@@ -207,7 +227,7 @@ module tcp_sender
     if (rst) wants_q <= '0;
   end
 
-  assign busy            = init_q || valid1_q || valid2_q || valid3;
+  assign busy            = init_q || valid1_q || valid2_q || valid3 || deadline_valid;
   assign done_valid      = valid3;
   assign done.stream     = stream3_q;
   assign done.kind       = kind3_q;

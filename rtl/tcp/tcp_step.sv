@@ -12,7 +12,7 @@ module tcp_step
   input  tcp_facts_t   facts,
   input  tcp_params_t  params,
   input  tcp_tick_t    now,
-  output tcp_row_t     next,    // but for `deadline` where the timer starts
+  output tcp_row_t     next,
   output logic         starts,  // the timer
   output tcp_actions_t actions
 );
@@ -87,6 +87,13 @@ module tcp_step
   assign empties  = advances && facts.ack_is_written;
   assign recovers = advances && row.repairing && facts.ack_reaches_recover;
   assign repairs  = advances && row.repairing && !facts.ack_reaches_recover;
+
+  // RFC 6298 section 2.2 and 2.3 in the scaled integers of Jacobson 1988, appendix A: alpha = 1/8, beta = 1/4.
+  logic [29:0] srtt;
+  logic [28:0] rttvar, deviation;
+  assign deviation = {29{facts.error[27]}} ^ 29'($signed(facts.error));  // less one if the error is negative
+  assign srtt      = row.measured ? row.srtt + 30'($signed(facts.error)) : {facts.error[26:0], 3'b0};
+  assign rttvar    = row.measured ? facts.rttvar_left + deviation + 29'(facts.error[27]) : {facts.error, 1'b0};
 
   // RFC 5681 section 2 (duplicate; not of a closed window, whose probes are answered just like this) and 3.2.
   logic duplicate, fast;
@@ -220,8 +227,8 @@ module tcp_step
     end
     if (measures) begin
       next.measured = 1'b1;
-      next.srtt     = facts.srtt;
-      next.rttvar   = facts.rttvar;
+      next.srtt     = srtt;
+      next.rttvar   = rttvar;
     end
 
   // ---- due actions -------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// tcp_engine with words as ports, driven by a C++ program (steps.cpp): an event every cycle.
-// The words are those of the example `tcp_steps` of crates/transport.
+// tcp_engine with words as ports, driven by a C++ program (steps.cpp): an event every cycle; row and actions come a
+// cycle late, together with the deadline. The words are those of the example `tcp_steps` of crates/transport.
 module tcp_step_harness
   import tcp_pkg::*;
 (
@@ -15,7 +15,7 @@ module tcp_step_harness
   input logic [17:0][31:0] in_row,
 
   output logic              out_valid,
-  output logic [17:0][31:0] out_row,
+  output logic [17:0][31:0] out_row,  // while the timer is off the deadline says nothing
   output logic [4:0][31:0]  out_actions
 );
   // The words of a field are wider than the field.
@@ -42,12 +42,12 @@ module tcp_step_harness
     }
   };
 
-  tcp_row_t row, answer;
+  tcp_row_t row, result, answer;
   assign row = '{
     una: in_row[0], nxt: in_row[1], max: in_row[2], written: in_row[3],
     window: in_row[4][29:0], state: tcp_state_e'(in_row[4][31:30]),
     max_window: in_row[5][29:0], duplicates: in_row[5][31:30],
-    wl1: in_row[6], rcv_nxt: in_row[7], recover: in_row[8], deadline: in_row[9],
+    wl1: in_row[6], rcv_nxt: in_row[7], recover: in_row[8],
     timed_seq: in_row[10], timed_at: in_row[11], srtt: in_row[12][29:0], rttvar: in_row[13][28:0],
     reset_seq: in_row[14], challenge_at: in_row[15],
     mss: in_row[16][13:0], shift: in_row[16][17:14], tries: in_row[16][25:18], backoff: in_row[16][29:26],
@@ -64,7 +64,7 @@ module tcp_step_harness
   assign out_row[6]  = answer.wl1;
   assign out_row[7]  = answer.rcv_nxt;
   assign out_row[8]  = answer.recover;
-  assign out_row[9]  = answer.deadline;
+  assign out_row[9]  = deadline_valid ? deadline : deadline_q[3];
   assign out_row[10] = answer.timed_seq;
   assign out_row[11] = answer.timed_at;
   assign out_row[12] = 32'(answer.srtt);
@@ -77,6 +77,10 @@ module tcp_step_harness
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
 
+  logic deadline_valid;
+  tcp_tick_t deadline;
+  tcp_tick_t [3:1] deadline_q;  // of the events in flight, before them
+
   tcp_choice_t choice;
   tcp_pick u_pick (.row, .params, .choice);
 
@@ -85,8 +89,8 @@ module tcp_step_harness
   logic [31:0] now_q;
   always_ff @(posedge clk) {happened_q, row_q, now_q} <= {happened, row, in_event[1]};
 
-  tcp_actions_t actions;
-  logic wants;
+  tcp_actions_t does, actions;
+  logic does_valid, would, wants;
   assign out_actions[0] = {
     2'b0, actions.counts, 10'b0, wants, actions.ended, actions.ended != TcpNotEnded, actions.opened
   };
@@ -100,15 +104,24 @@ module tcp_step_harness
     .in_event   (happened),
     .in_row     (row),
     .in_choice  (choice),
+    .in_deadline(in_row[9]),
     .in_params  (params),
     .in_now     (in_event[1]),
     .again_event(happened_q),
     .again_row  (row_q),
     .again_now  (now_q),
-    .out_valid,
-    .out_row    (answer),
+    .out_valid  (does_valid),
+    .out_row    (result),
     .out_choice (),
-    .out_actions(actions),
-    .out_wants  (wants)
+    .out_actions(does),
+    .out_wants  (would),
+    .out_deadline_valid(deadline_valid),
+    .out_deadline      (deadline)
   );
+
+  always_ff @(posedge clk) begin
+    out_valid                <= does_valid && !rst;
+    {answer, actions, wants} <= {result, does, would};
+    deadline_q               <= {deadline_q[2:1], in_row[9]};
+  end
 endmodule

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Replaces tcp_engine in proofs about the events in flight: any row and any actions, two cycles later.
+// Replaces tcp_engine in proofs about the events in flight: any row and any actions, two cycles later, and a deadline or
+// none after them.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -9,6 +10,7 @@ module tcp_engine
   input  tcp_event_t   in_event,
   input  tcp_row_t     in_row,
   input  tcp_choice_t  in_choice,
+  input  tcp_tick_t    in_deadline,
   input  tcp_params_t  in_params,
   input  tcp_tick_t    in_now,
   input  tcp_event_t   again_event,
@@ -18,16 +20,22 @@ module tcp_engine
   output tcp_row_t     out_row,
   output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
-  output logic         out_wants
+  output logic         out_wants,
+  output logic         out_deadline_valid,
+  output tcp_tick_t    out_deadline
 );
-  logic valid1_q, valid2_q;
+  logic valid1_q, valid2_q, valid3_q, starts;
   anything #(.W($bits(tcp_row_t))) u_row (.value(out_row));
   anything #(.W($bits(tcp_choice_t))) u_choice (.value(out_choice));
   anything #(.W($bits(tcp_actions_t))) u_actions (.value(out_actions));
   anything u_wants (.value(out_wants));
+  anything u_starts (.value(starts));
+  anything #(.W($bits(tcp_tick_t))) u_deadline (.value(out_deadline));
   always_ff @(posedge clk) begin
     valid1_q <= in_valid && !rst;
     valid2_q <= valid1_q && !rst;
+    valid3_q <= valid2_q && !rst;
   end
-  assign out_valid = valid2_q;
+  assign out_valid          = valid2_q;
+  assign out_deadline_valid = valid3_q && starts;
 endmodule

@@ -53,6 +53,8 @@ PROOFS = [
         free=("ram_sdp", "tcp_engine"),
         mutants=(
             Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));", ";", "a_read"),
+            Mutant("if (deadline_valid && same(", "if (1'b0 && same(", "a_deadline"),
+            Mutant("stream4_q <= StreamW'(stream3_q);", "stream4_q <= StreamW'(stream1_q);", "a_of_row"),
             Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
             Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),
