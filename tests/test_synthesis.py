@@ -284,13 +284,14 @@ def test_the_clocks_of_front_ends_that_were_not_made_again_stay():
     def table(lut: int, *jobs: clocks.Job) -> str:
         way = {"levels": 6, "chains": 1, "dsps": 0, "start": "a_q", "end": "b_q"}
         return clocks.table(
-            [{"rate": rate, "n_qp": n, "lut": lut, "depth": way, "rtl": "01234567"} for rate, n in jobs]
+            [{"rate": rate, "by": by, "n": n, "lut": lut, "depth": way, "rtl": "01234567"} for rate, by, n in jobs]
         )
 
-    page = f"# Clocks\n\n{clocks.MARK}{table(7, ('100G', 4), ('25G', 16))}\nBelow\n"
-    *_, first, second, _, _ = synth.with_rows(page, table(9, ("25G", 16)), clocks.MARK, clocks.ROWS).splitlines()
-    assert first == "| 25G | 16 | 9 | 6 | 1 | 0 | 398 | 390.6 | 01234567 | `a_q` | `b_q` |"
-    assert second.startswith("| 100G | 4 | 7 | 6 | 1 | 0 | 398 | 322.3 |")
+    page = f"# Clocks\n\n{clocks.MARK}{table(7, ('25G', 'TCP', 4), ('25G', 'RoCE', 4))}\nBelow\n"
+    new = table(9, ("25G", "RoCE", 4))
+    *_, first, second, _, _ = synth.with_rows(page, new, clocks.MARK, clocks.ROWS).splitlines()
+    assert first == "| 25G | RoCE | 4 | 9 | 6 | 1 | 0 | 398 | 390.6 | 01234567 | `a_q` | `b_q` |"
+    assert second.startswith("| 25G | TCP | 4 | 7 | 6 | 1 | 0 | 398 | 390.6 |")
 
 
 def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Consistency of the rows of TCP streams: no event starts while another one of its stream is in flight, so it reads the
-// row that the last event of the stream wrote, and one of the clock the deadline too; the executed event is the
-// requested one, and stays as it is for the two cycles in which tcp_engine reads it, like its time; and at most one
+// row that the last event of the stream wrote, with its choice and its deadline; the executed event is the requested one, and stays as it is for the two cycles in which tcp_engine reads it, like its time; and at most one
 // segment is in flight, so there must be room for only one.
 module tcp_sender_props
   import tcp_pkg::*;
@@ -15,7 +14,7 @@ module tcp_sender_props
   input logic issue,
   input logic [4:0] goes,
   input logic [4:0] asks,
-  input logic valid1_q, valid2_q, valid3, deadline_valid,
+  input logic valid1_q, valid2_q, valid3, valid4, starts,
   input tcp_stream_t stream1_q, stream3_q,
   input logic [StreamW-1:0] stream4_q,
   input tcp_event_t  event1_q,
@@ -50,7 +49,7 @@ module tcp_sender_props
   tcp_stream_t granted_q, stream_q;
   tcp_event_t event_q;
   tcp_tick_t time_q;
-  logic valid3_q;
+  logic valid3_q, transmit3_q;
   tcp_stream_t stream_of_row_q;  // of the row that was written
   always_ff @(posedge clk) begin
     went_q    <= rst ? '0 : goes;
@@ -60,10 +59,12 @@ module tcp_sender_props
     granted_q <= granted[$bits(tcp_stream_t)-1:0];
     {stream_q, event_q, time_q} <= {stream1_q, event1_q, now_q};
     {valid3_q, stream_of_row_q} <= {valid3 && !rst, stream3_q};
+    transmit3_q                 <= kind3_q == TcpTransmit;
   end
 
-  logic [3:1] transmits;
+  logic [4:1] transmits;  // until it is known whether the stream has more
   assign transmits = {
+    valid4 && transmit3_q,
     valid3 && kind3_q == TcpTransmit, valid2_q && event1_q.kind == TcpTransmit,
     valid1_q && event1_q.kind == TcpTransmit
   };
@@ -76,9 +77,9 @@ module tcp_sender_props
                       && (!valid3 || 32'(stream3_q) < N_STREAMS));
     // The row is read in the cycle in which it is chosen, and written in that of `valid3`.
     if (issue) a_read : assert (!valid1_q && !(valid2_q && stream1_q == chosen) && !(valid3 && stream3_q == chosen));
-    // The deadline is written a cycle after the row that it belongs to.
-    if (goes[3]) a_deadline : assert (!(deadline_valid && stream4_q == StreamW'(chosen)));
-    if (deadline_valid) a_of_row : assert (valid3_q && stream4_q == StreamW'(stream_of_row_q));
+    // Choice and deadline are written a cycle after their row.
+    if (issue) a_choice : assert (!(valid4 && stream4_q == StreamW'(chosen)));
+    if (valid4 || starts) a_of_row : assert (valid3_q && stream4_q == StreamW'(stream_of_row_q));
     a_after_init : assert (!(init_q && issue));
     a_one : assert ($onehot0(goes) && issue == |goes && (goes & ~asks) == '0);
     a_handshakes : assert ({arrival_ready, write_ready, command_ready} == goes[2:0]);

@@ -26,6 +26,7 @@ module tcp_step_props
   tcp_row_t row, next;
   tcp_facts_t facts;
   tcp_actions_t actions;
+  tcp_room_t room, room_after;
   tcp_choice_t choice, choice_after;
   tcp_segment_t after;
   logic starts;
@@ -40,11 +41,13 @@ module tcp_step_props
     if (KIND inside {TcpSegment, TcpPathMtu}) event_in.ack = row.una + ack;
   end
 
+  tcp_room u_room (.*);
   tcp_pick u_pick (.*);
   tcp_facts u_facts (.*);
   tcp_step dut (.*);
 
-  tcp_pick u_after (.row(next), .params, .choice(choice_after));
+  tcp_room u_room_after (.row(next), .params, .room(room_after));
+  tcp_pick u_after (.room(room_after), .choice(choice_after));
   assign after = tcp_next_segment(next, choice_after);
 
   logic was_up, is_up, was_live, is_live;

@@ -50,11 +50,17 @@ package ip_pkg;
     for (int i = 0; i < 10; i++) ipv4_word_sum += 20'(hdr[16*i+:16]);
   endfunction
 
-  // Folds the carries back in: the one's-complement sum of RFC 1071.
+  // The one's-complement sum of RFC 1071: the carries of a sum of words go back in, and then the one that this gives.
+  function automatic logic [16:0] ones_complement_partial(logic [19:0] sum);
+    return 17'(sum[15:0]) + 17'(sum[19:16]);
+  endfunction
+
+  function automatic logic [15:0] ones_complement_rest(logic [16:0] partial);
+    return partial[15:0] + 16'(partial[16]);
+  endfunction
+
   function automatic logic [15:0] ones_complement_fold(logic [19:0] sum);
-    logic [16:0] folded;
-    folded = 17'(sum[15:0]) + 17'(sum[19:16]);
-    return folded[15:0] + 16'(folded[16]);
+    return ones_complement_rest(ones_complement_partial(sum));
   endfunction
 
 endpackage

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clock that front ends of 25 and 100 Gb/s allow, mapped for the fewest levels: an estimate, no vendor's figure.
 
-    python rtl/syn/clocks.py [--only 25G] [--n-qp 4] [--jobs 1] [--saved] [--docs]
+    python rtl/syn/clocks.py [--only 25G] [--by TCP] [--n 4] [--jobs 1] [--saved] [--docs]
 
 Each is mapped as by deep.py, every way as short as the mapper finds it, in five to fifteen minutes of one core; the
 rows of synth.py have the fewest LUTs instead. Of all ways the one with the longest `delay` limits the clock. Rows are
@@ -31,9 +31,11 @@ MARK = "<!-- clocks: made by rtl/syn/clocks.py with --docs -->\n"
 PATH_NS, LEVEL_NS, CHAIN_NS = 0.81, 0.24, 0.26
 DSP_NS = 1000 / 544 - PATH_NS
 NEEDED_MHZ = {"25G": 390.625, "100G": 322.266}
-Job = tuple[str, int]  # rate, N_QP
-JOBS = [(rate, n_qp) for rate in NEEDED_MHZ for n_qp in synth.STORES]
-ROWS = [(rate, str(n_qp)) for rate, n_qp in JOBS]  # how their rows begin
+# How messages are sent, and to how many queue pairs or streams.
+COUNTS = {"RoCE": list(synth.STORES), "TCP": [4, 16]}
+Job = tuple[str, str, int]  # rate, how messages are sent, number of queue pairs or streams
+JOBS = [(rate, by, n) for by, counts in COUNTS.items() for rate in NEEDED_MHZ for n in counts]
+ROWS = [(rate, by, str(n)) for rate, by, n in JOBS]  # how their rows begin
 
 
 def delay(way: levels.Weight) -> float:
@@ -48,38 +50,45 @@ def frequency(depth: levels.Depth) -> float:
 
 
 def measure(job: Job) -> dict:
-    """The row of one front end: {rate, n_qp, lut, depth, rtl}. Kept while its logic and these programs are the same."""
-    rate, n_qp = job
+    """The row of a front end, {rate, by, n, lut, depth, rtl}; kept while its logic and these programs are the same."""
+    rate, by, n = job
     top, clock = next((top, clock) for name, top, clock in synth.FRONT_ENDS if name == rate)
-    params = {"N_QP": n_qp, **clock, **synth.STORES[n_qp]}
+    transport = {"N_QP": n} if by == "RoCE" else {"WITH_ROCE": 0, "WITH_TCP": 1, "N_STREAMS": n}
+    params = transport | clock | synth.STORES[n]
     found = synth.logic(top, params)
     programs = synth.digest(*(PROGRAMS / name for name in ("yosys.py", "levels.py", "clocks.py")))
-    kept = KEPT / f"{rate}_{n_qp}_{found[:16]}_{programs}.json"
+    kept = KEPT / f"{label(job)}_{found[:16]}_{programs}.json"
     if not kept.exists():
         module = synth.netlist(top, params, for_depth=True)
         depth = levels.deepest(module, delay)
-        row = {"rate": rate, "n_qp": n_qp, "lut": synth.cost(synth.kinds(module))["lut"], "depth": asdict(depth)}
+        row = {"rate": rate, "by": by, "n": n, "lut": synth.cost(synth.kinds(module))["lut"], "depth": asdict(depth)}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(row | {"rtl": found[:8]}))
     return json.loads(kept.read_text())
 
 
+def label(job: Job) -> str:
+    """What the file of a row begins with."""
+    return "_".join(map(str, job))
+
+
 def saved(job: Job) -> dict | None:
     """The newest kept row of a front end, if there is one."""
-    files = sorted(KEPT.glob("{}_{}_*_*.json".format(*job)), key=os.path.getmtime)
+    files = sorted(KEPT.glob(f"{label(job)}_*_*.json"), key=os.path.getmtime)
     return json.loads(files[-1].read_text()) if files else None
 
 
 def table(rows: list[dict]) -> str:
     """Markdown: the slowest way, and the clock that it allows beside the one that the line needs."""
     lines = [
-        "| front end | N_QP | LUT | levels | chains | DSPs | MHz, estimate | MHz needed | RTL | from | to |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| front end | by | queue pairs, streams | LUT | levels | chains | DSPs | MHz, estimate | MHz needed | RTL |"
+        " from | to |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         way, needed = levels.Depth(**row["depth"]), NEEDED_MHZ[row["rate"]]
         lines.append(
-            f"| {row['rate']} | {row['n_qp']} | {row['lut']} | {way.levels} | {way.chains} | {way.dsps} |"
+            f"| {row['rate']} | {row['by']} | {row['n']} | {row['lut']} | {way.levels} | {way.chains} | {way.dsps} |"
             f" {frequency(way):.0f} | {needed:.1f} | {row['rtl']} | `{way.start}` | `{way.end}` |"
         )
     return "\n".join(lines) + "\n"
@@ -88,12 +97,14 @@ def table(rows: list[dict]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=NEEDED_MHZ, help="front ends of one rate")
-    parser.add_argument("--n-qp", type=int, choices=synth.STORES, help="front ends of so many queue pairs")
+    parser.add_argument("--by", choices=COUNTS, help="front ends that send messages so")
+    parser.add_argument("--n", type=int, choices=synth.STORES, help="front ends of so many queue pairs or streams")
     parser.add_argument("--jobs", type=int, default=1, help="front ends at a time; each takes 2 GB of memory")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
     parser.add_argument("--docs", action="store_true", help="put the rows into docs/synthesis.md")
     options = parser.parse_args()
-    chosen = [(rate, n_qp) for rate, n_qp in JOBS if options.only in (None, rate) and options.n_qp in (None, n_qp)]
+    wanted = (options.only, options.by, options.n)
+    chosen = [job for job in JOBS if all(want in (None, has) for want, has in zip(wanted, job, strict=True))]
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
             rows = [row for row in pool.map(saved if options.saved else measure, chosen) if row]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); choose the data that the row
-// may send next, and set the timer (tcp_pick, tcp_timer). The choice is kept with the row and comes back with it. The
-// result comes two cycles after the event, and the deadline of a timer that has started one cycle later. A row must not
-// be given again before its result has been stored; TcpTick, which alone asks for the deadline, not before that is too.
-// An event, its row and its time are needed for two cycles: they come again a cycle later (`again_*`), so that
-// tcp_sender, which keeps them that long, needs no second copy.
+// The rules as a pipeline, one event per cycle: compare (tcp_facts); decide (tcp_step); then in two cycles choose the
+// data that the row may send next (tcp_room, tcp_pick), and set the timer (tcp_timer). Choice and deadline are kept with
+// the row and come back with it. The row comes two cycles after the event, choice and deadline three; a row must not be
+// given again before all have been stored. An event, its row and its time are needed for two cycles: they come again a
+// cycle later (`again_*`), so that tcp_sender, which keeps them that long, needs no second copy.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -22,18 +21,21 @@ module tcp_engine
   input  tcp_tick_t    again_now,
   output logic         out_valid,
   output tcp_row_t     out_row,
-  output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
-  output logic         out_wants,           // another TcpTransmit would send a segment
-  output logic         out_deadline_valid,  // the cycle after `out_valid`
+  output logic         out_choice_valid,  // the cycle after `out_valid`
+  output tcp_choice_t  out_choice,
+  output logic         out_wants,         // another TcpTransmit would send a segment
+  output logic         out_starts,        // the timer: its deadline is another one
   output tcp_tick_t    out_deadline
 );
-  logic valid1_q, valid2_q, starts1, starts2_q;
+  logic valid1_q, valid2_q, valid3_q, starts1, starts2_q;
   tcp_row_t next1, next2_q;
   tcp_facts_t facts0, facts1_q;
   tcp_tick_t now2_q;
   tcp_actions_t actions1, actions2_q;
-  tcp_segment_t next_segment;
+  tcp_room_t room2, room3_q;
+  tcp_segment_t without_data;
+  logic up3_q, other3_q;  // it may send data; a segment without goes anyway
 
   tcp_facts u_facts (
     .event_in(in_event),
@@ -58,17 +60,22 @@ module tcp_engine
 
   tcp_timer u_timer (
     .clk, .rst,
-    .starts        (valid2_q && starts2_q),
-    .row           (next2_q),
-    .params        (in_params),
-    .now           (now2_q),
-    .deadline_valid(out_deadline_valid),
-    .deadline      (out_deadline)
+    .starts  (valid2_q && starts2_q),
+    .row     (next2_q),
+    .params  (in_params),
+    .now     (now2_q),
+    .started (out_starts),
+    .deadline(out_deadline)
+  );
+
+  tcp_room u_room (
+    .row   (next2_q),
+    .params(in_params),
+    .room  (room2)
   );
 
   tcp_pick u_pick (
-    .row   (next2_q),
-    .params(in_params),
+    .room  (room3_q),
     .choice(out_choice)
   );
 
@@ -80,14 +87,19 @@ module tcp_engine
     now2_q     <= again_now;
     valid1_q   <= in_valid && !rst;
     valid2_q   <= valid1_q && !rst;
+    valid3_q   <= valid2_q && !rst;
+    room3_q    <= room2;
+    up3_q      <= next2_q.state == TcpEstablished;
+    other3_q   <= without_data.valid;
   end
 
-  assign next_segment = tcp_next_segment(next2_q, out_choice);
+  assign without_data = tcp_next_segment(next2_q, '0);
   logic unused;  // whether there is a segment is all that counts here
-  assign unused = &{1'b0, next_segment};
+  assign unused = &{1'b0, without_data};
 
-  assign out_valid   = valid2_q;
-  assign out_row     = next2_q;
-  assign out_actions = actions2_q;
-  assign out_wants   = next_segment.valid;
+  assign out_valid        = valid2_q;
+  assign out_row          = next2_q;
+  assign out_actions      = actions2_q;
+  assign out_choice_valid = valid3_q;
+  assign out_wants        = other3_q || (up3_q && out_choice.valid);
 endmodule

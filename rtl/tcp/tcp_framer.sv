@@ -70,7 +70,7 @@ module tcp_framer
   logic [3:0][18:0] part_q;
   logic [18:0] ip_part_q;
   logic [19:0] tcp_sum, ip_sum;
-  logic [15:0] tcp_checksum_q, ip_checksum_q;
+  logic [16:0] tcp_partial_q, ip_partial_q;  // the last carry goes in where they are sent
   ipv4_hdr_t ip_plain;
   assign ip_plain = '{
     version: 4'd4, ihl: 4'd5, tos: tos, total_length: tcp_bytes + 16'(Ipv4Bytes), id: '0, fragment: Ipv4DontFragment,
@@ -93,8 +93,8 @@ module tcp_framer
     part_q[3] <= sum4(offset_flags, hdr_q.window, hdr_q.segment.flags.syn ? 16'(hdr_q.mss) : hdr_q.payload_sum,
                       hdr_q.segment.flags.syn ? 16'h0204 + 16'h0103 + 16'h0300 : '0);
     ip_part_q <= sum4({4'd4, 4'd5, tos}, ip_plain.total_length, Ipv4DontFragment, {ttl, ProtocolTcp});
-    tcp_checksum_q <= ~ones_complement_fold(tcp_sum);
-    ip_checksum_q  <= ~ones_complement_fold(ip_sum);
+    tcp_partial_q <= ones_complement_partial(tcp_sum);
+    ip_partial_q  <= ones_complement_partial(ip_sum);
     if (rst) begin
       hdr_valid_q <= 1'b0;
       summed_q    <= 1'b0;
@@ -110,11 +110,11 @@ module tcp_framer
   always_comb begin
     eth         = '{dst: hdr_q.peer.mac, src: local_mac, ethertype: EtherTypeIpv4};
     ip          = ip_plain;
-    ip.checksum = ip_checksum_q;
+    ip.checksum = ~ones_complement_rest(ip_partial_q);
     tcp         = '{
       sport: hdr_q.port, dport: hdr_q.peer.port, seq: hdr_q.segment.seq, ack: hdr_q.segment.ack,
       offset: offset_flags[15:12], reserved: '0, flags: hdr_q.segment.flags, window: hdr_q.window,
-      checksum: tcp_checksum_q, urgent: '0
+      checksum: ~ones_complement_rest(tcp_partial_q), urgent: '0
     };
     options = hdr_q.segment.flags.syn ? {16'h0204, 16'(hdr_q.mss), 32'h0103_0300} : '0;
   end

@@ -128,6 +128,19 @@ package tcp_pkg;
     tcp_mss_t   len;    // of payload, from seq on
   } tcp_segment_t;
 
+  // What a stream has to send now, and the room for it (tcp_room).
+  typedef struct packed {
+    logic [31:0] left;          // bytes of it
+    logic [31:0] open;          // bytes that the peer takes
+    tcp_mss_t    full;          // the most of a segment
+    logic        may;           // a segment may go, if it is full,
+    logic        any_length;    // or of any length,
+    logic        may_be_short;  // or all that is left, or half of the largest window so far,
+    logic        is_half;       // which `open` is
+    logic        again;         // it begins with data that was sent before
+    logic        idle;          // nothing is under way: una is max
+  } tcp_room_t;
+
   // The data that a stream may send now, if any (tcp_pick); of a stream without a connection it says nothing.
   typedef struct packed {
     logic     valid;

@@ -165,7 +165,7 @@ module tcp_ring_writer
   logic [Bytes-1:0] of_tail;
   logic fills;
   assign lane  = end_q[ByteW-1:0];
-  assign count = (ByteW + 1)'($countones(s_axis_tkeep));
+  assign count = (ByteW + 1)'(penstock_pkg::keep_bytes(64'(s_axis_tkeep)));
   assign fills = (ByteW + 1)'(lane) + count >= (ByteW + 1)'(Bytes);
   // The bytes turn to their lanes; those for which this beat has no place are in the lowest lanes then, where the next
   // beat takes them from `tail_q`. What is in its other lanes, or in those of a last beat after its bytes, is ignored.

@@ -141,7 +141,7 @@ module tcp_ring_writer_axi
   logic [2*DATA_W-1:0] joined;
   logic fills, ends_exactly;
   assign lane         = end_q[ByteW-1:0];
-  assign count        = (ByteW + 1)'($countones(s_axis_tkeep));
+  assign count        = (ByteW + 1)'(penstock_pkg::keep_bytes(64'(s_axis_tkeep)));
   assign filled       = (ByteW + 1)'(lane) + count;
   assign fills        = filled >= (ByteW + 1)'(Bytes);
   assign ends_exactly = s_axis_tlast && filled == (ByteW + 1)'(Bytes);

@@ -64,7 +64,7 @@ module tcp_rx
       for (int unsigned i = 0; i < HeadBeats; i++)
         if (whole_q == 16'(i * Bytes)) head_q[i*Bytes+:Bytes] <= s_axis_tdata;
       whole_q  <= s_axis_tlast ? '0 : whole_q + 16'(Bytes);
-      length_q <= whole_q + 16'($countones(s_axis_tkeep));
+      length_q <= whole_q + 16'(penstock_pkg::keep_bytes(64'(s_axis_tkeep)));
       error_q  <= s_axis_tuser;
     end
     end_q <= s_axis_tvalid && s_axis_tlast;
@@ -207,6 +207,7 @@ module tcp_rx
   parsed_t [5:2] parsed_q;
   logic [5:2] end_at_q;
   logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q, epoch_q, epoch5_q;
+  logic [15:0] beside5_q;
   assign peer_rd     = end_at_q[2];
   assign peer_stream = parsed_q[2].has_port ? parsed_q[2].stream : '0;
   always_ff @(posedge clk) begin
@@ -218,6 +219,7 @@ module tcp_rx
     epoch_q         <= peer_epoch;
     epoch5_q        <= epoch_q;
     ip_sum_right5_q <= ip_sum_right_q;
+    beside5_q       <= ones_complement_fold(20'(parsed_q[4].beside));
     if (rst) end_at_q <= '0;
   end
 
@@ -231,17 +233,18 @@ module tcp_rx
   );
 
   // ---- 5: the verdict ----------------------------------------------------------------------------------------------
-  // The pseudo header's addresses are in the sum; its protocol and length are not.
+  // The pseudo header's addresses are in the sum; its protocol and length are not. The words are 0xffff together if one
+  // part is the other's complement, or each is 0xffff, which counts as zero; no addition waits for the sum.
   parsed_t last;
-  logic [19:0] whole_sum;
+  logic [15:0] words;
   logic sum_right, speaks_tcp, for_us, well_formed, good, told;
   tcp_arrival_t plain, syn;
   logic plain_valid, syn_valid, syn_ready, push, room;
   logic unused;
   assign unused      = &{1'b0, head, returned, last, peer};
   assign last        = parsed_q[5];
-  assign whole_sum   = 20'(sum[15:0]) + 20'(sum[31:16]) + 20'(last.beside);
-  assign sum_right   = ones_complement_fold(whole_sum) == 16'hffff;
+  assign words       = ones_complement_fold(20'(sum[15:0]) + 20'(sum[31:16]));
+  assign sum_right   = words == ~beside5_q || (words == '1 && beside5_q == '1);
   assign speaks_tcp  = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
   assign for_us      = last.mac_ours && last.ip_ours;
   assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves the rows of all TCP streams through one pipeline: choose an event; read its row; apply the rules
-// (tcp_engine, three cycles), write back. One event every other cycle, which stays for the first two stages; the same
-// stream at most every fourth, so that a row is never read while it is about to change. The deadline of a timer is
-// written one cycle after the row that has started it, and TcpTick waits for it. Requests are served round robin:
+// (tcp_engine), write back the row in the third cycle, what it may send next and its deadline in the fourth. One event
+// every other cycle, which stays for the first two stages; the same stream at most every fifth, so that nothing is read
+// while it is about to change. Requests are served round robin:
 // commands, written payload, arrivals, the clock, the line; streams with something to send also take turns.
 module tcp_sender
   import tcp_pkg::*;
@@ -97,7 +97,7 @@ module tcp_sender
   logic [7:0] granted;
   logic unused;
   assign unused = &{1'b0, granted, arrival};
-  tx_scheduler #(.N_QP(N_STREAMS)) u_scheduler (
+  tx_scheduler #(.N_QP(N_STREAMS), .GapCycles(4)) u_scheduler (  // until its `wants_q` is true again
     .clk, .rst,
     .ready   (wants_q),
     .eligible('1),
@@ -112,7 +112,7 @@ module tcp_sender
   logic [Askers-1:0] asks, free;
   logic issue;
   logic [7:0] turn;
-  logic valid2_q, valid3, deadline_valid;
+  logic valid2_q, valid3, valid4, starts;
   tcp_stream_t stream1_q, stream3_q;
   logic [StreamW-1:0] stream4_q;
   tcp_event_t event0, event1_q;
@@ -128,8 +128,8 @@ module tcp_sender
                command.stream};
     for (int unsigned i = 0; i < Askers; i++)
       free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && same(StreamW'(stream1_q), StreamW'(streams[i])))
-                && !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));
-    if (deadline_valid && same(stream4_q, visit_stream_q)) free[ByClock] = 1'b0;
+                && !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])))
+                && !(valid4 && same(stream4_q, StreamW'(streams[i])));
   end
 
   arbiter_rr #(.N(Askers)) u_turn (
@@ -161,25 +161,34 @@ module tcp_sender
   assign write_ready   = goes[ByWrite];
   assign arrival_ready = goes[ByArrival];
 
-  // ---- stages 1 to 3: the row, the rules, the row after them --------------------------------------------------------
+  // ---- stages 1 to 4: the row, the rules, the row after them, its choice and its deadline --------------------------------------------------------
   tcp_row_t row, next;
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   tcp_seq_t max3_q;                  // of the row before them
   tcp_tick_t deadline, next_deadline;
   logic wants;
   if (N_STREAMS > 1) begin : gen_rows
-    ram_sdp #(.W($bits(tcp_choice_t) + $bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
+    ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
       .clk,
       .wr_en  (init_q || valid3),
       .wr_addr(init_q ? init_stream_q : StreamW'(stream3_q)),
-      .wr_data(init_q ? '0 : {next_choice, next}),
+      .wr_data(init_q ? '0 : next),
       .rd_en  (issue),
       .rd_addr(StreamW'(streams[turn[2:0]])),
-      .rd_data({choice, row})
+      .rd_data(row)
+    );
+    ram_sdp #(.W($bits(tcp_choice_t)), .DEPTH(N_STREAMS)) u_choices (
+      .clk,
+      .wr_en  (init_q || valid4),
+      .wr_addr(init_q ? init_stream_q : stream4_q),
+      .wr_data(init_q ? '0 : next_choice),
+      .rd_en  (issue),
+      .rd_addr(StreamW'(streams[turn[2:0]])),
+      .rd_data(choice)
     );
     ram_sdp #(.W($bits(tcp_tick_t)), .DEPTH(N_STREAMS)) u_deadlines (
       .clk,
-      .wr_en  (deadline_valid),
+      .wr_en  (starts),
       .wr_addr(stream4_q),
       .wr_data(next_deadline),
       .rd_en  (issue),
@@ -188,8 +197,9 @@ module tcp_sender
     );
   end else begin : gen_row
     always_ff @(posedge clk) begin
-      if (init_q || valid3) {choice, row} <= init_q ? '0 : {next_choice, next};
-      if (deadline_valid) deadline <= next_deadline;
+      if (init_q || valid3) row <= init_q ? '0 : next;
+      if (init_q || valid4) choice <= init_q ? '0 : next_choice;
+      if (starts) deadline <= next_deadline;
     end
   end
 
@@ -207,11 +217,12 @@ module tcp_sender
     .again_now  (now_q),
     .out_valid  (valid3),
     .out_row    (next),
-    .out_choice (next_choice),
     .out_actions(done.actions),
-    .out_wants  (wants),
-    .out_deadline_valid(deadline_valid),
-    .out_deadline      (next_deadline)
+    .out_choice_valid(valid4),
+    .out_choice      (next_choice),
+    .out_wants       (wants),
+    .out_starts      (starts),
+    .out_deadline    (next_deadline)
   );
 
   always_ff @(posedge clk) begin
@@ -223,11 +234,11 @@ module tcp_sender
     kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
     valid2_q  <= valid1_q && !rst;
-    if (valid3) wants_q[StreamW'(stream3_q)] <= wants;
+    if (valid4) wants_q[stream4_q] <= wants;
     if (rst) wants_q <= '0;
   end
 
-  assign busy            = init_q || valid1_q || valid2_q || valid3 || deadline_valid;
+  assign busy            = init_q || valid1_q || valid2_q || valid3 || valid4;
   assign done_valid      = valid3;
   assign done.stream     = stream3_q;
   assign done.kind       = kind3_q;

@@ -11,7 +11,7 @@ module tcp_timer
   input  tcp_row_t    row,       // after the step
   input  tcp_params_t params,    // constant for both cycles
   input  tcp_tick_t   now,
-  output logic        deadline_valid,
+  output logic        started,
   output tcp_tick_t   deadline
 );
   logic unused;
@@ -22,11 +22,11 @@ module tcp_timer
   tcp_tick_t now_q;
   assign follows = 30'(row.srtt[29:3]) + 30'(row.rttvar == '0 ? 29'd1 : row.rttvar);
   always_ff @(posedge clk) begin
-    base_q         <= !(params.adaptive && row.measured) ? 30'(params.rto_initial)
-                      : follows > 30'(params.rto_min) ? follows : 30'(params.rto_min);
-    backoff_q      <= row.backoff;
-    now_q          <= now;
-    deadline_valid <= starts && !rst;
+    base_q    <= !(params.adaptive && row.measured) ? 30'(params.rto_initial)
+                 : follows > 30'(params.rto_min) ? follows : 30'(params.rto_min);
+    backoff_q <= row.backoff;
+    now_q     <= now;
+    started   <= starts && !rst;
   end
 
   logic [44:0] doubled;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// tcp_engine with words as ports, driven by a C++ program (steps.cpp): an event every cycle; row and actions come a
-// cycle late, together with the deadline. The words are those of the example `tcp_steps` of crates/transport.
+// tcp_engine with words as ports, driven by a C++ program (steps.cpp): an event every cycle; row and actions are held
+// until the deadline is there. The words are those of the example `tcp_steps` of crates/transport.
 module tcp_step_harness
   import tcp_pkg::*;
 (
@@ -64,7 +64,7 @@ module tcp_step_harness
   assign out_row[6]  = answer.wl1;
   assign out_row[7]  = answer.rcv_nxt;
   assign out_row[8]  = answer.recover;
-  assign out_row[9]  = deadline_valid ? deadline : deadline_q[3];
+  assign out_row[9]  = starts ? deadline : deadline_q[3];
   assign out_row[10] = answer.timed_seq;
   assign out_row[11] = answer.timed_at;
   assign out_row[12] = 32'(answer.srtt);
@@ -77,12 +77,14 @@ module tcp_step_harness
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
 
-  logic deadline_valid;
+  logic starts;
   tcp_tick_t deadline;
   tcp_tick_t [3:1] deadline_q;  // of the events in flight, before them
 
+  tcp_room_t room;
   tcp_choice_t choice;
-  tcp_pick u_pick (.row, .params, .choice);
+  tcp_room u_room (.row, .params, .room);
+  tcp_pick u_pick (.room, .choice);
 
   tcp_event_t happened_q;
   tcp_row_t row_q;
@@ -90,7 +92,7 @@ module tcp_step_harness
   always_ff @(posedge clk) {happened_q, row_q, now_q} <= {happened, row, in_event[1]};
 
   tcp_actions_t does, actions;
-  logic does_valid, would, wants;
+  logic wants;
   assign out_actions[0] = {
     2'b0, actions.counts, 10'b0, wants, actions.ended, actions.ended != TcpNotEnded, actions.opened
   };
@@ -110,18 +112,18 @@ module tcp_step_harness
     .again_event(happened_q),
     .again_row  (row_q),
     .again_now  (now_q),
-    .out_valid  (does_valid),
+    .out_valid  (),
     .out_row    (result),
-    .out_choice (),
     .out_actions(does),
-    .out_wants  (would),
-    .out_deadline_valid(deadline_valid),
-    .out_deadline      (deadline)
+    .out_choice_valid(out_valid),
+    .out_choice      (),
+    .out_wants       (wants),
+    .out_starts      (starts),
+    .out_deadline    (deadline)
   );
 
   always_ff @(posedge clk) begin
-    out_valid                <= does_valid && !rst;
-    {answer, actions, wants} <= {result, does, would};
-    deadline_q               <= {deadline_q[2:1], in_row[9]};
+    {answer, actions} <= {result, does};
+    deadline_q        <= {deadline_q[2:1], in_row[9]};
   end
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Replaces tcp_engine in proofs about the events in flight: any row and any actions, two cycles later, and a deadline or
-// none after them.
+// Replaces tcp_engine in proofs about the events in flight: any row and any actions, two cycles later, any choice and
+// deadline after them.
 module tcp_engine
   import tcp_pkg::*;
 (
@@ -18,10 +18,11 @@ module tcp_engine
   input  tcp_tick_t    again_now,
   output logic         out_valid,
   output tcp_row_t     out_row,
-  output tcp_choice_t  out_choice,
   output tcp_actions_t out_actions,
+  output logic         out_choice_valid,
+  output tcp_choice_t  out_choice,
   output logic         out_wants,
-  output logic         out_deadline_valid,
+  output logic         out_starts,
   output tcp_tick_t    out_deadline
 );
   logic valid1_q, valid2_q, valid3_q, starts;
@@ -36,6 +37,7 @@ module tcp_engine
     valid2_q <= valid1_q && !rst;
     valid3_q <= valid2_q && !rst;
   end
-  assign out_valid          = valid2_q;
-  assign out_deadline_valid = valid3_q && starts;
+  assign out_valid        = valid2_q;
+  assign out_choice_valid = valid3_q;
+  assign out_starts       = valid3_q && starts;
 endmodule

@@ -36,11 +36,11 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
     ),
     6: (
-        Mutant("33'(row.window) - 33'(sent)", "33'(row.window)", "a_3_window", "tcp_pick"),
-        Mutant("row.window == '0 ? 30'd1 : row.window", "30'(full)", "a_3_window", "tcp_pick"),
-        Mutant("if (is_all) choice.len = left[13:0];", "", "a_2_to", "tcp_pick"),
+        Mutant("33'(row.window) - 33'(sent)", "33'(row.window)", "a_3_window", "tcp_room"),
+        Mutant("row.window == '0 ? 30'd1 : row.window", "30'(row.mss)", "a_3_window", "tcp_room"),
+        Mutant("if (is_all) choice.len = room.left[13:0];", "", "a_2_to", "tcp_pick"),
         Mutant("if (sends_data && tcp_before(row.max, seg_end)) next.max", "if (sends_data) next.max", "a_4_max"),
-        Mutant("row.resend ? !idle : repeats;", "row.resend;", "a_again", "tcp_pick"),
+        Mutant("row.resend ? !idle : repeats;", "row.resend;", "a_again", "tcp_room"),
     ),
 }
 
@@ -52,8 +52,8 @@ PROOFS = [
         cycles=20,
         free=("ram_sdp", "tcp_engine"),
         mutants=(
-            Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])));", ";", "a_read"),
-            Mutant("if (deadline_valid && same(", "if (1'b0 && same(", "a_deadline"),
+            Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])))", "", "a_read"),
+            Mutant("&& !(valid4 && same(stream4_q, StreamW'(streams[i])));", ";", "a_choice"),
             Mutant("stream4_q <= StreamW'(stream3_q);", "stream4_q <= StreamW'(stream1_q);", "a_of_row"),
             Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
