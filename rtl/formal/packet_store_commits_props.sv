@@ -19,6 +19,7 @@ module packet_store_commits_props
   input logic s_commit_ready,
   input logic s_load_valid,
   input qp_t  s_load_qp,
+  input qp_t  s_load_next_qp,
   input logic written,
   input logic written_bad,
   input logic m_commit_valid,
@@ -33,10 +34,15 @@ module packet_store_commits_props
   input logic [PtrW+1:0] answers, answers_tail, answers_head,
   input logic [DEPTH-1:0][8:0] commits,
   input logic [2*DEPTH-1:0] answered_bad,
-  input logic [2**QpW-1:0][PtrW:0] last
+  input logic [2**QpW-1:0][PtrW:0] last,
+  input logic [PtrW:0]   load_last_q,
+  input logic            load_after_q
 );
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
+
+  qp_t announced_q;
+  always_ff @(posedge clk) announced_q <= s_load_next_qp;
 
   logic choose, enters, leaves;
   anything u_choose (.value(choose));
@@ -52,7 +58,8 @@ module packet_store_commits_props
 
   always_comb begin
     assume (rst == !started_q);
-    assume (32'(s_commit_qp) < N_QP && 32'(s_load_qp) < N_QP && 32'(op_qp) < N_QP);
+    assume (32'(s_commit_qp) < N_QP && 32'(s_load_next_qp) < N_QP && 32'(op_qp) < N_QP);
+    if (s_load_valid) assume (s_load_qp == announced_q);
     assume (!written || lead_q < $signed((PtrW + 3)'(DEPTH)));
   end
 
@@ -95,12 +102,15 @@ module packet_store_commits_props
       a_told : assert (told_q == (answers > (PtrW + 2)'(before_q))
                        && (!told_q || told_bad_q == answered_bad[answer_at[PtrW:0]]));
       a_last : assert (last[qp_q[QpW-1:0]] - number_q < head_q - number_q && 32'(qp_q) < N_QP);
+      if (announced_q == qp_q)
+        a_load_last : assert (load_after_q || load_last_q - number_q < head_q - number_q);
       if (before_q == '0 && m_commit_valid)
         a_commit : assert (told_q && m_commit_qp == qp_q && m_commit_bad == (bad_q || told_bad_q));
       if (s_load_qp == qp_q) a_load_waits : assert (!m_load_valid);
       if (op_qp == qp_q) a_op_waits : assert (op_waits);
       if (before_q == '0 && told_q) a_not_kept : assert (m_commit_valid);
     end
+    if (load_after_q) a_entered : assert (waiting != '0);
     if (s_commit_valid && s_commit_qp == s_load_qp) a_load_after : assert (!m_load_valid);
     if (waiting == '0 && !s_commit_valid) a_load_goes : assert (m_load_valid == s_load_valid && !op_waits);
     c_full : cover (watching_q && 32'(waiting) == DEPTH && before_q == (PtrW + 1)'(DEPTH - 1) && told_q && told_bad_q);

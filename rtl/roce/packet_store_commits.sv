@@ -17,6 +17,7 @@ module packet_store_commits
   output logic s_commit_ready,
   input  logic s_load_valid,
   input  qp_t  s_load_qp,
+  input  qp_t  s_load_next_qp,  // `s_load_qp` of the next cycle, if there is a load then
   output logic s_load_ready,
   // store: in the order of the commits
   input  logic written,
@@ -82,22 +83,28 @@ module packet_store_commits
     end
   end
 
-  // From tail_q up to head_q, where numbers start again after the highest; no sum before the comparison, as this is
-  // asked in the cycle in which the requester chooses.
+  // From tail_q up to head_q, where numbers start again after the highest. No sum before the comparison, and for a load
+  // no memory either, as this is asked in the cycle in which the requester chooses.
   function automatic logic among_waiting(logic [NumberW-1:0] number);
     return (number < head_q) ^ (number < tail_q) ^ (head_q < tail_q);
   endfunction
 
-  logic load_waits;
-  assign load_waits   = s_commit_valid || among_waiting(last[QpW'(s_load_qp)]);
+  logic [NumberW-1:0] load_last_q;
+  logic load_after_q, load_waits;  // load_after_q: of a commit that load_last_q does not know yet
+  always_ff @(posedge clk) begin
+    load_last_q  <= last[QpW'(s_load_next_qp)];
+    load_after_q <= s_commit_valid && s_commit_ready && s_commit_qp == s_load_next_qp && !rst;
+  end
+  assign load_waits   = s_commit_valid || load_after_q || among_waiting(load_last_q);
   assign m_load_valid = s_load_valid && !load_waits;
   assign s_load_ready = m_load_ready;
   assign op_waits     = (s_commit_valid && s_commit_qp == op_qp) || among_waiting(last[QpW'(op_qp)]);
 
-  wire unused = &{1'b0, s_load_qp, op_qp};
+  wire unused = &{1'b0, s_load_qp, s_load_next_qp, op_qp};
 
 `ifndef SYNTHESIS
   a_answer_room : assert property (@(posedge clk) disable iff (rst) written |-> answer_room);
+  a_load_known : assert property (@(posedge clk) disable iff (rst) s_load_valid |-> s_load_qp == $past(s_load_next_qp));
   a_load : assert property (@(posedge clk) disable iff (rst) m_load_ready |-> m_load_valid);
 `endif
 endmodule

@@ -157,7 +157,7 @@ module roce_tx
   psn_t oldest_read;
   logic [BeatW-1:0] store_wr_beat, fill_beat;
   logic [DATA_W-1:0] store_wr_data;
-  qp_t commit_qp, seg_qp, op_qp;
+  qp_t commit_qp, seg_qp, seg_next_qp, op_qp;
   logic [SlotW-1:0] slot;
   mtu_e slot_mtu;
   tx_meta_t tx_meta;
@@ -183,7 +183,7 @@ module roce_tx
     .load_valid, .load_ready, .view,
     .commit_valid, .commit_qp, .commit_bad, .commit_ready,
     .in_message,
-    .qp(seg_qp),
+    .qp(seg_qp), .next_qp(seg_next_qp),
     .stat_valid, .stat_qp, .stat_status, .reading, .oldest_read,
     .slot, .slot_mtu,
     .store_wr_en, .store_wr_beat, .store_wr_data, .store_wr_ready,
@@ -272,14 +272,14 @@ module roce_tx
     assign {store_write_error, store_read_error} = '0;
     assign m_axi_req   = '0;
     assign m_axi_wdata = '0;
-    wire unused = &{1'b0, store_base, m_axi_rsp, m_axi_rdata};
+    wire unused = &{1'b0, store_base, m_axi_rsp, m_axi_rdata, seg_next_qp};
   end else if (STORE == StoreAxi) begin : gen_axi
     logic written, written_bad;
 
     packet_store_commits #(.N_QP(N_QP)) u_commits (
       .clk, .rst,
       .s_commit_valid(commit_valid), .s_commit_qp(commit_qp), .s_commit_bad(commit_bad), .s_commit_ready(commit_ready),
-      .s_load_valid(load_valid), .s_load_qp(seg_qp), .s_load_ready(load_ready),
+      .s_load_valid(load_valid), .s_load_qp(seg_qp), .s_load_next_qp(seg_next_qp), .s_load_ready(load_ready),
       .written, .written_bad,
       .m_commit_valid(slot_valid), .m_commit_qp(slot_qp), .m_commit_bad(slot_bad), .m_commit_ready(slot_ready),
       .m_load_valid(view_valid), .m_load_ready(view_ready),

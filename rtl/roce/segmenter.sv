@@ -48,6 +48,7 @@ module segmenter
   input  logic                commit_ready,
   output logic                in_message,  // of queue pair `qp`; its last commits may still wait
   output qp_t                 qp,
+  output qp_t                 next_qp,  // `qp` of the next cycle, as far as a load is concerned
   // without retransmission: operations of the requester, and the store's reads of `qp`
   input  logic                stat_valid,
   input  qp_t                 stat_qp,
@@ -319,6 +320,7 @@ module segmenter
   assign s_axis_data_tready = (state_q == StData && has_room) || state_q == StDrain || state_q == StForeign;
 
   assign qp            = desc_q.qp;
+  assign next_qp       = state_q != StIdle ? desc_q.qp : keep_pending_q ? keep_qp_q : s_axis_desc_tdata.qp;
   assign slot          = wr_q[SlotW-1:0];
   assign slot_mtu      = mtu_q;
   assign store_wr_en   = take || state_q == StFill;

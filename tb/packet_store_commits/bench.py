@@ -13,8 +13,8 @@ BENCH = Bench(top="packet_store_commits", configs=[{"N_QP": 1}, {"N_QP": 16}])
 
 async def start(dut):
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("s_commit_valid", "s_commit_qp", "s_commit_bad", "s_load_valid", "s_load_qp", "written",
-                 "written_bad", "m_commit_ready", "m_load_ready", "op_qp"):  # fmt: skip
+    for name in ("s_commit_valid", "s_commit_qp", "s_commit_bad", "s_load_valid", "s_load_qp", "s_load_next_qp",
+                 "written", "written_bad", "m_commit_ready", "m_load_ready", "op_qp"):  # fmt: skip
         getattr(dut, name).value = 0
     dut.rst.value = 1
     await ClockCycles(dut.clk, 3)
@@ -30,6 +30,7 @@ async def commits_pass_in_order_when_written_and_loads_wait_for_those_of_their_q
     answers: deque[int] = deque()  # of the store, not yet used
     unwritten = passed = free_loads = 0
     offered = None
+    next_load = 0
     for cycle in range(6000):
         # late in the run the store answers rarely, so that commits pile up
         if offered is None and rng.random() < 0.5:
@@ -40,7 +41,8 @@ async def commits_pass_in_order_when_written_and_loads_wait_for_those_of_their_q
         answer = rng.random() < (0.6 if cycle < 3000 else 0.2) and unwritten > 0
         bad = int(rng.random() < 0.1)
         dut.written.value, dut.written_bad.value = int(answer), bad
-        load, op = rng.randrange(n_qp), rng.randrange(n_qp)
+        load, next_load, op = next_load, rng.randrange(n_qp), rng.randrange(n_qp)
+        dut.s_load_next_qp.value = next_load
         dut.s_load_valid.value, dut.s_load_qp.value, dut.op_qp.value = 1, load, op
         ready = rng.random() < 0.7
         dut.m_commit_ready.value = int(ready)
