@@ -96,16 +96,18 @@ module tcp_messages
 
   // ---- a beat of the message ----------------------------------------------------------------------------------------
   logic [DATA_W-1:0] beat;
-  count_t wants, has;
-  logic final_beat, offered, moves, overlong;
+  count_t wants;
+  logic [Bytes-1:0] expected;
+  logic final_beat, offered, moves, fits;  // fits: descriptor and payload agree, to the byte
   assign final_beat = left_q <= 32'(Bytes);
   assign wants      = final_beat ? count_t'(left_q) : count_t'(Bytes);
-  assign has        = ended_q ? '0 : count_t'($countones(s_axis_data_tkeep));
   assign offered    = ended_q || s_axis_data_tvalid;
-  assign overlong   = final_beat && !ended_q && (!s_axis_data_tlast || has > wants);
+  assign fits       = !ended_q && s_axis_data_tkeep == expected && (s_axis_data_tlast || !final_beat);
   always_comb
-    for (int unsigned i = 0; i < Bytes; i++)
-      beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && count_t'(i) < wants}};
+    for (int unsigned i = 0; i < Bytes; i++) begin
+      expected[i]  = count_t'(i) < wants;
+      beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && expected[i]}};
+    end
 
   // ---- out, through a register: the ring writer turns the bytes to their places -------------------------------------
   typedef struct packed {
@@ -184,7 +186,7 @@ module tcp_messages
       carry_q  <= beat[DATA_W-1-:64];
       drains_q <= !ended_q && !s_axis_data_tlast;
       if (!ended_q && s_axis_data_tlast) ended_q <= 1'b1;
-      if (overlong || has < wants) verdict_q <= TcpCut;
+      if (!fits) verdict_q <= TcpCut;
     end
     if (rst) state_q <= StIdle;
   end
