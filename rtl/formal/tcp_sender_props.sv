@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Consistency of the rows of TCP streams: no event starts while another one of its stream is in flight, so it reads the
-// row that the last event of the stream wrote, with its choice and its deadline; the executed event is the requested one, and stays as it is for the two cycles in which tcp_engine reads it, like its time; and at most one
-// segment is in flight, so there must be room for only one.
+// row that the last event of the stream wrote, with its choice and its deadline; the executed event is the requested
+// one, and stays as it is for the two cycles in which tcp_engine reads it, like its time; and at most one segment is in
+// flight, so there must be room for only one.
 module tcp_sender_props
   import tcp_pkg::*;
 #(

@@ -277,8 +277,8 @@ package penstock_pkg;
     qp_t         last;
   } cc_sampling_t;
 
-  // Bytes of a beat of up to 64, from a `keep` without holes: bit n of the number is the parity of every 2^n-th bit, which
-  // takes fewer levels than a sum.
+  // Bytes of a beat of up to 64, from a `keep` without holes: bit n of the number is the parity of every 2^n-th bit,
+  // which takes fewer levels than a sum.
   function automatic logic [6:0] keep_bytes(logic [63:0] keep);
     keep_bytes = '0;
     for (int unsigned n = 0; n < 7; n++)

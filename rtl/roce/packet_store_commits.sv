@@ -16,8 +16,8 @@ module packet_store_commits
   input  logic s_commit_bad,
   output logic s_commit_ready,
   input  logic s_load_valid,
-  input  qp_t  s_load_qp,
-  input  qp_t  s_load_next_qp,  // `s_load_qp` of the next cycle, if there is a load then
+  input  qp_t  s_load_qp,       // asked for a cycle ahead, as:
+  input  qp_t  s_load_next_qp,  // that of the next cycle, if there is a load then
   output logic s_load_ready,
   // store: in the order of the commits
   input  logic written,
@@ -104,7 +104,8 @@ module packet_store_commits
 
 `ifndef SYNTHESIS
   a_answer_room : assert property (@(posedge clk) disable iff (rst) written |-> answer_room);
-  a_load_known : assert property (@(posedge clk) disable iff (rst) s_load_valid |-> s_load_qp == $past(s_load_next_qp));
+  a_load_known : assert property (@(posedge clk) disable iff (rst)
+    s_load_valid |-> s_load_qp == $past(s_load_next_qp));
   a_load : assert property (@(posedge clk) disable iff (rst) m_load_ready |-> m_load_valid);
 `endif
 endmodule

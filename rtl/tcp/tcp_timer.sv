@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The expiry time of the timer that tcp_step has started, the cycle after `starts`: first the timeout without its
-// doublings, then their sum with the time of the event.
+// doublings; then it is doubled, limited, and added to the time of the event.
 // RFC 6298: 2.3 (SRTT + max(G, 4 RTTVAR), G one tick), 2.4, 2.5, 5.5. Equal to simple_tcp/timer.rs.
 module tcp_timer
   import tcp_pkg::*;
