@@ -151,11 +151,24 @@ FACTS_TAIL = """\
 """
 
 
+def aligned(first: int, end: int) -> Iterator[tuple[int, int]]:
+    """The fewest pieces that make up the words from `first` to before `end`, each of 2^n words and at a multiple of
+    that: (its first word, n). An upper part of the index tells whether a word is in a piece; two comparisons with the
+    ends of the range would be carry chains."""
+    while first < end:
+        n = (end - first).bit_length() - 1
+        if first:
+            n = min(n, (first & -first).bit_length() - 1)
+        yield first, n
+        first += 1 << n
+
+
 def ranges(blocks: list[Block]) -> list[str]:
     lines = ["  always_comb begin", "    block = '0;"]
     for block in blocks:
-        first, last = block.base // 4, (block.base + block.size) // 4 - 1
-        lines.append(f"    block.{block.name} = index >= 16'h{first:X} && index <= 16'h{last:X};")
+        pieces = aligned(block.base // 4, (block.base + block.size) // 4)
+        within = [f"index[15:{n}] == {16 - n}'h{first >> n:X}" for first, n in pieces]
+        lines.append(f"    block.{block.name} = {' || '.join(within)};")
     return [*lines, "  end", ""]
 
 

@@ -68,12 +68,6 @@ module mac_tx_xgmii
     assign keep_mask[8*i+:8] = {8{s_axis_tkeep[i]}};
   end
 
-  // Of a keep without holes; no sum, which would be the longest way of the MAC.
-  function automatic logic [3:0] octets(logic [7:0] keep);
-    octets = '0;
-    for (int i = 0; i < 8; i++) if (keep[i]) octets = 4'(i + 1);
-  endfunction
-
   assign s_axis_tready = state_q == StData || state_q == StDrop;
   assign down          = local_fault || remote_fault;
 
@@ -109,7 +103,7 @@ module mac_tx_xgmii
             state_d = StPad;
           end else begin
             kind_d  = KindLast;
-            count_d = octets(s_axis_tkeep);
+            count_d = 4'(penstock_pkg::keep_bytes(64'(s_axis_tkeep)));
             if (index_q == LastMinWord && count_d < LastMinCount) count_d = LastMinCount;
             state_d = StGap;
           end

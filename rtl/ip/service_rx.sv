@@ -89,7 +89,9 @@ module service_rx
       if (beat_q == LengthW'(DportAt / Bytes)) roce_port_q <= dport == PortRoce;
       bad_q  <= s_axis_tuser || 32'(beat_q) + 32'd1 < BeatsMin;
       long_q <= 32'(beat_q) >= BeatsMax;
-      word_q <= '{last: s_axis_tlast, bytes: CountW'($countones(s_axis_tkeep)), data: s_axis_tdata};
+      word_q <= '{
+        last: s_axis_tlast, bytes: CountW'(penstock_pkg::keep_bytes(64'(s_axis_tkeep))), data: s_axis_tdata
+      };
       if (s_axis_tlast) beat_q <= '0;
       else if (beat_q != '1) beat_q <= beat_q + 1'b1;
     end

@@ -44,7 +44,7 @@ module roce_parser
       for (int i = 0; i < int'(HeadBeats); i++)
         if (whole_q == LengthW'(i * int'(Bytes))) head_q[i*int'(DATA_W)+:DATA_W] <= s_axis_tdata;
       whole_q  <= s_axis_tlast ? '0 : whole_q + LengthW'(Bytes);
-      length_q <= whole_q + LengthW'($countones(s_axis_tkeep));
+      length_q <= whole_q + LengthW'(keep_bytes(64'(s_axis_tkeep)));
       error_q  <= s_axis_tuser;
     end
     end_q <= s_axis_tvalid && s_axis_tlast;

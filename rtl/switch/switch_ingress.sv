@@ -53,14 +53,12 @@ module switch_ingress
   logic [63:0]  data;
 
   always_comb begin
-    octets = '0;
-    data   = '0;
-    for (int i = 0; i < 8; i++) begin
-      octets += 4'(s_axis_tkeep[i]);
-      if (s_axis_tkeep[i]) data[8*i+:8] = s_axis_tdata[8*i+:8];
-    end
-    bytes = bytes_q + FrameBytesW'(octets);
+    data = '0;
+    for (int i = 0; i < 8; i++) if (s_axis_tkeep[i]) data[8*i+:8] = s_axis_tdata[8*i+:8];
   end
+
+  assign octets = 4'(penstock_pkg::keep_bytes(64'(s_axis_tkeep)));
+  assign bytes  = bytes_q + FrameBytesW'(octets);
 
   always_ff @(posedge clk) begin
     write_q <= 1'b0;

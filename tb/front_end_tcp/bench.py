@@ -145,29 +145,38 @@ async def messages_of_all_lengths_arrive_framed_and_complete_in_order(dut):
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 async def descriptors_that_cannot_be_followed_fail_and_leave_the_stream_readable(dut):
-    """Payload shorter or longer than its descriptor, no payload, no such stream, a closed one."""
+    """Payload shorter or longer than its descriptor or with holes, no payload, no such stream, a closed one."""
     rng = seed()
     board = await prepare(dut, 0)
     short, long, whole = rng.randbytes(100), rng.randbytes(3000), rng.randbytes(500)
-    posts = [(0, 300, short), (0, 1000, long), (0, 0, b""), (N, 50, short), (1, 100, short), (0, 500, whole)]
-    for tag, (stream, length, payload) in enumerate(posts):
-        await post(board, stream, length, payload, tag)
+    posts = [
+        (0, 300, short), (0, 1000, long), (0, 0, b""), (N, 50, short), (1, 100, short), (0, 500, whole),
+        (0, 500, whole, rng.randrange(499)), (0, 100, short, 98), (0, 500, whole),
+    ]  # fmt: skip
+    for tag, (stream, length, payload, *holes) in enumerate(posts):
+        await post(board, stream, length, payload, tag, *holes)
     done = sorted([await board.completion() for _ in posts], key=lambda one: one[1])
     assert done == [
         (0, 0, LOC_LEN_ERR), (0, 1, LOC_LEN_ERR), (0, 2, LOC_LEN_ERR), (N, 3, FLUSH_ERR), (1, 4, FLUSH_ERR),
-        (0, 5, SUCCESS),
+        (0, 5, SUCCESS), (0, 6, LOC_LEN_ERR), (0, 7, LOC_LEN_ERR), (0, 8, SUCCESS),
     ]  # fmt: skip
-    assert content(board, 0) == framed(short + bytes(200)) + framed(long[:1000]) + framed(whole)
-    assert await board.registers.read("stream.messages_err", 0) == 3
+    followed = [short + bytes(200), long[:1000], whole, without(whole, posts[6][3]), without(short, 98), whole]
+    assert content(board, 0) == b"".join(map(framed, followed))
+    assert await board.registers.read("stream.messages_err", 0) == 5
     assert await board.registers.read("stream.messages_err", 1) == 1
 
 
-async def post(board: Board, stream: int, length: int, payload: bytes, tag: int) -> None:
-    """A message whose descriptor may differ from its payload."""
+def without(payload: bytes, hole: int) -> bytes:
+    """What a hole leaves of a payload: its other bytes, in their places."""
+    return payload[:hole] + b"\0" + payload[hole + 1 :]
+
+
+async def post(board: Board, stream: int, length: int, payload: bytes, tag: int, hole: int | None = None) -> None:
+    """A message whose descriptor may differ from its payload, of which a byte may be missing."""
     word = structs.pack("desc_t", qp=stream, verb=1, length=length, tag=tag)
     await board.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))
     if payload:
-        await board.data.send(AxiStreamFrame(payload))
+        await board.data.send(AxiStreamFrame(payload, tkeep=[at != hole for at in range(len(payload))]))
 
 
 @cocotb.test(timeout_time=8, timeout_unit="ms")
