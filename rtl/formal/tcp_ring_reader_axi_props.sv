@@ -2,7 +2,8 @@
 // Promises of the reader of TCP rings in an AXI4 memory: the bursts of a segment are exactly its words, one after the
 // other in its ring, and none crosses 4 KiB; no more than 16 are outstanding; a word has its place in the reader before
 // it is asked for; payload has the length of its segment, first byte in the low lane; what the memory has failed is not
-// handed on, and named. Assumed: segments have at most TcpMaxMss bytes, the memory answers no burst that was not asked.
+// handed on, and named. Assumed: segments have at most TcpMaxMss bytes, the memory answers no burst that was not asked,
+// and no more words are given back than were reserved (the queues may hold anything here).
 module tcp_ring_reader_axi_props
   import tcp_pkg::*;
 #(
@@ -25,7 +26,7 @@ module tcp_ring_reader_axi_props
   input logic                 m_axis_tready,
   input logic                 m_axis_tlast,
   // inside: segments that are fetched, and that leave
-  input logic                 job_valid, job_fetched, out_taken, drops, moves, burst_done,
+  input logic                 job_valid, job_fetched, out_taken, drops, moves, frees, burst_done,
   input tcp_stream_t          job_stream, out_stream,
   input tcp_segment_t         job_segment, out_segment,
   input logic [2:0]           state_q,
@@ -33,7 +34,7 @@ module tcp_ring_reader_axi_props
   input logic [13:0]          ask_left, asked, ask_at,
   input tcp_stream_t          ask_stream_q,
   input logic [4:0]           in_flight_q,
-  input logic [13:0]          reserved_q, left_q
+  input logic [13:0]          left_q, reserved_q, claimed_q, freed_q, last_beat_q, sum_last_beat
 );
   localparam logic [2:0] StIdle = 3'd0, StFirst = 3'd1, StLoad = 3'd2, StSend = 3'd3;
 
@@ -84,6 +85,15 @@ module tcp_ring_reader_axi_props
     if (out_taken && !drops) {first_q, length_q} <= {1'b1, out_segment.len};
   end
 
+  // ---- words that are reserved: from the cycle of a fetch to that in which its segment leaves -----------------------
+  logic [31:0] held_q, freed;
+  assign freed = 32'(drops ? sum_last_beat : last_beat_q) + 32'd1;
+  always_ff @(posedge clk) begin
+    held_q <= held_q + (job_fetched ? words : '0) - (frees ? freed : '0);
+    if (rst) held_q <= '0;
+  end
+  always_comb if (frees) assume (freed <= held_q);
+
   logic dropped_q, idle_q;
   tcp_stream_t dropped_stream_q;
   always_ff @(posedge clk) begin
@@ -112,6 +122,8 @@ module tcp_ring_reader_axi_props
     else if (m_axis_tvalid) a_0_last : assert (m_axis_tlast && bytes_q == taken);
     if (m_axis_tvalid) a_0_beat : assert (taken != '0);
     a_0_flight : assert (in_flight_q <= 5'd16);
+    a_0_held : assert (held_q + 32'(freed_q) == 32'(reserved_q) + 32'(claimed_q) && held_q <= 32'(Words)
+                       && 32'(reserved_q) + 32'(claimed_q) <= 32'(Words));
 
     // ---- bursts
     if (issues) a_within : assert (beats <= rest_q && beats <= 32'd256 && 32'(addr[11:0]) + beats * Bytes <= 32'd4096);
@@ -122,7 +134,7 @@ module tcp_ring_reader_axi_props
     if (job_fetched) a_one : assert (!asking_q || ask_ends);
     if (issues) a_outstanding : assert (in_flight_q < 5'd16);
     // ---- room
-    if (job_fetched) a_room : assert (32'(reserved_q) + words <= 32'(Words));
+    if (job_fetched) a_room : assert (held_q + words <= 32'(Words));
     a_never_stalls : assert (m_axi_req.rready);
     // ---- payload
     if (m_axis_tvalid) a_length : assert (taken <= bytes_q && m_axis_tlast == (taken == bytes_q));
@@ -156,5 +168,9 @@ bind tcp_ring_reader_axi tcp_ring_reader_axi_props #(
   .asked      (14'(asked)),
   .ask_at     (14'(ask_at_q)),
   .reserved_q (14'(reserved_q)),
+  .claimed_q  (14'(claimed_q)),
+  .freed_q    (14'(freed_q)),
+  .last_beat_q(14'(last_beat_q)),
+  .sum_last_beat(14'(sum.last_beat)),
   .*
 );

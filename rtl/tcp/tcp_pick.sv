@@ -8,9 +8,10 @@ module tcp_pick
   output tcp_choice_t choice
 );
   // A segment is the least of a full one, the bytes that are left, and the room for them.
-  logic is_full, is_all;
+  logic is_full, is_all, is_half;
   assign is_full = room.left >= 32'(room.full) && room.open >= 32'(room.full);
   assign is_all  = room.left <= 32'(room.full) && room.left <= room.open;
+  assign is_half = {room.open, 1'b0} >= 33'(room.max_window);
   always_comb begin
     choice.len = room.open[13:0];
     if (is_full) choice.len = room.full;
@@ -19,7 +20,7 @@ module tcp_pick
 
   // One that is neither full nor all there is fills the room.
   assign choice.valid = room.full != '0 && room.left != '0 && room.may
-                        && (room.any_length || is_full || (room.may_be_short && (is_all || room.is_half)));
+                        && (room.any_length || is_full || (room.may_be_short && (is_all || is_half)));
   assign choice.last  = is_all;
   assign choice.again = room.again;
   assign choice.idle  = room.idle;

@@ -135,8 +135,8 @@ package tcp_pkg;
     tcp_mss_t    full;          // the most of a segment
     logic        may;           // a segment may go, if it is full,
     logic        any_length;    // or of any length,
-    logic        may_be_short;  // or all that is left, or half of the largest window so far,
-    logic        is_half;       // which `open` is
+    logic        may_be_short;  // or all that is left, or half of the largest window so far
+    tcp_window_t max_window;    // the largest window so far
     logic        again;         // it begins with data that was sent before
     logic        idle;          // nothing is under way: una is max
   } tcp_room_t;

@@ -272,7 +272,7 @@ module tcp_ring_reader_axi
   logic has_payload, whole, drops, out_free, moves, ends, frees, hdr_due_q, hdr_done_q, rd_en;
   logic [13:0] left_q;  // bytes that have not been handed on
   logic [PtrW-1:0] tail_q, at_q, rd_addr;
-  logic [PtrW:0] reserved_q, freed;  // words
+  logic [PtrW:0] reserved_q, claimed_q, freed_q;  // words; those of the last cycle are not in reserved_q yet
   beats_t last_beat_q;
   logic [15:0] sum_q;
   logic [DATA_W-1:0] prev_q, rd_data, shifted;
@@ -288,8 +288,7 @@ module tcp_ring_reader_axi
   assign read        = out_taken;
   assign peer_stream = out_job.stream;
   assign frees       = drops || ends;
-  assign freed       = (PtrW + 1)'(drops ? sum.last_beat : last_beat_q) + 1'b1;
-  assign words_room  = reserved_q <= (PtrW + 1)'(Words - MaxWords);
+  assign words_room  = claimed_q == '0 && reserved_q <= (PtrW + 1)'(Words - MaxWords);
 
   always_comb begin
     state_d = state_q;
@@ -329,9 +328,11 @@ module tcp_ring_reader_axi
     end
     if (out_free) m_axis_tvalid <= moves;
     // A segment's words are given back when it has left: never too early.
-    if (frees) tail_q <= tail_q + PtrW'(freed);
+    tail_q     <= tail_q + PtrW'(freed_q);
     unread     <= unread + UnreadW'(s_valid) - UnreadW'(read);
-    reserved_q <= reserved_q + (job_fetched ? (PtrW + 1)'(job_shape.last_beat) + 1'b1 : '0) - (frees ? freed : '0);
+    claimed_q  <= job_fetched ? (PtrW + 1)'(job_shape.last_beat) + 1'b1 : '0;
+    freed_q    <= frees ? (PtrW + 1)'(drops ? sum.last_beat : last_beat_q) + 1'b1 : '0;
+    reserved_q <= reserved_q + claimed_q - freed_q;
     fault_valid  <= drops;
     fault_stream <= out_job.stream;
 
@@ -345,6 +346,8 @@ module tcp_ring_reader_axi
       tail_q        <= '0;
       unread        <= '0;
       reserved_q    <= '0;
+      claimed_q     <= '0;
+      freed_q       <= '0;
       fault_valid   <= 1'b0;
       hdr_due_q     <= 1'b0;
     end

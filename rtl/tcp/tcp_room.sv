@@ -40,7 +40,7 @@ module tcp_room
     room.may          = row.resend || (has_room && !(row.repairing && params.back_off));
     room.any_length   = row.resend || repeats;
     room.may_be_short = idle || !params.nagle;
-    room.is_half      = {open, 1'b0} >= 33'(row.max_window);
+    room.max_window   = row.max_window;
     room.again        = row.resend ? !idle : repeats;
     room.idle         = idle;
   end

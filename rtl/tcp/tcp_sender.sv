@@ -122,13 +122,15 @@ module tcp_sender
     return N_STREAMS == 1 || a == b;
   endfunction
 
+  // While a choice is made, the second or the third stage is empty: stream1_q names the stream of either.
+
   always_comb begin
     asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
     streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
                command.stream};
     for (int unsigned i = 0; i < Askers; i++)
-      free[i] = asks[i] && !init_q && !valid1_q && !(valid2_q && same(StreamW'(stream1_q), StreamW'(streams[i])))
-                && !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])))
+      free[i] = asks[i] && !init_q && !valid1_q
+                && !((valid2_q || valid3) && same(StreamW'(stream1_q), StreamW'(streams[i])))
                 && !(valid4 && same(stream4_q, StreamW'(streams[i])));
   end
 
@@ -161,7 +163,7 @@ module tcp_sender
   assign write_ready   = goes[ByWrite];
   assign arrival_ready = goes[ByArrival];
 
-  // ---- stages 1 to 4: the row, the rules, the row after them, its choice and its deadline --------------------------------------------------------
+  // ---- stages 1 to 4: the row, the rules, the row after them, its choice and its deadline ---------------------------
   tcp_row_t row, next;
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   tcp_seq_t max3_q;                  // of the row before them
@@ -227,7 +229,7 @@ module tcp_sender
 
   always_ff @(posedge clk) begin
     if (!valid1_q) event1_q <= event0;
-    if (!valid1_q) stream1_q <= streams[turn[2:0]];
+    if (issue) stream1_q <= streams[turn[2:0]];
     stream3_q <= stream1_q;
     stream4_q <= StreamW'(stream3_q);
     max3_q    <= row.max;
@@ -253,6 +255,7 @@ module tcp_sender
   assign done.reset_due  = next.reset_due;
 
 `ifndef SYNTHESIS
+  a_in_flight : assert property (@(posedge clk) disable iff (rst) valid3 && !valid1_q |-> stream3_q == stream1_q);
   a_command : assert property (@(posedge clk) disable iff (rst) command_valid |-> 32'(command.stream) < N_STREAMS);
   a_write : assert property (@(posedge clk) disable iff (rst) write_valid |-> 32'(write.stream) < N_STREAMS);
   a_arrival : assert property (@(posedge clk) disable iff (rst)

@@ -60,6 +60,15 @@ PROOFS = [
         ),
     ),
     Proof(
+        "arbiter_rr",
+        {"N": 8},
+        mutants=(
+            Mutant("chosen[i] = pool[i] && ", "chosen[i] = pool[i] || ", "a_asked"),
+            Mutant("later[i]  = (pool & Below)", "later[i]  = (chosen & ~Below)", "a_mask"),
+            Mutant("N'((1 << i) - 1)", "N'((2 << i) - 1)", "a_asked"),
+        ),
+    ),
+    Proof(
         "arbiter_rr_wide",
         {"N": 32},
         depth=2,

@@ -146,7 +146,7 @@ PROOFS = [
     Proof(
         "tcp_ring_reader_axi",
         {"DATA_W": 64, "RING_BYTES": 16384, "ADDR_W": 32},
-        cycles=10,
+        cycles=22,
         free=("ram_sdp", "sync_fifo"),
         mutants=(
             Mutant("PlaceW'(asked) + 1'b1;", "PlaceW'(asked);", "a_0_ask"),
@@ -156,6 +156,8 @@ PROOFS = [
             Mutant("(ADDR_W'(ask_stream_q) << RingW)", "ADDR_W'(ask_stream_q)", "a_address"),
             Mutant("(!arvalid_q || m_axi_rsp.arready)", "1'b1", "a_hold"),
             Mutant("(PtrW + 1)'(Words - MaxWords)", "(PtrW + 1)'(Words)", "a_room"),
+            Mutant("claimed_q == '0 && ", "", "a_room"),
+            Mutant("freed_q    <= frees ? ", "freed_q    <= ends ? ", "a_0_held"),
             Mutant("ends        = moves && left_q <=", "ends        = moves && left_q <", "a_0_left"),
             Mutant("~({Bytes{1'b1}} << left_q[ByteW-1:0])", "'1", "a_length"),
             Mutant("drops       = sum_taken && sum.bad;", "drops       = 1'b0;", "a_bad"),
