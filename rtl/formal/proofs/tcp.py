@@ -52,10 +52,11 @@ PROOFS = [
         cycles=20,
         free=("ram_sdp", "tcp_engine"),
         mutants=(
-            Mutant("&& !(valid3 && same(StreamW'(stream3_q), StreamW'(streams[i])))", "", "a_read"),
+            Mutant("(valid2_q || valid3) && same", "valid2_q && same", "a_read"),
+            Mutant("if (issue) stream1_q", "if (!valid1_q) stream1_q", "a_read"),
             Mutant("&& !(valid4 && same(stream4_q, StreamW'(streams[i])));", ";", "a_choice"),
             Mutant("stream4_q <= StreamW'(stream3_q);", "stream4_q <= StreamW'(stream1_q);", "a_of_row"),
-            Mutant("!init_q && !valid1_q && ", "!init_q && ", "a_apart"),
+            Mutant("!init_q && !valid1_q", "!init_q", "a_apart"),
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
             Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),
             Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
