@@ -6,7 +6,9 @@ import itertools
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
+from lib import structs
 from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from lib.board import FLUSH_ERR, SUCCESS
 from lib.frames_tx import stalls
 from lib.runner import Bench, seed
 
@@ -21,13 +23,15 @@ class Echo:
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
         for model in (self.source, self.sink):
             model.log.setLevel("WARNING")
-        self.holes = self.sent = 0
+        self.holes = 0
+        self.lamps: list[int] = []  # status of each completion for them
 
     async def watch(self) -> None:
         inside = False
         while True:
             await FallingEdge(self.dut.clk)
-            self.sent += int(self.dut.m_axis_cpl_tvalid.value)
+            if int(self.dut.m_axis_cpl_tvalid.value):
+                self.lamps.append(structs.unpack("cpl_t", int(self.dut.m_axis_cpl_tdata.value))["status"])
             if int(self.dut.m_axis_tready.value):
                 valid = int(self.dut.m_axis_tvalid.value)
                 self.holes += inside and not valid
@@ -65,7 +69,7 @@ async def good_frames_come_back_and_bad_ones_do_not(dut):
         await echo.receive(frame, bad)
     good = [frame for frame, bad in frames if not bad]
     assert await echo.returned() == good
-    assert echo.sent == len(good) and echo.holes == 0
+    assert echo.lamps == [SUCCESS] * len(good) and echo.holes == 0
 
 
 @cocotb.test()
@@ -83,3 +87,17 @@ async def a_frame_without_room_is_forgotten_whole_and_the_next_comes_back(dut):
     after = rng.randbytes(100)
     await echo.receive(after)
     assert await echo.returned() == [after] and echo.holes == 0
+
+
+@cocotb.test()
+async def damaged_frames_light_the_lamp_of_failures_even_while_a_good_one_leaves(dut):
+    echo = await start(dut)
+    dut.damaged.value = 1
+    await ClockCycles(dut.clk, 1)
+    dut.damaged.value = 0
+    await ClockCycles(dut.clk, 4)
+    assert echo.lamps == [FLUSH_ERR]
+    dut.damaged.value = 1
+    await echo.receive(bytes(8))
+    assert await echo.returned() == [bytes(8)]
+    assert set(echo.lamps) == {FLUSH_ERR}
