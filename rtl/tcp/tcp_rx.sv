@@ -207,19 +207,21 @@ module tcp_rx
   parsed_t [5:2] parsed_q;
   logic [5:2] end_at_q;
   logic peer_ours_q, ip_sum_right_q, peer_ours5_q, ip_sum_right5_q, epoch_q, epoch5_q;
-  logic [15:0] beside5_q;
+  logic [15:0] beside_q, rest5_q, rest_less_one5_q;  // rest: what the words have to sum up to
   assign peer_rd     = end_at_q[2];
   assign peer_stream = parsed_q[2].has_port ? parsed_q[2].stream : '0;
   always_ff @(posedge clk) begin
-    parsed_q        <= {parsed_q[4:2], parsed};  // what is not of a frame's end has no verdict either
-    end_at_q        <= {end_at_q[4:2], end_q};
-    peer_ours_q     <= parsed_q[3].has_port && peer.ip == parsed_q[3].src_ip && peer.port == parsed_q[3].src_port;
-    ip_sum_right_q  <= ones_complement_fold(parsed_q[3].ip_sum) == 16'hffff;
-    peer_ours5_q    <= peer_ours_q;
-    epoch_q         <= peer_epoch;
-    epoch5_q        <= epoch_q;
-    ip_sum_right5_q <= ip_sum_right_q;
-    beside5_q       <= ones_complement_fold(20'(parsed_q[4].beside));
+    parsed_q         <= {parsed_q[4:2], parsed};  // what is not of a frame's end has no verdict either
+    end_at_q         <= {end_at_q[4:2], end_q};
+    peer_ours_q      <= parsed_q[3].has_port && peer.ip == parsed_q[3].src_ip && peer.port == parsed_q[3].src_port;
+    ip_sum_right_q   <= ones_complement_fold(parsed_q[3].ip_sum) == 16'hffff;
+    peer_ours5_q     <= peer_ours_q;
+    epoch_q          <= peer_epoch;
+    epoch5_q         <= epoch_q;
+    ip_sum_right5_q  <= ip_sum_right_q;
+    beside_q         <= ones_complement_fold(20'(parsed_q[3].beside));
+    rest5_q          <= ~beside_q;
+    rest_less_one5_q <= ~beside_q - 1'b1;
     if (rst) end_at_q <= '0;
   end
 
@@ -234,17 +236,20 @@ module tcp_rx
 
   // ---- 5: the verdict ----------------------------------------------------------------------------------------------
   // The pseudo header's addresses are in the sum; its protocol and length are not. The words are 0xffff together if one
-  // part is the other's complement, or each is 0xffff, which counts as zero; no addition waits for the sum.
+  // part is the other's complement, or each is 0xffff, which counts as zero. A carry of the words' halves is not added,
+  // which would be one more chain: they are compared with one less then.
   parsed_t last;
-  logic [15:0] words;
-  logic sum_right, speaks_tcp, for_us, well_formed, good, told;
+  logic [16:0] words;
+  logic words_right, words_ones, sum_right, speaks_tcp, for_us, well_formed, good, told;
   tcp_arrival_t plain, syn;
   logic plain_valid, syn_valid, syn_ready, push, room;
   logic unused;
   assign unused      = &{1'b0, head, returned, last, peer};
   assign last        = parsed_q[5];
-  assign words       = ones_complement_fold(20'(sum[15:0]) + 20'(sum[31:16]));
-  assign sum_right   = words == ~beside5_q || (words == '1 && beside5_q == '1);
+  assign words       = 17'(sum[15:0]) + 17'(sum[31:16]);
+  assign words_right = words[16] ? words[15:0] == rest_less_one5_q : words[15:0] == rest5_q;
+  assign words_ones  = words[16] ? words[15:0] == 16'hfffe : words[15:0] == 16'hffff;
+  assign sum_right   = words_right || (words_ones && rest5_q == '0);
   assign speaks_tcp  = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
   assign for_us      = last.mac_ours && last.ip_ours;
   assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;
