@@ -123,7 +123,6 @@ module tcp_sender
   endfunction
 
   // While a choice is made, the second or the third stage is empty: stream1_q names the stream of either.
-
   always_comb begin
     asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
     streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
