@@ -3,14 +3,16 @@
 //! Promise: exit status 0 only if every stored byte is right and no event is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use penstock_farm::Tables;
 use penstock_readout::{
     recover_file, recover_folder, verify_file, FileReport, PartCounts, Recovered, Servers, StoreError, PARTIAL,
 };
 use serde::Serialize;
 
-use crate::arguments::farm::read_servers;
+use crate::arguments::farm::{read_tables, servers};
 use crate::arguments::pattern::PatternName;
 use crate::outcome::Verdict;
 use crate::output::print;
@@ -55,7 +57,8 @@ struct Gap {
 /// The events that one server has not stored.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct MissingOf {
-    server: u16,
+    /// None: no server was left to take them.
+    server: Option<u16>,
     events: u64,
     /// At most the first million.
     numbers: Vec<u64>,
@@ -70,11 +73,16 @@ struct Report {
     /// Files that were not closed; `--recover` completes them.
     unfinished: Vec<PathBuf>,
     files: Vec<FileReport>,
-    /// Event numbers missing between the first and the last of all files.
+    /// By the file of servers; none without it. The end is the event after the last one, none if the run has not ended.
+    run: Option<String>,
+    begin: Option<u64>,
+    end: Option<u64>,
+    /// Event numbers missing between the first and the last of all files, or of the run.
     events_missing: u64,
     gaps: Vec<Gap>,
     /// The same events one by one, by their server; none without `--servers`.
     missing_of: Option<Vec<MissingOf>>,
+    misplaced: Misplaced,
     /// Events that more than one file holds.
     events_twice: u64,
 }
@@ -115,13 +123,19 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     if files.is_empty() && unfinished.is_empty() && recovered.is_empty() {
         return Err("no events*.parquet is there; name files, or folders that hold some".to_owned());
     }
-    let servers = arguments.servers.as_deref().map(read_servers).transpose()?;
+    let tables = arguments.servers.as_deref().map(read_tables).transpose()?;
     let pattern = arguments.payload.map(PatternName::pattern);
     let files: Vec<FileReport> = files.iter().map(|file| verify_file(file, pattern)).collect();
     let mut numbers: Vec<u64> = files.iter().flat_map(|file| file.numbers.iter().copied()).collect();
     numbers.sort_unstable();
-    let (gaps, events_missing, events_twice) = gaps(&numbers);
-    let missing_of = servers.map(|servers| missing_of(&servers, &numbers));
+    let span = tables.as_ref().map_or(Span::default(), |t| Span { begin: Some(t.begin()), end: t.end() });
+    let holes = holes(&numbers, span);
+    let events_missing = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let events_twice = numbers.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
+    let shown = holes.iter().take(GAPS_SHOWN).map(|hole| Gap { from: hole.start, to: hole.end - 1 });
+    let gaps = shown.collect();
+    let misplaced = tables.as_ref().map_or_else(Misplaced::default, |tables| Misplaced::of(tables, &files));
+    let missing_of = tables.as_ref().map(|tables| missing_of(&servers(tables), &holes));
     let sum = |of: &dyn Fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
     let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
     let parts = if arguments.allow_incomplete { 0 } else { sum(&|file| file.parts.lost()) };
@@ -131,7 +145,11 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         (sum(&|file| file.problems), "problems in files"),
         (incomplete, "events lack sources (--allow-incomplete: that is no fault)"),
         (parts, "parts of fragments are missing, cut or stopped (--allow-incomplete: that is no fault)"),
-        (missing, "events are missing between the first and the last (--allow-gaps: that is no fault)"),
+        (missing, "events are missing (--allow-gaps: that is no fault)"),
+        (misplaced.files, "files are of another run than the file of servers"),
+        (misplaced.nameless, "files do not say of which run they are"),
+        (misplaced.events, "events are in the files of a server that they did not belong to"),
+        (misplaced.outside, "events are before the begin of the run, or after its end"),
         (events_twice, "events are in more than one file"),
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
@@ -143,9 +161,13 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         recovered,
         unfinished,
         files,
+        run: tables.as_ref().map(|tables| tables.run().to_owned()),
+        begin: span.begin,
+        end: span.end,
         events_missing,
         gaps,
         missing_of,
+        misplaced,
         events_twice,
     })
 }
@@ -173,28 +195,65 @@ fn event_files(path: &Path, recovered: &[Recovered]) -> Result<Vec<PathBuf>, Str
     Ok(entries.into_iter().map(|entry| entry.path()).filter(is_event_file).collect())
 }
 
-/// The gaps between ascending numbers: the first gaps, the number of missing numbers, the number of duplicates.
-fn gaps(numbers: &[u64]) -> (Vec<Gap>, u64, u64) {
-    let (mut gaps, mut missing, mut twice) = (Vec::new(), 0, 0);
-    for pair in numbers.windows(2) {
-        match pair[1] - pair[0] {
-            0 => twice += 1,
-            1 => {}
-            step => {
-                missing += step - 1;
-                if gaps.len() < GAPS_SHOWN {
-                    gaps.push(Gap { from: pair[0] + 1, to: pair[1] - 1 });
-                }
-            }
-        }
-    }
-    (gaps, missing, twice)
+/// The first event of a run, and the one after its last, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    begin: Option<u64>,
+    end: Option<u64>,
 }
 
-/// The owners of the numbers in the gaps between ascending ones.
-fn missing_of(servers: &Servers, numbers: &[u64]) -> Vec<MissingOf> {
-    let mut by_server = BTreeMap::<u16, MissingOf>::new();
-    for event in numbers.windows(2).flat_map(|pair| pair[0] + 1..pair[1].max(pair[0] + 1)) {
+/// What is where it does not belong, by the file of servers.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct Misplaced {
+    /// Files of another run, and files that name none.
+    files: u64,
+    nameless: u64,
+    /// Events in files of other servers than their own.
+    events: u64,
+    /// Events that the run does not have.
+    outside: u64,
+}
+
+impl Misplaced {
+    fn of(tables: &Tables, files: &[FileReport]) -> Misplaced {
+        let servers = servers(tables);
+        let mut found = Misplaced::default();
+        for file in files {
+            match &file.run {
+                Some(run) => found.files += u64::from(run != tables.run()),
+                None => found.nameless += u64::from(!tables.run().is_empty()),
+            }
+            let is_outside = |event: &u64| *event < tables.begin() || tables.end().is_some_and(|end| *event >= end);
+            let is_foreign = |event: &u64| servers.server_of(*event) != file.server;
+            found.outside += file.numbers.iter().filter(|event| is_outside(event)).count() as u64;
+            if file.server.is_some() {
+                let inside = file.numbers.iter().filter(|event| !is_outside(event));
+                found.events += inside.filter(|event| is_foreign(event)).count() as u64;
+            }
+        }
+        found
+    }
+}
+
+/// The numbers between ascending ones, and up to them from the begin and on to the end, that are not there.
+fn holes(numbers: &[u64], span: Span) -> Vec<Range<u64>> {
+    let begin = span.begin.or(numbers.first().copied()).unwrap_or(0);
+    let end = span.end.or(numbers.last().map(|last| last + 1)).unwrap_or(begin);
+    let (mut holes, mut next) = (Vec::new(), begin);
+    for &number in numbers.iter().chain([&end]) {
+        if number > next {
+            holes.push(next..number.min(end.max(next)));
+        }
+        next = next.max(number.saturating_add(1));
+    }
+    holes.retain(|hole| !hole.is_empty());
+    holes
+}
+
+/// The owners of the numbers that are not there.
+fn missing_of(servers: &Servers, holes: &[Range<u64>]) -> Vec<MissingOf> {
+    let mut by_server = BTreeMap::<Option<u16>, MissingOf>::new();
+    for event in holes.iter().cloned().flatten() {
         let server = servers.server_of(event);
         let missing = by_server.entry(server).or_insert(MissingOf { server, events: 0, numbers: Vec::new() });
         missing.events += 1;
@@ -241,7 +300,16 @@ fn text(report: &Report) -> String {
     for MissingOf { server, events, numbers } in report.missing_of.iter().flatten() {
         let shown: Vec<String> = numbers.iter().take(GAPS_SHOWN).map(u64::to_string).collect();
         let more = if numbers.len() > GAPS_SHOWN { ", ... (all of them: --json)" } else { "" };
-        lines.push(format!("server {server} has not stored {events} events: {}{more}", shown.join(", ")));
+        let whose = match server {
+            Some(server) => format!("server {server} has not stored {events} events"),
+            None => format!("{events} events came while no server was left"),
+        };
+        lines.push(format!("{whose}: {}{more}", shown.join(", ")));
+    }
+    if report.begin.is_some() && report.end.is_none() {
+        lines.push(
+            "the file of servers has no end of the run: events after the last stored one are not missed".to_owned(),
+        );
     }
     lines.push(match report.verified {
         true => "verified".to_owned(),
@@ -287,20 +355,47 @@ fn table(files: &[FileReport]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_farm::{Change, Mark};
 
     #[test]
-    fn gaps_and_doubles_of_event_numbers_are_counted() {
-        let gap = |from, to| Gap { from, to };
-        assert_eq!(gaps(&[3, 4, 4, 5, 8, 10]), (vec![gap(6, 7), gap(9, 9)], 3, 1));
-        assert_eq!(gaps(&[]), (vec![], 0, 0));
+    fn events_that_are_not_there_are_found_between_others_and_at_both_ends_of_the_run() {
+        let of = |begin, end| holes(&[3, 4, 4, 5, 8, 10], Span { begin, end });
+        assert_eq!(of(None, None), [6..8, 9..10]);
+        assert_eq!(of(Some(0), None), [0..3, 6..8, 9..10], "what nobody has stored at the begin");
+        assert_eq!(of(Some(2), Some(14)), [2..3, 6..8, 9..10, 11..14], "and at the end");
+        assert_eq!(of(Some(4), Some(7)), [6..7], "what is outside of the run is no gap");
+        assert_eq!(holes(&[], Span::default()), []);
+        assert_eq!(holes(&[], Span { begin: Some(5), end: Some(7) }), [5..7]);
     }
 
     #[test]
     fn missing_events_are_told_one_by_one_of_the_server_whose_they_were() {
         let mut servers = Servers::new(3).unwrap();
         servers.take_out(1, 6).unwrap();
-        let missing = missing_of(&servers, &[0, 0, 2, 3, 5, 9]);
+        let missing = |servers: &Servers| missing_of(servers, &holes(&[0, 0, 2, 3, 5, 9], Span::default()));
         let of = |server, numbers: &[u64]| MissingOf { server, events: numbers.len() as u64, numbers: numbers.into() };
-        assert_eq!(missing, [of(0, &[6, 8]), of(1, &[1, 4]), of(2, &[7])]);
+        assert_eq!(missing(&servers), [of(Some(0), &[6, 8]), of(Some(1), &[1, 4]), of(Some(2), &[7])]);
+        servers.change(8, Vec::new()).unwrap();
+        assert_eq!(missing(&servers)[0], of(None, &[8]));
+    }
+
+    #[test]
+    fn files_of_another_run_and_events_of_another_server_are_found() {
+        let mut tables = Tables::new("a".into(), vec![0, 1]);
+        assert!(tables.announce(Change { first: 4, live: vec![0, 1], mark: Mark::Begin }));
+        assert!(tables.announce(Change { first: 9, live: vec![], mark: Mark::End }));
+        let file = |run: Option<&str>, server, numbers: &[u64]| FileReport {
+            run: run.map(str::to_owned),
+            server,
+            numbers: numbers.into(),
+            ..FileReport::default()
+        };
+        let found = |files: &[FileReport]| Misplaced::of(&tables, files);
+        assert_eq!(
+            found(&[file(Some("a"), Some(0), &[4, 6, 8]), file(Some("a"), Some(1), &[5, 7])]),
+            Misplaced::default()
+        );
+        let wrong = [file(Some("b"), Some(0), &[3, 4, 5]), file(None, None, &[6, 7, 9])];
+        assert_eq!(found(&wrong), Misplaced { files: 1, nameless: 1, events: 1, outside: 2 });
     }
 }

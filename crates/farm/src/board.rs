@@ -8,6 +8,8 @@ use std::net::Ipv4Addr;
 pub const READY_TO_SEND: u8 = 3;
 /// `qp.state` of a queue pair whose peer does not answer.
 pub const IN_ERROR: u8 = 6;
+/// `qp.state` of a queue pair that was closed.
+pub const CLOSED: u8 = 0;
 /// Row of a server that has no queue pair at a board: a queue pair that no build has, unless it has 256.
 pub const NO_QUEUE_PAIR: u8 = 255;
 
@@ -41,6 +43,8 @@ pub struct BoardView {
     pub held: bool,
     /// An event waits for its server.
     pub waits: bool,
+    /// It gives no queue pair to a server that asks (`connection.control.engaged`).
+    pub engaged: bool,
     /// Queue pairs of the live servers in table order, as last written.
     pub rows: Vec<u8>,
     pub queue_pairs: Vec<QueuePair>,
@@ -52,6 +56,16 @@ impl BoardView {
         let to_it = self.queue_pairs.iter().zip(0..).filter(|(qp, _)| qp.peer == server);
         let (qp, at) = to_it.max_by_key(|(qp, _)| qp.state == READY_TO_SEND)?;
         Some((at, qp.state))
+    }
+
+    /// A row takes messages, or names no queue pair that anybody could be given.
+    pub(crate) fn is_safe(&self, row: u8) -> bool {
+        self.queue_pairs.get(usize::from(row)).is_none_or(|qp| qp.state == READY_TO_SEND)
+    }
+
+    /// No event of an older table than the last one can come any more.
+    pub(crate) fn is_past(&self) -> bool {
+        !self.pending || self.waits || self.next_event >= self.announced
     }
 
     /// The rows of these servers; none if one cannot be told.
@@ -82,4 +96,18 @@ pub enum Request {
     Cancel {
         rows: Vec<u8>,
     },
+    /// Events from here on wait for a later table, as no server takes them: at once, without a coordinated change.
+    Park {
+        first: u64,
+    },
+    /// Whether servers that ask get a queue pair.
+    Door {
+        open: bool,
+    },
+    /// Puts queue pairs into the error state: what waits in them for a server that takes nothing is flushed.
+    Fail {
+        queue_pairs: Vec<u8>,
+    },
+    /// Nobody commands it any more.
+    Release,
 }

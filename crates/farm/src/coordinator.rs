@@ -17,7 +17,7 @@ use crate::config::FarmConfig;
 use crate::notice::Notice;
 use crate::server::{Server, ServerView, Vote};
 use crate::state::{Action, Attempt, Board, Phase, Refusals, Told};
-use crate::tables::{Change, Tables};
+use crate::tables::{Change, Mark, Tables};
 use penstock_units::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -42,6 +42,14 @@ pub struct Coordinator {
     pub(crate) told: BTreeSet<String>,
     pub(crate) phase_since: Time,
     pub(crate) refusals: Refusals,
+    /// Whether it is known at which event the run begins.
+    pub(crate) is_begun: bool,
+    /// The run is to end.
+    pub(crate) ending: bool,
+    /// Boards are given back; whether servers that ask get queue pairs then.
+    pub(crate) leaving: Option<bool>,
+    /// Since when a change that is wanted cannot be made.
+    pub(crate) obstructed_since: Option<Time>,
     pub(crate) is_over: bool,
     pub(crate) out: VecDeque<Action>,
 }
@@ -51,7 +59,7 @@ impl Coordinator {
     pub fn new(config: FarmConfig, log: Tables, now: Time) -> Self {
         let boards = config.boards.iter().map(|_| Board::new(&config, now)).collect();
         let servers = config.servers.iter().map(|_| Server::default()).collect();
-        let lead = config.lead;
+        let (lead, is_begun) = (config.lead, !config.begin);
         let mut coordinator = Coordinator {
             config,
             log,
@@ -66,6 +74,10 @@ impl Coordinator {
             told: BTreeSet::new(),
             phase_since: now,
             refusals: Refusals::default(),
+            is_begun,
+            ending: false,
+            leaving: None,
+            obstructed_since: None,
             is_over: false,
             out: VecDeque::new(),
         };
@@ -155,6 +167,7 @@ impl Coordinator {
         match answer {
             Ok(view) => {
                 let is_ours = view.owner == self.config.owner;
+                state.is_ours = is_ours;
                 state.last_event = is_ours.then_some((now, view.next_event));
                 let before = state.view.take();
                 if let Some((before, known)) = &before {
@@ -184,11 +197,14 @@ impl Coordinator {
         if is_in_force {
             let confirmed =
                 board.staged.take_if(|_| board.rows.is_none() || matches!(self.phase, Phase::Confirming(_)));
+            if confirmed.is_some() {
+                board.rows_before = board.rows.take();
+            }
             board.rows = confirmed.or(board.rows.take()).or(Some(rows));
         }
         let (waits, queue_pairs) = (view.waits, &view.queue_pairs);
         let is_ready = |row: &u8| queue_pairs.get(usize::from(*row)).is_some_and(|qp| qp.state == READY_TO_SEND);
-        let is_odd = waits && board.rows.as_ref().is_some_and(|rows| rows.iter().all(is_ready));
+        let is_odd = waits && board.rows.as_ref().is_some_and(|rows| !rows.is_empty() && rows.iter().all(is_ready));
         board.doubts = if is_odd { board.doubts + 1 } else { 0 };
         let since = board.unset_since;
         board.unset_since = (!is_in_force && !is_prepared).then(|| since.unwrap_or(now));
@@ -216,7 +232,11 @@ impl Coordinator {
         });
         match known {
             Ok(()) => {
-                self.say(Notice::Decided { first: change.first, live: change.live.clone() });
+                self.say(match change.mark {
+                    Mark::None => Notice::Decided { first: change.first, live: change.live.clone() },
+                    Mark::Begin => Notice::RunBegins { first: change.first, live: change.live.clone() },
+                    Mark::End => Notice::RunEnds { first: change.first },
+                });
                 self.enter(now, Phase::Announced { change, since: now });
             }
             Err(why) => self.postpone(now, &change, why),
@@ -309,12 +329,22 @@ impl Coordinator {
             && usize::from(view.live) == self.log.live().len()
     }
 
-    fn address(&self, server: u16) -> Option<Ipv4Addr> {
+    /// A board can be asked for a change: it has the last table, or has put its events off by itself.
+    pub(crate) fn takes_part(&self, view: &BoardView) -> bool {
+        let is_parked = view.owner == self.config.owner
+            && !view.busy
+            && !view.prepared
+            && view.live == 0
+            && view.announced > self.log.first();
+        self.is_in_force(view) || is_parked
+    }
+
+    pub(crate) fn address(&self, server: u16) -> Option<Ipv4Addr> {
         self.config.servers.iter().find(|config| config.number == server).map(|config| config.address)
     }
 
     /// The rows of a table at a board.
-    fn rows(&self, view: &BoardView, live: &[u16]) -> Option<Vec<u8>> {
+    pub(crate) fn rows(&self, view: &BoardView, live: &[u16]) -> Option<Vec<u8>> {
         let unknown = Ipv4Addr::UNSPECIFIED; // in the log, but not in the configuration: it has no queue pair
         view.rows_of(live.iter().map(|server| self.address(*server).unwrap_or(unknown)))
     }
@@ -335,12 +365,16 @@ impl Coordinator {
 
     /// Begins a change, if one is wanted and can be made.
     fn begin(&mut self, now: Time) {
-        if now < self.not_before {
+        if now < self.not_before || self.log.end().is_some() || !self.begin_run(now) {
             return;
+        }
+        if self.ending {
+            return self.end_run(now);
         }
         let (mut live, why) = self.wanted(now);
         let moved = (0..self.boards.len()).any(|at| self.has_moved(at, &live));
         if live == self.log.live() && !moved {
+            self.obstructed_since = None;
             if !self.weigh(now) {
                 return;
             }
@@ -350,9 +384,10 @@ impl Coordinator {
             }
         }
         if live.is_empty() {
-            return self.say_once(Notice::NoServer);
+            self.say_once(Notice::NoServer);
         }
         if let Some(why) = self.obstacle() {
+            self.free_stuck(now, &live);
             return self.say_once(Notice::Waits { why });
         }
         if let Some((server, why)) = why {
@@ -363,7 +398,12 @@ impl Coordinator {
                 self.say_once(Notice::ServerReady { server });
             }
         }
-        let change = Change { first: self.first_event(now), live };
+        self.ask_for(now, Change::new(self.first_event(now), live));
+    }
+
+    /// Begins to ask the boards for a change.
+    pub(crate) fn ask_for(&mut self, now: Time, change: Change) {
+        self.obstructed_since = None;
         self.boards.iter_mut().for_each(|board| (board.attempt, board.doubts) = (Attempt::None, 0));
         self.begun = now;
         self.say(Notice::Begun { first: change.first, live: change.live.clone() });
@@ -371,11 +411,11 @@ impl Coordinator {
     }
 
     /// Why no change can be made now.
-    fn obstacle(&self) -> Option<String> {
+    pub(crate) fn obstacle(&self) -> Option<String> {
         self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()).find_map(|(board, name)| {
             let Some((_, view)) = &board.view else { return Some(format!("{name}: {}", board.trouble)) };
             match () {
-                () if board.must_begin || !self.is_in_force(view) => {
+                () if board.must_begin || !self.takes_part(view) => {
                     Some(format!("{name} has not the last table in force yet"))
                 }
                 () if view.pending && !view.waits => {
@@ -387,23 +427,29 @@ impl Coordinator {
     }
 
     /// An event that no board will have sent when it is asked.
-    fn first_event(&self, now: Time) -> u64 {
-        let mut first = self.log.first() + 1;
-        for board in self.boards.iter().filter(|board| !board.is_out()) {
-            let Some((seen, view)) = &board.view else { continue };
-            let ahead = match board.pace {
-                // A waiting board sends nothing: the change may start directly after the sent events.
-                _ if view.waits || view.held => 0,
-                Some((events, time)) if time > Time::ZERO => {
-                    let span = now.saturating_sub(*seen) + self.lead;
-                    let expected = u128::from(events) * u128::from(span.as_ps()) / u128::from(time.as_ps());
-                    u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1)
-                }
-                _ => 1,
-            };
-            first = first.max(view.next_event.saturating_add(ahead));
-        }
-        first
+    pub(crate) fn first_event(&self, now: Time) -> u64 {
+        // Where no server takes events, the next table holds from the same event on.
+        let least = self.log.first() + u64::from(!self.log.live().is_empty());
+        let boards = self.boards.iter().filter(|board| !board.is_out());
+        boards.filter_map(|board| self.unreached(now, board)).fold(least, u64::max)
+    }
+
+    /// The same of one board.
+    pub(crate) fn unreached(&self, now: Time, board: &Board) -> Option<u64> {
+        let (seen, view) = board.view.as_ref()?;
+        let ahead = match board.pace {
+            // A waiting board sends nothing: the change may start directly after the sent events.
+            _ if view.waits || view.held => 0,
+            // Nor does one whose detector rests; where it does not, the change is tried again.
+            Some((0, _)) => 0,
+            Some((events, time)) if time > Time::ZERO => {
+                let span = now.saturating_sub(*seen) + self.lead;
+                let expected = u128::from(events) * u128::from(span.as_ps()) / u128::from(time.as_ps());
+                u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1)
+            }
+            _ => 1,
+        };
+        Some(view.next_event.saturating_add(ahead))
     }
 
     fn prepare(&mut self, now: Time, change: Change) {
@@ -481,100 +527,5 @@ impl Coordinator {
             self.say(Notice::Unread { server, first: change.first });
         }
         self.enter(now, Phase::Confirming(change));
-    }
-
-    /// The request to a board, from its last view.
-    fn request_for(&mut self, now: Time, at: usize) -> Option<Request> {
-        let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
-        let name = self.config.boards[at].clone();
-        if view.owner != self.config.owner {
-            if view.owner != 0 && !self.boards[at].may_take {
-                self.say(Notice::Taken { board: name, owner: view.owner });
-                self.is_over = true;
-                return None;
-            }
-            return Some(Request::Claim);
-        }
-        // Not before a claim has succeeded: one may be lost.
-        self.boards[at].may_take = false;
-        if view.busy {
-            return Some(Request::Look);
-        }
-        let live = self.log.live().to_vec();
-        // What it is told again it is told with each look.
-        let is_defiant = self.boards[at].is_defiant;
-        if is_defiant && self.boards[at].look_due > now {
-            return None;
-        }
-        if view.prepared {
-            let first = view.announced;
-            return match &self.phase {
-                Phase::Preparing(change) | Phase::Logging(change) if change.first == first => None,
-                Phase::Announced { change, .. } if change.first == first => None,
-                phase => {
-                    let confirmed = self.log.changes_at(first);
-                    if !is_defiant && !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
-                        self.say(Notice::Resolved { board: name, first, confirmed });
-                        if confirmed && first == self.log.first() && self.phase == Phase::Steady {
-                            // Servers may not have read it: as if it had just been written.
-                            self.enter(now, Phase::Announced { change: Change { first, live }, since: now });
-                            return None;
-                        }
-                    }
-                    Some(if confirmed { Request::Confirm } else { self.cancel(at, &view)? })
-                }
-            };
-        }
-        if self.is_in_force(&view) && !self.boards[at].must_begin {
-            let change = match &self.phase {
-                Phase::Preparing(change) => change.clone(),
-                Phase::Cancelling if self.boards[at].has_other_rows(&view) => return self.cancel(at, &view),
-                _ => return None,
-            };
-            if self.boards[at].attempt != Attempt::None {
-                return None;
-            }
-            self.boards[at].attempt = Attempt::Asked;
-            let rows = self.rows(&view, &change.live)?;
-            self.boards[at].staged = Some(rows.clone());
-            return Some(Request::Prepare { first: change.first, rows });
-        }
-        // Fresh, reset, or with an old table. It waits for its queue pairs, and for servers that read.
-        if matches!(self.phase, Phase::Announced { .. } | Phase::Logging(_)) {
-            return None;
-        }
-        self.set_up(now, at, &view)
-    }
-
-    /// The table in force is what is edited, too.
-    fn cancel(&self, at: usize, view: &BoardView) -> Option<Request> {
-        let rows = self.boards[at].rows.clone().or_else(|| self.rows(view, self.log.live()))?;
-        Some(Request::Cancel { rows })
-    }
-
-    fn set_up(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
-        let (name, first) = (self.config.boards[at].clone(), self.log.first());
-        let live = self.log.live().to_vec();
-        let has_any = |server: &u16| self.address(*server).is_some_and(|address| view.queue_pair(address).is_some());
-        let waited = now.saturating_sub(self.boards[at].unset_since.unwrap_or(now));
-        let missing = live.iter().find(|server| !has_any(server));
-        if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
-            self.say_once(Notice::Waits { why: format!("{name} has no queue pair to server {server} yet") });
-            return None;
-        }
-        if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {
-            self.say(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
-        }
-        let rows = self.rows(view, &live)?;
-        let before = self.rows(view, self.log.live_before())?;
-        self.boards[at].must_begin = false;
-        let board = &mut self.boards[at];
-        (board.rows, board.staged) = (Some(rows.clone()), None);
-        board.last_event = None;
-        match board.is_defiant {
-            true => self.say_once(Notice::BoardSetUp { board: name, first }),
-            false => self.say(Notice::BoardSetUp { board: name, first }),
-        }
-        Some(Request::SetUp { before, first, rows })
     }
 }

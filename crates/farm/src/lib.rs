@@ -17,11 +17,14 @@
 //! table, despite losses, delays and killed processes; violations that cannot be prevented are reported with their
 //! events.
 
+mod begin;
 mod board;
 mod config;
 mod coordinator;
+mod door;
 mod load;
 mod notice;
+mod requests;
 mod server;
 mod shares;
 mod state;
@@ -29,11 +32,11 @@ mod tables;
 mod trust;
 mod watch;
 
-pub use board::{BoardView, QueuePair, Request, IN_ERROR, NO_QUEUE_PAIR, READY_TO_SEND};
+pub use board::{BoardView, QueuePair, Request, CLOSED, IN_ERROR, NO_QUEUE_PAIR, READY_TO_SEND};
 pub use config::{FarmConfig, ServerConfig};
 pub use coordinator::Coordinator;
 pub use notice::Notice;
 pub use server::{BoardAtServer, ServerView};
 pub use shares::{first_table, MAX_ROWS};
 pub use state::{Action, Refusals};
-pub use tables::{Change, Tables};
+pub use tables::{Change, Mark, Tables};

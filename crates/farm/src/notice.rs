@@ -92,6 +92,20 @@ pub enum Notice {
         server: u16,
         first: u64,
     },
+    /// In the log: the run begins here.
+    RunBegins {
+        first: u64,
+        live: Vec<u16>,
+    },
+    /// In the log: the last event of the run is the one before.
+    RunEnds {
+        first: u64,
+    },
+    /// A board waits for a server that takes nothing: what it has for that server is flushed.
+    Stuck {
+        board: String,
+        server: u16,
+    },
     Done {
         first: u64,
         live: Vec<u16>,
@@ -126,6 +140,9 @@ impl Notice {
 }
 
 fn list(live: &[u16]) -> String {
+    if live.is_empty() {
+        return "none".to_owned();
+    }
     live.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -183,6 +200,15 @@ impl fmt::Display for Notice {
             Notice::Decided { first, live } => {
                 write!(f, "announced: from event {first} on servers {} take the events", list(live))
             }
+            Notice::RunBegins { first, live } => {
+                write!(f, "the run begins at event {first}, for servers {}", list(live))
+            }
+            Notice::RunEnds { first } => write!(f, "the run ends before event {first}; later ones wait at the boards"),
+            Notice::Stuck { board, server } => write!(
+                f,
+                "{board}: it waits for server {server}, which takes nothing: its events for that server are given up, \
+                 `penstock check --servers` names them"
+            ),
             Notice::Unread { server, first } => write!(
                 f,
                 "FAULT: server {server} has not read the change at event {first}; it will refuse it if it reads it after \

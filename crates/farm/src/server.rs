@@ -57,6 +57,9 @@ pub(crate) struct Server {
     pub heard: Option<(Time, ServerView)>,
     /// The last heartbeat that was seen, as [`crate::trust`] compares the next one with it.
     pub seen: Option<(u64, u64)>,
+    /// When the process began that is heard, and whether it is another one than when the server was put in.
+    pub process: Option<u64>,
+    pub is_anew: bool,
     /// Since when its heartbeats are those of another server or run.
     pub foreign_since: Option<Time>,
     pub load: Load,

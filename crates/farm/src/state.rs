@@ -60,6 +60,7 @@ pub(crate) enum Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Belong,
+    Wait,
     Take,
     Cancel,
 }
@@ -68,9 +69,14 @@ impl Told {
     pub fn by(request: &Request) -> Option<Told> {
         match request {
             Request::Claim => Some(Told::Belong),
+            Request::Park { .. } => Some(Told::Wait),
             Request::SetUp { .. } | Request::Confirm => Some(Told::Take),
             Request::Cancel { .. } => Some(Told::Cancel),
-            Request::Look | Request::Prepare { .. } => None,
+            Request::Look
+            | Request::Prepare { .. }
+            | Request::Door { .. }
+            | Request::Fail { .. }
+            | Request::Release => None,
         }
     }
 
@@ -78,6 +84,7 @@ impl Told {
     pub fn order(self) -> &'static str {
         match self {
             Told::Belong => "take its owner's number",
+            Told::Wait => "hold the events of the run before",
             Told::Take => "take the table that it is told to",
             Told::Cancel => "cancel the change that it is told to",
         }
@@ -103,11 +110,14 @@ pub(crate) struct Board {
     pub defiance: Option<(u32, Time)>,
     /// Its next event as it was last believed.
     pub last_event: Option<(Time, u64)>,
+    /// It belonged to this coordinator when it was last heard.
+    pub is_ours: bool,
     pub may_take: bool,
     pub must_begin: bool,
     /// Whether it has been told to prepare the present change.
     pub attempt: Attempt,
     pub is_cut_off: bool,
+    pub cut_off_since: Option<Time>,
     /// When each server, by its place, has last sent it a receiver-not-ready NAK.
     pub refused_by: BTreeMap<usize, Time>,
     /// Since when it answers without the last table in force.
@@ -115,6 +125,10 @@ pub(crate) struct Board {
     /// The rows of the table in force, and those that it has been told to prepare.
     pub rows: Option<Vec<u8>>,
     pub staged: Option<Vec<u8>>,
+    /// Those of the table before, where events of it may still come.
+    pub rows_before: Option<Vec<u8>>,
+    /// Queue pairs that it is to give up.
+    pub to_fail: Option<Vec<u8>>,
     /// Views in a row in which an event waits though every server of `rows` is ready: those are not in force.
     pub doubts: u32,
     pub trouble: String,
@@ -135,14 +149,18 @@ impl Board {
             told: None,
             defiance: None,
             last_event: None,
+            is_ours: false,
             may_take: config.take_over,
             must_begin: config.begin,
             attempt: Attempt::None,
             is_cut_off: false,
+            cut_off_since: None,
             refused_by: BTreeMap::new(),
             unset_since: None,
             rows: None,
             staged: None,
+            rows_before: None,
+            to_fail: None,
             doubts: 0,
             trouble: "no answer yet".into(),
         }

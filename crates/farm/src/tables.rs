@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The coordinator's copy of the log: the servers of all events over a whole run.
 
+/// What a change is for the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mark {
+    #[default]
+    None,
+    /// The run begins with it: what is before is not of this run.
+    Begin,
+    /// The run has ended before it.
+    End,
+}
+
 /// A table of the log: who takes the events from `first` on; event n goes to row n modulo their count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub first: u64,
-    /// The server of each row: every server that takes events, as often as its weight.
+    /// The server of each row: every server that takes events, as often as its weight. Empty: events wait at the boards
+    /// for the next table, which may begin at the same event.
     pub live: Vec<u16>,
+    pub mark: Mark,
+}
+
+impl Change {
+    /// One within the run.
+    pub fn new(first: u64, live: Vec<u16>) -> Self {
+        Change { first, live, mark: Mark::None }
+    }
 }
 
 /// All tables of a run, by their first events.
@@ -20,7 +40,7 @@ pub struct Tables {
 impl Tables {
     /// From event 0 on these servers. `run` tells the log from those of other runs.
     pub fn new(run: String, live: Vec<u16>) -> Self {
-        Tables { run, begin: Change { first: 0, live }, changes: Vec::new() }
+        Tables { run, begin: Change::new(0, live), changes: Vec::new() }
     }
 
     /// Tells the first `count` tables of this run from those of another one (not from a forger's). None: there are not
@@ -29,7 +49,7 @@ impl Tables {
         let count = usize::try_from(count).ok().filter(|count| (1..=self.count()).contains(count))?;
         let mut digest = Fnv::new();
         digest.take(self.run.as_bytes());
-        for Change { first, live } in std::iter::once(&self.begin).chain(&self.changes).take(count) {
+        for Change { first, live, .. } in self.all().take(count) {
             digest.take(&first.to_be_bytes());
             digest.take(&(live.len() as u64).to_be_bytes());
             live.iter().for_each(|server| digest.take(&server.to_be_bytes()));
@@ -37,9 +57,11 @@ impl Tables {
         Some(digest.0)
     }
 
-    /// Appends a change; whether it could be: it is later than all others, and names a server.
+    /// Appends a change; whether it could be: it is later than all others, or at the event from which on none takes
+    /// events, and the run has not ended.
     pub fn announce(&mut self, change: Change) -> bool {
-        let may = change.first > self.first() && !change.live.is_empty();
+        let is_later = change.first > self.first() || (change.first == self.first() && self.live().is_empty());
+        let may = is_later && self.end().is_none();
         if may {
             self.changes.push(change);
         }
@@ -48,6 +70,27 @@ impl Tables {
 
     pub(crate) fn last(&self) -> &Change {
         self.changes.last().unwrap_or(&self.begin)
+    }
+
+    /// The run's name.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// The run's first event, as far as it is known: 0 where boards that were reset begin.
+    pub fn begin(&self) -> u64 {
+        self.changes.iter().find(|change| change.mark == Mark::Begin).map_or(0, |change| change.first)
+    }
+
+    /// All tables, the first one included.
+    pub fn all(&self) -> impl Iterator<Item = &Change> {
+        std::iter::once(&self.begin).chain(&self.changes)
+    }
+
+    /// The first event after the run's last one; none while it goes on.
+    pub fn end(&self) -> Option<u64> {
+        let last = self.last();
+        (last.mark == Mark::End).then_some(last.first)
     }
 
     /// First event of the last table.
@@ -60,8 +103,11 @@ impl Tables {
         &self.last().live
     }
 
-    /// The servers of the table before the last; of the last if there is no other.
+    /// The servers of the table before the last; of the last if there is no other, none if the run begins with it.
     pub(crate) fn live_before(&self) -> &[u16] {
+        if self.last().mark == Mark::Begin {
+            return &[];
+        }
         let before = self.changes.len().checked_sub(2).map(|at| &self.changes[at]);
         &before.unwrap_or(&self.begin).live
     }
@@ -71,15 +117,16 @@ impl Tables {
         1 + self.changes.len()
     }
 
-    /// Whether a table begins at this event.
-    pub(crate) fn changes_at(&self, event: u64) -> bool {
-        event == 0 || self.changes.iter().any(|change| change.first == event)
+    /// Whether a table of so many rows begins at this event: the last one that does.
+    pub(crate) fn changes_at(&self, event: u64, rows: usize) -> bool {
+        self.all().filter(|change| change.first == event).last().is_some_and(|change| change.live.len() == rows)
     }
 
-    /// Who takes an event.
-    pub fn server_of(&self, event: u64) -> u16 {
+    /// Who takes an event; nobody while no server was left, before the run, and after it.
+    pub fn server_of(&self, event: u64) -> Option<u16> {
         let change = self.changes.iter().rev().find(|change| change.first <= event).unwrap_or(&self.begin);
-        change.live[(event % change.live.len() as u64) as usize]
+        let row = event.checked_rem(change.live.len() as u64)?;
+        change.live.get(usize::try_from(row).ok()?).copied()
     }
 }
 
@@ -114,10 +161,10 @@ mod tests {
     fn a_digest_is_that_of_a_run_and_of_its_first_tables() {
         let mut tables = Tables::new("a".into(), vec![0, 1]);
         let first = tables.digest(1);
-        assert!(tables.announce(Change { first: 7, live: vec![0] }));
+        assert!(tables.announce(Change::new(7, vec![0])));
         assert_eq!((tables.digest(1), tables.digest(0), tables.digest(3)), (first, None, None));
         let mut other = Tables::new("b".into(), vec![0, 1]);
-        assert!(other.announce(Change { first: 7, live: vec![0] }));
+        assert!(other.announce(Change::new(7, vec![0])));
         assert!(other.digest(1) != first && other.digest(2) != tables.digest(2) && tables.digest(2) != first);
     }
 }

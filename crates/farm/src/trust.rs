@@ -54,6 +54,8 @@ impl Coordinator {
         let is_beat = seen.is_some_and(|seen| seen.0 == this.0 && this.1 > seen.1);
         if is_beat {
             server.foreign_since = None;
+            // Its queue pairs have gone with the process before.
+            server.is_anew |= server.process.replace(view.started).is_some_and(|before| before != view.started);
         }
         is_beat
     }
@@ -66,6 +68,7 @@ impl Coordinator {
         let is_done = !view.busy
             && board.told.is_none_or(|told| match told {
                 Told::Belong => view.owner == self.config.owner,
+                Told::Wait => view.live == 0,
                 Told::Take => is_in_force,
                 Told::Cancel => !view.prepared && !board.has_other_rows(view),
             });

@@ -3,7 +3,7 @@
 //! Promise: a board that has lost every server does not count in the judgement of servers; every change has a reported
 //! reason.
 
-use crate::board::{BoardView, IN_ERROR, READY_TO_SEND};
+use crate::board::{BoardView, CLOSED, IN_ERROR, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::Vote;
@@ -44,6 +44,12 @@ impl Coordinator {
         }
     }
 
+    /// A queue pair of a server is gone: it has failed, or it was closed while the board's table holds. The board gives
+    /// no other one to that server before the table has changed.
+    fn is_lost(&self, view: &BoardView, state: u8) -> bool {
+        state == IN_ERROR || (state == CLOSED && self.is_in_force(view))
+    }
+
     pub(crate) fn vote(&self, now: Time, at: usize) -> Vote {
         let address = self.config.servers[at].address;
         let (mut ready, mut failed, mut voters) = (0, false, 0);
@@ -54,7 +60,7 @@ impl Coordinator {
             voters += 1;
             match view.queue_pair(address) {
                 Some((_, READY_TO_SEND)) => ready += 1,
-                Some((_, IN_ERROR)) => failed = true,
+                Some((_, state)) if self.is_lost(view, state) => failed = true,
                 _ => {}
             }
         }
@@ -78,7 +84,9 @@ impl Coordinator {
             .collect();
         let has_failed = |view: &BoardView| {
             live.len() > 1
-                && live.iter().all(|address| view.queue_pair(*address).is_some_and(|(_, state)| state == IN_ERROR))
+                && live
+                    .iter()
+                    .all(|address| view.queue_pair(*address).is_some_and(|(_, state)| self.is_lost(view, state)))
         };
         let failed: Vec<usize> = self.views().filter(|(_, view)| has_failed(view)).map(|(at, _)| at).collect();
         let others = self.views().count() > failed.len();
@@ -87,7 +95,9 @@ impl Coordinator {
             if is_cut_off && !self.boards[at].is_cut_off {
                 self.say(Notice::BoardCutOff { board: self.config.boards[at].clone() });
             }
-            self.boards[at].is_cut_off = is_cut_off;
+            let board = &mut self.boards[at];
+            board.is_cut_off = is_cut_off;
+            board.cut_off_since = is_cut_off.then(|| board.cut_off_since.unwrap_or(now));
         }
         for at in 0..self.servers.len() {
             let beats = !self.config.servers[at].has_heartbeat
@@ -96,6 +106,7 @@ impl Coordinator {
             let since = self.servers[at].ready_since;
             self.servers[at].ready_since = ready.then(|| since.unwrap_or(now));
             self.servers[at].was_ready |= ready;
+            self.servers[at].is_anew &= self.log.live().contains(&self.config.servers[at].number);
         }
     }
 
@@ -119,6 +130,7 @@ impl Coordinator {
                     Some("its heartbeat is that of another server or run")
                 }
                 Vote::Dead => Some("the boards' queue pairs to it have failed"),
+                _ if server.is_anew => Some("its recv has begun anew"),
                 _ if is_silent => Some("its heartbeat has stopped"),
                 _ => None,
             };

@@ -14,6 +14,9 @@ use crate::sink::Event;
 
 /// Key of a file's metadata that holds [`Table::version`].
 pub const SCHEMA_KEY: &str = "penstock.schema";
+/// Keys of the run that several servers share, and of the server that has written a file of it.
+pub const RUN_KEY: &str = "penstock.run";
+pub const SERVER_KEY: &str = "penstock.server";
 
 /// The meaning of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -43,7 +43,8 @@ impl Servers {
     }
 
     /// The tables of a whole run: the servers of all rows in the order of the boards' tables, from event 0 on and at
-    /// each announced change. A server that stands twice in a table gets twice the events.
+    /// each announced change. A server that stands twice in a table gets twice the events. A change without servers
+    /// stands for events that wait at the boards; the next one may begin at the same event.
     ///
     /// # Errors
     /// [`ServersError`] if a table is empty or too long, or changes are not in order.
@@ -63,7 +64,11 @@ impl Servers {
         if !live.contains(&server) {
             return Err(ServersError::NotThere { server, from_event });
         }
-        self.change(from_event, live.iter().copied().filter(|&other| other != server).collect())
+        let left: Vec<u16> = live.iter().copied().filter(|&other| other != server).collect();
+        match left.is_empty() {
+            true => Err(ServersError::Empty { from_event }),
+            false => self.change(from_event, left),
+        }
     }
 
     /// Puts a server in at an announced event, with one row unless it has some.
@@ -79,10 +84,16 @@ impl Servers {
         self.change(from_event, live)
     }
 
-    fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
+    /// Announces one more table.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
         match self.tables.last() {
-            Some(&(last, _)) if from_event <= last => return Err(ServersError::Disorder { from_event, last }),
-            _ if live.is_empty() => return Err(ServersError::Empty { from_event }),
+            Some((last, before)) if from_event < *last || (from_event == *last && !before.is_empty()) => {
+                return Err(ServersError::Disorder { from_event, last: *last });
+            }
+            None if live.is_empty() => return Err(ServersError::Empty { from_event }),
             _ if live.len() > MAX_ROWS => return Err(ServersError::TooLong { rows: live.len(), from_event }),
             _ => {}
         }
@@ -100,10 +111,11 @@ impl Servers {
         &self.tables[self.tables.len() - 1].1
     }
 
-    /// Who takes an event.
-    pub fn server_of(&self, event: u64) -> u16 {
+    /// Who takes an event; nobody where no server was left, or the run has ended.
+    pub fn server_of(&self, event: u64) -> Option<u16> {
         let (_, live) = self.tables.iter().rev().find(|(from, _)| *from <= event).unwrap_or(&self.tables[0]);
-        live[(event % live.len() as u64) as usize]
+        let row = event.checked_rem(live.len() as u64)?;
+        live.get(usize::try_from(row).ok()?).copied()
     }
 
     /// The first event of `server` from an event on; none if it gets no more.
@@ -115,11 +127,6 @@ impl Servers {
             let ahead = rows.map(|(row, _)| (row + count - first % count) % count).min()?;
             first.checked_add(ahead).filter(|next| *next < end)
         })
-    }
-
-    /// Whether these are the same tables and perhaps more: what was announced holds.
-    pub fn goes_on_from(&self, earlier: &Servers) -> bool {
-        self.tables.starts_with(&earlier.tables)
     }
 
     /// The settings for the event builder of `server`, table by table.
@@ -134,7 +141,7 @@ impl Servers {
     /// The events of `server` below `end` that it has not stored, one by one. `stored` holds its events in ascending
     /// order, as its files do.
     pub fn unstored(&self, server: u16, end: u64, stored: &[u64]) -> Vec<u64> {
-        let mine = (0..end).filter(|&event| self.server_of(event) == server);
+        let mine = (0..end).filter(|&event| self.server_of(event) == Some(server));
         mine.filter(|event| stored.binary_search(event).is_err()).collect()
     }
 }
@@ -149,13 +156,13 @@ mod tests {
         servers.take_out(1, 10).unwrap();
         servers.put_in(1, 15).unwrap();
         assert_eq!(
-            (0..20).map(|event| servers.server_of(event)).collect::<Vec<_>>(),
+            (0..20).filter_map(|event| servers.server_of(event)).collect::<Vec<_>>(),
             [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0, 2, 0, 2, 0, 0, 1, 2, 0, 1]
         );
         assert_eq!(servers.shares(1).map(|share| share.ours).collect::<Vec<_>>(), [vec![1], vec![], vec![1]]);
         assert_eq!(servers.unstored(1, 20, &[1, 4, 19]), [7, 16]);
         for server in 0..4 {
-            let of_server = |event: &u64| servers.server_of(*event) == server;
+            let of_server = |event: &u64| servers.server_of(*event) == Some(server);
             for event in 0..20 {
                 let next = (event..100).find(of_server);
                 assert_eq!(servers.next_of(server, event), next, "server {server} from event {event} on");
@@ -168,12 +175,20 @@ mod tests {
         let servers = Servers::of(vec![0, 1, 0], [(7, vec![1, 2, 1, 1, 2])]).unwrap();
         assert_eq!(servers.shares(0).map(|share| share.ours).collect::<Vec<_>>(), [vec![0, 2], vec![]]);
         assert_eq!(servers.shares(1).map(|share| share.ours).collect::<Vec<_>>(), [vec![1], vec![0, 2, 3]]);
-        let of = |server, end| (0..end).filter(|event| servers.server_of(*event) == server).count();
+        let of = |server, end| (0..end).filter(|event| servers.server_of(*event) == Some(server)).count();
         assert_eq!((of(0, 6), of(1, 6), of(2, 7)), (4, 2, 0));
         for (server, event) in (0..3).flat_map(|server| (0..20).map(move |event| (server, event))) {
-            let next = (event..100).find(|event| servers.server_of(*event) == server);
+            let next = (event..100).find(|event| servers.server_of(*event) == Some(server));
             assert_eq!(servers.next_of(server, event), next, "server {server} from event {event} on");
         }
+    }
+
+    #[test]
+    fn events_that_wait_are_nobodys_and_the_next_table_may_begin_with_them() {
+        let servers = Servers::of(vec![0, 1], [(4, vec![]), (4, vec![1]), (9, vec![])]).unwrap();
+        let all: Vec<Option<u16>> = (2..11).map(|event| servers.server_of(event)).collect();
+        assert_eq!(all, [0, 1, 1, 1, 1, 1, 1].map(Some).into_iter().chain([None; 2]).collect::<Vec<_>>());
+        assert_eq!((servers.next_of(0, 3), servers.next_of(1, 4), servers.next_of(1, 9)), (None, Some(4), None));
     }
 
     #[test]
@@ -186,7 +201,6 @@ mod tests {
         let late = Servers::of(vec![0], [(9, vec![1]), (9, vec![0])]);
         assert_eq!(late, Err(ServersError::Disorder { from_event: 9, last: 9 }));
         servers.put_in(1, 7).unwrap();
-        assert!(servers.goes_on_from(&Servers::new(1).unwrap()) && !servers.goes_on_from(&Servers::new(2).unwrap()));
         assert_eq!(servers.take_out(1, 7), Err(ServersError::Disorder { from_event: 7, last: 7 }));
     }
 }

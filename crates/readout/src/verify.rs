@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::pattern::{Found, Pattern, PatternCheck};
 use crate::recover::walk;
-use crate::schema::{Table, SCHEMA_KEY};
+use crate::schema::{Table, RUN_KEY, SCHEMA_KEY, SERVER_KEY};
 
 /// The maximum number of problems of a file that are described; all are counted.
 const DESCRIBED: usize = 100;
@@ -73,6 +73,9 @@ pub struct FileReport {
     pub file: PathBuf,
     /// Value of the key `penstock.schema`.
     pub schema: Option<String>,
+    /// Of a run that several servers share: its name, and the server that wrote the file.
+    pub run: Option<String>,
+    pub server: Option<u16>,
     pub row_groups: usize,
     /// Row groups that have the CRC-32C of their frame; none if the file was rewritten by another program.
     pub frames: usize,
@@ -168,7 +171,10 @@ impl Verifier {
             );
         }
         let keys = metadata.metadata().file_metadata().key_value_metadata();
-        let version = keys.and_then(|keys| keys.iter().find(|pair| pair.key == SCHEMA_KEY)?.value.clone());
+        let of = |key: &str| keys.and_then(|keys| keys.iter().find(|pair| pair.key == key)?.value.clone());
+        let version = of(SCHEMA_KEY);
+        self.report.run = of(RUN_KEY);
+        self.report.server = of(SERVER_KEY).and_then(|number| number.parse().ok());
         self.report.schema = version.clone();
         let version = version.ok_or(format!("its metadata have no {SCHEMA_KEY}: it was not written by penstock"))?;
         let known = Table::of_version(&version);

@@ -276,3 +276,18 @@ fn a_fragment_of_version_2_that_is_damaged_or_cut_is_counted_and_not_stored() {
     let report = bench.receiver.report().receiver;
     assert_eq!((report.fragments_crc_error, report.fragments_malformed, report.fragments_good), (1, 1, 1));
 }
+
+#[test]
+fn a_message_of_another_servers_event_is_foreign_from_the_announced_event_on() {
+    let mut bench = Bench::new(config(8), Discard::default());
+    let foreign = |bench: &Bench<Discard>, event| bench.receiver.foreign(&Payload::Bytes(message(event, 0)));
+    assert_eq!(foreign(&bench, 7), None, "a server that shares no run takes every event");
+    for share in Servers::of(vec![0, 1], [(10, vec![]), (10, vec![1]), (20, vec![])]).unwrap().shares(1) {
+        bench.receiver.change_share(share).unwrap();
+    }
+    assert_eq!(
+        [0, 1, 2, 9, 10, 11, 20, 21].map(|event| foreign(&bench, event)),
+        [Some(0), None, Some(2), None, None, None, Some(20), Some(21)]
+    );
+    assert_eq!(bench.receiver.foreign(&Payload::Bytes(Bytes::from_static(b"no fragment"))), None);
+}

@@ -218,7 +218,7 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
         farms.push(Some(Farm::new(ReceiverConfig { builder, ..config() }, sink)));
     }
     for event in 0..EVENTS {
-        let server = usize::from(servers.server_of(event));
+        let server = usize::from(servers.server_of(event).unwrap());
         for board in 0..BOARDS {
             if event == 49 && board == 1 {
                 // The process is killed between two fragments: nothing is closed, nothing is dropped.

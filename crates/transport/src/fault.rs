@@ -106,6 +106,12 @@ pub enum Fault {
         /// Bytes of the buffer.
         buffer_len: u32,
     },
+    /// The message is of an event that is not for this receiver.
+    #[error("event {event} is another server's: refused and not acknowledged; which server has the queue pair?")]
+    NotOurs {
+        /// Its number.
+        event: u64,
+    },
     /// The owner closed the queue pair.
     #[error("closed by its owner")]
     Closed,

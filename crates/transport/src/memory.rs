@@ -27,6 +27,12 @@ pub trait Memory {
         None
     }
 
+    /// The event of a message that begins with this payload, where it is another receiver's: the request is refused, so
+    /// that its peer does not take it for delivered. None: it may come in.
+    fn foreign(&self, _begins: &Payload) -> Option<u64> {
+        None
+    }
+
     /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it
     /// has written must stay until its owner has seen it.
     fn message_ended(&mut self, _region: u64) {}

@@ -267,6 +267,11 @@ impl Responder {
         }
         let message = self.message_of(packet)?;
         self.check_payload_len(packet)?;
+        if opcode.position().is_start() {
+            if let Some(event) = mem.foreign(&packet.payload) {
+                return Err(Fault::NotOurs { event }.into());
+            }
+        }
         let len = packet.payload.len() as u32;
         let (va, message) = match message {
             Message::Write { reth, done } => {

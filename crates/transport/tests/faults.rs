@@ -199,3 +199,26 @@ fn closing_flushes_receives_and_tells_the_peer_nothing() {
     assert_eq!(ends.iter().map(|end| end.wr_id).collect::<Vec<_>>(), [1, 2]);
     assert!(ends.iter().all(|end| end.status == RecvStatus::WrFlushErr));
 }
+
+#[test]
+fn a_message_of_another_server_is_refused_and_not_acknowledged() {
+    let ours = packet(Opcode::SendOnlyImm, 100, vec![7; 40]);
+    let theirs = |opcode, bytes: usize| packet(opcode, 101, vec![8; bytes]);
+    let write = with_reth(theirs(Opcode::WriteOnlyImm, 40), BASE, 40);
+    for theirs in [theirs(Opcode::SendOnlyImm, 40), theirs(Opcode::SendFirst, 256), write] {
+        let mut b = Bench::new(config(100, Mtu::B256));
+        b.memory.foreign = Some(8);
+        b.responder.post_receive(receive(1, BASE, 300));
+        b.responder.post_receive(receive(2, BASE, 300));
+        b.handle(&ack_requested(ours.clone()));
+        b.replies();
+        let writes = b.memory.writes;
+        b.handle(&ack_requested(theirs));
+        assert_eq!(b.responder.state(), QpState::Error(Fault::NotOurs { event: 8 }));
+        let replies = b.replies();
+        assert_eq!((replies.len(), replies[0].0), (1, 101), "a NAK, and no acknowledgement");
+        assert_eq!(b.memory.writes, writes, "nothing of it is written");
+        let ends: Vec<_> = std::iter::from_fn(|| b.responder.poll_completion()).collect();
+        assert_eq!(ends.iter().map(|end| end.status == RecvStatus::Success).collect::<Vec<_>>(), [true, false]);
+    }
+}

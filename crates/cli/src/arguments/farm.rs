@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of servers that share a run: the live servers, from which event on. It is read again when it changes.
 //! Promise: announced changes hold; a file that contradicts them, or that cannot be read, changes nothing and is
-//! reported.
+//! reported. A change that was refused may be taken out of the file, or stay in it.
 //! Source: docs/servers.md; event n goes to row n modulo their number (docs/integration.md).
 
-use penstock_farm::Tables;
+use penstock_farm::{Change, Mark, Tables};
 use penstock_readout::Servers;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -25,38 +25,54 @@ struct Document {
 struct ChangeEntry {
     first: u64,
     live: Vec<u16>,
+    #[serde(default)]
+    begin: bool,
+    #[serde(default)]
+    end: bool,
 }
 
-/// The contents of a file of servers.
-pub fn read_servers(file: &Path) -> Result<Servers, String> {
-    Ok(parse(file, &text_of(file)?)?.1)
-}
-
-/// The same as a coordinator keeps it.
+/// The contents of a file, in which all changes are in order.
 pub fn read_tables(file: &Path) -> Result<Tables, String> {
-    let (run, servers) = parse(file, &text_of(file)?)?;
-    Ok(tables(run, &servers))
+    let document = parse(file, &text_of(file)?)?;
+    tables(file, &document, &[])
 }
 
 fn text_of(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The run's name, and its tables.
-fn parse(file: &Path, text: &str) -> Result<(String, Servers), String> {
-    let document: Document = toml::from_str(text).map_err(|error| format!("{}: {error}", file.display()))?;
-    let changes = document.change.into_iter().map(|change| (change.first, change.live));
-    let servers = Servers::of(document.live, changes).map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok((document.run, servers))
+fn parse(file: &Path, text: &str) -> Result<Document, String> {
+    toml::from_str(text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn tables(run: String, servers: &Servers) -> Tables {
-    let mut all = servers.tables().iter().cloned();
-    let mut tables = Tables::new(run, all.next().map(|(_, live)| live).unwrap_or_default());
-    for (first, live) in all {
-        tables.announce(penstock_farm::Change { first, live });
+/// Its tables without those changes.
+fn tables(file: &Path, document: &Document, without: &[Change]) -> Result<Tables, String> {
+    let changes: Vec<Change> = document.change.iter().map(change).filter(|change| !without.contains(change)).collect();
+    let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let each = changes.iter().map(|change| (change.first, change.live.clone()));
+    Servers::of(document.live.clone(), each).map_err(|error| fail(&error))?;
+    let mut tables = Tables::new(document.run.clone(), document.live.clone());
+    match changes.into_iter().find(|change| !tables.announce(change.clone())) {
+        None => Ok(tables),
+        Some(change) => Err(fail(&format!("the run has ended before the change at event {}", change.first))),
     }
-    tables
+}
+
+fn change(entry: &ChangeEntry) -> Change {
+    let mark = match (entry.begin, entry.end) {
+        (_, true) => Mark::End,
+        (true, false) => Mark::Begin,
+        (false, false) => Mark::None,
+    };
+    Change { first: entry.first, live: entry.live.clone(), mark }
+}
+
+/// The servers of these tables.
+pub fn servers(tables: &Tables) -> Servers {
+    let mut all = tables.all();
+    let live = all.next().map(|first| first.live.clone()).unwrap_or_default();
+    Servers::of(live, all.map(|change| (change.first, change.live.clone())))
+        .expect("they were checked when they were read")
 }
 
 /// The file, and which of the servers this is.
@@ -64,45 +80,66 @@ pub struct Farm {
     file: PathBuf,
     server: u16,
     text: String,
-    run: String,
-    servers: Servers,
+    /// As the file has them, refused ones as well: what was read.
+    read: Tables,
+    /// What holds here.
+    tables: Tables,
+    refused: Vec<Change>,
 }
 
 impl Farm {
     pub fn open(file: &Path, server: u16) -> Result<Farm, String> {
         let text = text_of(file)?;
-        let (run, servers) = parse(file, &text)?;
-        Ok(Farm { file: file.to_owned(), server, text, run, servers })
+        let tables = tables(file, &parse(file, &text)?, &[])?;
+        Ok(Farm { file: file.to_owned(), server, text, read: tables.clone(), tables, refused: Vec::new() })
     }
 
     pub fn server(&self) -> u16 {
         self.server
     }
 
-    pub fn servers(&self) -> &Servers {
-        &self.servers
+    pub fn servers(&self) -> Servers {
+        servers(&self.tables)
     }
 
-    pub fn tables(&self) -> Tables {
-        tables(self.run.clone(), &self.servers)
+    /// All tables of the file as it was last understood.
+    pub fn read(&self) -> &Tables {
+        &self.read
     }
 
-    /// Reads the file again. None: it is as it was; else how many tables were known before, or why it changes nothing.
-    pub fn look(&mut self) -> Option<Result<usize, String>> {
+    /// The tables that hold here.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Reads the file again. None: it is as it was; else the changes that are new, or why it changes nothing. Each is
+    /// to be accepted or refused, in this order.
+    pub fn look(&mut self) -> Option<Result<Vec<Change>, String>> {
         // Who writes it may have moved it away for a moment: what is known holds.
         let text = std::fs::read_to_string(&self.file).ok().filter(|text| *text != self.text)?;
         self.text = text;
-        let known = self.servers.shares(self.server).count();
-        Some(parse(&self.file, &self.text).and_then(|(run, servers)| {
-            if run != self.run || !servers.goes_on_from(&self.servers) {
+        Some(parse(&self.file, &self.text).and_then(|document| {
+            let now = tables(&self.file, &document, &self.refused)?;
+            let known = self.tables.count();
+            if now.run() != self.tables.run() || !now.all().take(known).eq(self.tables.all()) {
                 let file = self.file.display();
                 return Err(format!(
                     "{file}: what was announced has changed; add [[change]] behind it, with a later event"
                 ));
             }
-            self.servers = servers;
-            Ok(known)
+            self.read = tables(&self.file, &document, &[]).unwrap_or_else(|_| now.clone());
+            Ok(now.all().skip(known).cloned().collect())
         }))
+    }
+
+    /// A new change holds.
+    pub fn accept(&mut self, change: Change) {
+        self.tables.announce(change);
+    }
+
+    /// A new change cannot be made here, whether it stays in the file or not.
+    pub fn refuse(&mut self, change: Change) {
+        self.refused.push(change);
     }
 }
 
@@ -120,17 +157,42 @@ mod tests {
         for wrong in [
             "live = [0, 2]\n",
             "run = \"another\"\nlive = [0, 1, 2]\n",
-            "live = [0, 1, 2]\n[[change]]\nfirst = 7\nlive = []\n",
+            "live = [0, 1, 2]\n[[change]]\nfirst = 7\nlive = [0]\n[[change]]\nfirst = 7\nlive = [1]\n",
+            "live = [0, 1, 2]\n[[change]]\nfirst = 7\nlive = []\nend = true\n[[change]]\nfirst = 9\nlive = [1]\n",
             "live = [0, 1",
             "alive = []",
         ] {
             std::fs::write(&file, wrong).unwrap();
             let told = farm.look().unwrap().unwrap_err();
             assert!(told.starts_with(&*file.to_string_lossy()) && farm.look().is_none(), "{told}: told once");
-            assert_eq!(farm.servers(), &Servers::new(3).unwrap());
+            assert_eq!(farm.servers(), Servers::new(3).unwrap());
         }
         std::fs::write(&file, "live = [0, 1, 2]\n[[change]]\nfirst = 7\nlive = [0, 2]\n").unwrap();
-        assert_eq!(farm.look(), Some(Ok(1)));
-        assert_eq!((farm.servers().server_of(6), farm.servers().server_of(7)), (0, 2));
+        let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
+        farm.accept(change.clone());
+        assert_eq!((farm.servers().server_of(6), farm.servers().server_of(7)), (Some(0), Some(2)));
+    }
+
+    #[test]
+    fn a_change_that_was_refused_may_stay_in_the_file_or_be_taken_out_and_later_ones_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("servers.toml");
+        let (begin, late) = ("live = [0, 1]\n", "[[change]]\nfirst = 7\nlive = [0]\n");
+        let (good, next) = ("[[change]]\nfirst = 90\nlive = [1]\n", "[[change]]\nfirst = 99\nlive = [0]\n");
+        for is_kept in [true, false] {
+            std::fs::write(&file, begin).unwrap();
+            let mut farm = Farm::open(&file, 0).unwrap();
+            std::fs::write(&file, format!("{begin}{late}")).unwrap();
+            let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
+            farm.refuse(change.clone());
+            let late = if is_kept { late } else { "" };
+            for text in [format!("{begin}{late}{good}"), format!("{begin}{late}{good}{next}")] {
+                std::fs::write(&file, text).unwrap();
+                let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
+                farm.accept(change.clone());
+            }
+            let servers = farm.servers();
+            assert_eq!([8, 89, 90, 99].map(|event| servers.server_of(event)), [0, 1, 1, 0].map(Some), "{is_kept}");
+        }
     }
 }

@@ -13,6 +13,9 @@ pub struct Arguments {
     /// Start of a run: make the file of servers, and write every board's table. Use before the first event
     #[arg(long)]
     pub begin: bool,
+    /// End the run: every server takes the events before one event and ends by itself; later events wait for the next run
+    #[arg(long, conflicts_with = "begin")]
+    pub end: bool,
     /// Take over boards from another coordinator, which then stops
     #[arg(long)]
     pub take_over: bool,

@@ -4,8 +4,8 @@
 //! between; a board refuses a command whose key is not the board's owner.
 //! Source: regs/destination.rdl, regs/penstock.rdl.
 
-use penstock_farm::{BoardView, QueuePair, Request};
-use penstock_ipbus::regs::{destination, global, qp, server};
+use penstock_farm::{BoardView, QueuePair, Request, IN_ERROR};
+use penstock_ipbus::regs::{connection, destination, global, qp, server};
 use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
 use penstock_units::Time;
 use std::collections::VecDeque;
@@ -165,6 +165,20 @@ fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
             change(*first, rows, destination::CONTROL_COMMIT_MASK),
         ],
         Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_MASK)],
+        Request::Park { first } => vec![change(*first, &[], destination::CONTROL_COMMIT_MASK)],
+        Request::Door { open } => vec![vec![Access::Bits {
+            address: connection::CONTROL,
+            and: !connection::CONTROL_ENGAGED_MASK,
+            or: if *open { 0 } else { connection::CONTROL_ENGAGED_MASK },
+        }]],
+        Request::Fail { queue_pairs } => vec![queue_pairs
+            .iter()
+            .map(|at| {
+                let state = qp::BASE + u32::from(*at) * qp::STRIDE + qp::STATE;
+                Access::write(state, u32::from(IN_ERROR) << qp::STATE_SHIFT)
+            })
+            .collect()],
+        Request::Release => vec![vec![Access::write(destination::OWNER, 0)]],
         Request::Confirm => vec![vec![command(owner, destination::CONTROL_CONFIRM_MASK)]],
         Request::Cancel { rows } => vec![vec![command(owner, destination::CONTROL_CANCEL_MASK), table(rows)]],
     }
@@ -175,6 +189,7 @@ fn look(queue_pairs: usize) -> Vec<Access> {
     let mut accesses = vec![
         Access::read(destination::OWNER),
         Access::read(destination::STATUS),
+        Access::read(connection::CONTROL),
         Access::read(destination::LAST_EVENT_HI),
         Access::read(destination::LAST_EVENT_LO),
         Access::read(destination::LAST_EVENT_HI),
@@ -192,11 +207,11 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let status = words[1][0];
     let is = |mask: u32| status & mask != 0;
     // Where the low half has carried in between, it is near 0 or near its end, and belongs to one of the two.
-    let (high, low, high_after) = (words[2][0], words[3][0], words[4][0]);
+    let (high, low, high_after) = (words[3][0], words[4][0], words[5][0]);
     let high = if low < 1 << 31 { high_after } else { high };
     let last = u64::from(high) << 32 | u64::from(low);
-    let live = words[6].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
-    let queue_pairs = words[7..].chunks_exact(3).map(|row| QueuePair {
+    let live = words[7].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
+    let queue_pairs = words[8..].chunks_exact(3).map(|row| QueuePair {
         state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
         rnr_naks: row[2][0],
@@ -204,7 +219,7 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     BoardView {
         owner: words[0][0] as u16,
         next_event: if is(destination::STATUS_BEGUN_MASK) { last.saturating_add(1) } else { 0 },
-        announced: u64::from(words[5][1]) << 32 | u64::from(words[5][0]),
+        announced: u64::from(words[6][1]) << 32 | u64::from(words[6][0]),
         live: (status & destination::STATUS_LIVE_MASK) as u8,
         prepared: is(destination::STATUS_PREPARED_MASK),
         pending: is(destination::STATUS_PENDING_MASK),
@@ -212,6 +227,7 @@ fn view(words: &[Vec<u32>]) -> BoardView {
         refused: is(destination::STATUS_REFUSED_MASK),
         held: is(destination::STATUS_HELD_MASK),
         waits: is(destination::STATUS_WAITS_MASK),
+        engaged: words[2][0] & connection::CONTROL_ENGAGED_MASK != 0,
         rows: live.map(|word| ((word & server::ENTRY_QP_MASK) >> server::ENTRY_QP_SHIFT) as u8).collect(),
         queue_pairs: queue_pairs.collect(),
     }
@@ -249,12 +265,12 @@ mod tests {
     fn a_last_event_that_carries_while_it_is_read_is_one_that_was() {
         let mut words: Vec<Vec<u32>> = look(1).iter().map(|access| vec![0; access.answers()]).collect();
         words[1][0] = destination::STATUS_BEGUN_MASK;
-        (words[2][0], words[3][0], words[4][0]) = (4, 3, 5);
+        (words[3][0], words[4][0], words[5][0]) = (4, 3, 5);
         assert_eq!(view(&words).next_event, (5 << 32) + 4);
-        words[3][0] = u32::MAX;
+        words[4][0] = u32::MAX;
         assert_eq!(view(&words).next_event, 5 << 32);
-        (words[7][0], words[8][0], words[9][0]) = (3, 0x0A00_0001, 12);
-        words[6][1] = 0x105;
+        (words[8][0], words[9][0], words[10][0]) = (3, 0x0A00_0001, 12);
+        words[7][1] = 0x105;
         let view = view(&words);
         assert_eq!(view.rows, [5]);
         assert_eq!(view.queue_pairs, [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1), rnr_naks: 12 }]);

@@ -5,7 +5,7 @@
 
 use crate::arguments::farm::read_tables;
 use nix::fcntl::{Flock, FlockArg};
-use penstock_farm::{Change, Tables};
+use penstock_farm::{Change, Mark, Tables};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,12 @@ impl Log {
             error => fail("lock", &beside, &error),
         })?;
         let log = Log { file: file.to_owned(), _lock: lock };
+        if begin.is_some() {
+            let _ = fs::remove_file(log.request());
+            if file.exists() {
+                log.put_away()?;
+            }
+        }
         match begin {
             Some((run, live)) if !file.exists() => {
                 log.replace(&format!("run = \"{run}\"\nlive = {}\n", list(live)))?;
@@ -44,11 +50,64 @@ impl Log {
         Ok((log, read_tables(file)?))
     }
 
+    /// The file of a run that has ended makes room for that of the next one.
+    fn put_away(&self) -> Result<(), String> {
+        let tables = read_tables(&self.file)?;
+        if tables.end().is_none() {
+            return Ok(());
+        }
+        let name = self.file.file_stem().unwrap_or_default().to_string_lossy();
+        let old = self.file.with_file_name(format!("{name}-{}.toml", tables.run()));
+        let fail = |error| format!("cannot rename {} to {}: {error}", self.file.display(), old.display());
+        fs::rename(&self.file, &old).map_err(fail)
+    }
+
+    /// Where `penstock farm --end` asks the coordinator that runs to end the run.
+    fn request(&self) -> PathBuf {
+        beside(&self.file, "end")
+    }
+
+    /// Whether the run is to end.
+    pub fn is_to_end(&self) -> bool {
+        self.request().exists()
+    }
+
+    /// The run has ended as was asked for.
+    pub fn has_ended(&self) {
+        let _ = fs::remove_file(self.request());
+    }
+
+    /// Whether the coordinator of the run of this file is asked to end it, and has not yet.
+    pub fn is_asked(file: &Path) -> bool {
+        beside(file, "end").exists()
+    }
+
+    /// Whether a coordinator of the run of this file lives, on this host.
+    pub fn is_locked(file: &Path) -> bool {
+        let lock = OpenOptions::new().write(true).open(beside(file, "lock"));
+        lock.is_ok_and(|lock| Flock::lock(lock, FlockArg::LockExclusiveNonblock).is_err())
+    }
+
+    /// Asks for the end of the run of this file.
+    pub fn ask_for_end(file: &Path) -> Result<(), String> {
+        if !file.exists() {
+            return Err(format!("{} does not exist: there is no run that could end", file.display()));
+        }
+        let request = beside(file, "end");
+        fs::write(&request, "").map_err(|error| format!("cannot write {}: {error}", request.display()))
+    }
+
     /// Appends a change, so that it lasts.
     pub fn append(&self, change: &Change) -> Result<(), String> {
         let text = fs::read_to_string(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.replace(&format!("{text}{end}\n[[change]]\nfirst = {}\nlive = {}\n", change.first, list(&change.live)))
+        let mark = match change.mark {
+            Mark::None => "",
+            Mark::Begin => "begin = true\n",
+            Mark::End => "end = true\n",
+        };
+        let (first, live) = (change.first, list(&change.live));
+        self.replace(&format!("{text}{end}\n[[change]]\nfirst = {first}\nlive = {live}\n{mark}"))
     }
 
     /// Readers see the old text or the new one. An error means the old one, unless the folder's own sync failed: the
@@ -97,13 +156,13 @@ mod tests {
         assert!(told.contains("another `penstock farm`"), "{told}");
         // An editor has left no end of line.
         fs::write(&file, "live = [0, 1, 2]").unwrap();
-        log.append(&Change { first: 7, live: vec![0, 2] }).unwrap();
-        log.append(&Change { first: 9, live: vec![2] }).unwrap();
+        log.append(&Change::new(7, vec![0, 2])).unwrap();
+        log.append(&Change::new(9, vec![2])).unwrap();
         drop(log);
         let (log, servers) = Log::open(&file, None).unwrap();
-        assert_eq!((servers.count(), servers.first(), servers.live(), servers.server_of(8)), (3, 9, &[2][..], 0));
+        assert_eq!((servers.count(), servers.first(), servers.live(), servers.server_of(8)), (3, 9, &[2][..], Some(0)));
         fs::remove_dir_all(folder.path()).unwrap();
-        let told = log.append(&Change { first: 12, live: vec![0] }).unwrap_err();
+        let told = log.append(&Change::new(12, vec![0])).unwrap_err();
         assert!(told.contains("servers.toml"), "{told}");
     }
 }

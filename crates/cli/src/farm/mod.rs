@@ -11,7 +11,8 @@ mod metrics;
 mod plan;
 mod servers;
 
-use crate::interrupt::{be_quiet, on_interrupt};
+use crate::arguments::farm::read_tables;
+use crate::interrupt::{self, be_quiet, on_interrupt};
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, told};
@@ -22,13 +23,15 @@ use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, Server
 use penstock_units::Time;
 use plan::Plan;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 pub use arguments::Arguments;
 
 /// The longest wait for boards: heartbeats are taken then.
 const TURN: Time = Time::from_ms(10);
+/// The longest wait for boards that are given back.
+const LEAVING: Time = Time::from_s(5);
 /// Time from one look at the file of the farm to the next.
 const REREAD: Time = Time::from_ms(500);
 
@@ -43,6 +46,12 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 
 fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
+    if arguments.end {
+        Log::ask_for_end(&plan.log).map_err(Failure::Refused)?;
+        if let Some(end) = watched(&plan.log)? {
+            return Ok(print(format_args!("the run has ended before event {end}"), Verdict::Verified));
+        }
+    }
     let run = format!("{:016x}", u64::from_le_bytes(random()?));
     let used = plan.servers.iter().filter(|server| server.is_used);
     let rows = first_table(used.map(|server| (server.number, server.weight)));
@@ -50,7 +59,8 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let (log, tables) = Log::open(&plan.log, begin).map_err(Failure::Refused)?;
     if arguments.begin && tables.count() > 1 {
         return Err(refused(format!(
-            "--begin: {} has changes: it is the log of a run; give the new run another file, or go on without --begin",
+            "--begin: {} is the log of a run that has not ended: end it (--end), go on with it without --begin, or give \
+             the new run another file",
             plan.log.display()
         )));
     }
@@ -75,7 +85,8 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     coordinator.take_out(plan.unused());
     let mut voice = Voice { is_json: arguments.json, faults: 0 };
     let (mut plan, mut reread) = (plan, REREAD);
-    while !interrupted.load(Ordering::Relaxed) && !coordinator.is_over() {
+    let mut leaves = Leaves::default();
+    while !leaves.now(boards.now(), &interrupted, &mut coordinator, &log, arguments) && !coordinator.is_over() {
         while let Some(action) = coordinator.poll() {
             match action {
                 Action::Ask { board, request } => boards.ask(board, &request),
@@ -97,6 +108,9 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
         if boards.now() >= reread {
             reread = boards.now() + REREAD;
             look_again(&arguments.file, &mut plan, &mut coordinator);
+            if log.is_to_end() {
+                coordinator.end();
+            }
         }
         coordinator.handle_timeout(boards.now());
     }
@@ -106,6 +120,67 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
     }
     Ok(if voice.faults == 0 { Verdict::Verified } else { Verdict::Fault })
+}
+
+/// How a coordinator ends: it gives the boards back first.
+#[derive(Default)]
+struct Leaves {
+    until: Option<Time>,
+}
+
+impl Leaves {
+    /// Whether it ends now.
+    fn now(
+        &mut self,
+        now: Time,
+        interrupted: &AtomicBool,
+        coordinator: &mut Coordinator,
+        log: &Log,
+        arguments: &Arguments,
+    ) -> bool {
+        let has_ended = coordinator.has_ended();
+        match self.until {
+            None if has_ended || (interrupted.load(Ordering::Relaxed) && coordinator.is_steady()) => {
+                self.until = Some(now.saturating_add(arguments.board_patience.saturating_mul(2).min(LEAVING)));
+                coordinator.leave(has_ended);
+                if has_ended {
+                    log.has_ended();
+                }
+                false
+            }
+            // In the middle of a change the next coordinator finishes it.
+            None if interrupted.load(Ordering::Relaxed) => {
+                self.until = Some(now.saturating_add(LEAVING));
+                coordinator.leave(false);
+                false
+            }
+            None => false,
+            Some(until) => {
+                let kept: Vec<&str> = coordinator.boards_kept().collect();
+                if !kept.is_empty() && now >= until {
+                    say(format_args!(
+                        "WARNING: {} did not answer and still belong to this coordinator: start it again, or the next one \
+                         with --take-over",
+                        kept.join(", ")
+                    ));
+                }
+                kept.is_empty() || now >= until || interrupt::gives_up()
+            }
+        }
+    }
+}
+
+/// Waits for the end of a run that another coordinator of this host brings about; none if there is none.
+fn watched(log: &Path) -> Result<Option<u64>, Failure> {
+    loop {
+        let tables = read_tables(log).map_err(Failure::Refused)?;
+        let is_locked = Log::is_locked(log);
+        match tables.end() {
+            Some(end) if !is_locked && !Log::is_asked(log) => return Ok(Some(end)),
+            _ if !is_locked => return Ok(None),
+            _ => std::thread::sleep(std::time::Duration::from_millis(50)),
+        }
+    }
 }
 
 fn configured(arguments: &Arguments, plan: &Plan, owner: u16) -> FarmConfig {

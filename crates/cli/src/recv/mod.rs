@@ -63,8 +63,12 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 fn receive(plan: Plan) -> Result<Verdict, Failure> {
-    let sharing = plan.sharing.as_ref().map(|(file, server)| Sharing::open(file, *server));
+    let timeout = plan.session.builder.timeout;
+    let sharing = plan.sharing.as_ref().map(|(file, server)| Sharing::open(file, *server, timeout));
     let mut sharing = sharing.transpose().map_err(Failure::Refused)?;
+    let mut plan = plan;
+    plan.files.writer.metadata.extend(sharing.iter().flat_map(Sharing::names));
+    let plan = plan;
     let interrupted = on_interrupt()?;
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
@@ -130,7 +134,10 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
         }
         next_turn = now + TURN;
         if let Some(sharing) = &mut sharing {
-            sharing.look(&mut session);
+            if let Err(error) = sharing.look(&mut session) {
+                broken = Some(breaks(&session, &error));
+                break;
+            }
         }
         if let Some(line) = &mut line {
             line.look(now, &mut session);
@@ -171,7 +178,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let unstored = unstored.filter(|error| broken.as_ref().is_none_or(|known| !known.starts_with(error)));
     memory.keep(&session.remembered());
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
-    let shared = sharing.into_iter().flat_map(|sharing| sharing.faults);
+    let in_vain = sharing.as_ref().and_then(|sharing| sharing.waited_in_vain(session.messages()));
+    let shared = sharing.into_iter().flat_map(|sharing| sharing.faults).chain(in_vain);
     let stopped = (!is_finished && interrupt::gives_up()).then(|| given_up(&plan, &session));
     let faults = broken.into_iter().chain(stopped).chain(unstored).chain(shared).collect();
     let told = line.map(|mut line| line.told());

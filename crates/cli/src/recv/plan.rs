@@ -24,6 +24,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// How long events of a farm wait for a board whose connection is lost.
+const ABSENCE: Time = Time::from_s(1);
+
 /// Everything that a run is made of.
 pub struct Plan {
     pub session: SessionConfig,
@@ -177,6 +180,8 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         pages: if arguments.memory.huge_pages { Pages::Huge } else { Pages::Normal },
         builder: BuilderConfig {
             timeout: ms(arguments.run.event_timeout),
+            // Boards of a farm never send again what was under way over a connection that is lost.
+            absence: arguments.run.servers.is_some().then_some(ABSENCE),
             first_event: arguments.run.first_event.unwrap_or(0),
             ..BuilderConfig::default()
         },

@@ -131,6 +131,11 @@ impl FrontEnd {
         self.side.messages.share(servers);
     }
 
+    /// The last event that it has begun to send.
+    pub fn last_event(&self) -> Option<u64> {
+        self.side.messages.last_made()
+    }
+
     pub fn trouble(&self) -> Option<&str> {
         self.side.trouble.as_deref()
     }

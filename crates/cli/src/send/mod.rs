@@ -27,6 +27,7 @@ use choices::ProtocolName;
 use front_end::FrontEnd;
 use link::Link;
 use penstock_readout::backend::SessionClock;
+use penstock_readout::ShareError;
 use penstock_units::Time;
 use penstock_wire::RocePacket;
 use plan::Plan;
@@ -56,15 +57,19 @@ pub fn run(arguments: &Arguments) -> Verdict {
 fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let farm = plan.sharing.as_ref().map(|(file, server)| Farm::open(file, *server));
     let mut farm = farm.transpose().map_err(Failure::Refused)?;
-    let share = farm.as_ref().map(|farm| (Arc::new(farm.servers().clone()), farm.server()));
+    let share = farm.as_ref().map(|farm| (Arc::new(farm.servers()), farm.server()));
     let interrupted = on_interrupt()?;
     let clock = SessionClock::start();
     let mut link = Link::open(plan).map_err(Failure::Refused)?;
     let ips: Vec<_> = plan.ips().collect();
     let front_ends =
         ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(plan, share.clone(), k as u16, ip, link.mac()));
-    let mut crowd =
-        Crowd { front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?, turn: 0, done: None };
+    let mut crowd = Crowd {
+        front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?,
+        turn: 0,
+        done: None,
+        refused: Vec::new(),
+    };
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
     let mut registers = Registers::bind(plan, link.mac()).map_err(Failure::Refused)?;
     if !plan.json {
@@ -99,7 +104,8 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
         }
     }
     let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
-    let report = tables::report(&crowd.front_ends, now, strangers, failure);
+    let faults = failure.into_iter().chain(crowd.refused).collect();
+    let report = tables::report(&crowd.front_ends, now, strangers, faults);
     let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     Ok(match plan.json {
         true => {
@@ -117,6 +123,8 @@ struct Crowd {
     turn: usize,
     /// When the last message was acknowledged.
     done: Option<Time>,
+    /// Changes of servers that came too late.
+    refused: Vec<String>,
 }
 
 impl Crowd {
@@ -135,8 +143,20 @@ impl Crowd {
         match farm.look() {
             None => {}
             Some(Err(error)) => say(format_args!("WARNING: {error}; the table stays as it was")),
-            Some(Ok(_)) => {
-                let servers = Arc::new(farm.servers().clone());
+            Some(Ok(changes)) => {
+                for change in changes {
+                    let begun = self.front_ends.iter().filter_map(FrontEnd::last_event).max();
+                    match begun.filter(|begun| *begun >= change.first) {
+                        None => farm.accept(change),
+                        Some(taken) => {
+                            let error = ShareError::TooLate { from_event: change.first, taken };
+                            say(format_args!("WARNING: {error}"));
+                            self.refused.push(error.to_string());
+                            farm.refuse(change);
+                        }
+                    }
+                }
+                let servers = Arc::new(farm.servers());
                 self.front_ends.iter_mut().for_each(|front_end| front_end.share(&servers));
             }
         }

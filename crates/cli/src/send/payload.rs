@@ -37,6 +37,8 @@ pub struct Messages {
     /// Of the next message to be made; none if there is none any more.
     next_event: Option<u64>,
     share: Option<Shared>,
+    /// The last event of which a message was made.
+    last_made: Option<u64>,
     length: usize,
     /// The event at the present position of the pattern.
     pattern_event: u64,
@@ -73,6 +75,7 @@ impl Messages {
             end_event,
             next_event: None,
             share,
+            last_made: None,
             length,
             pattern_event: first_event,
             interval_ns: interval / Time::from_ns(1),
@@ -90,6 +93,11 @@ impl Messages {
             *known = servers.clone();
             self.go_on_from(self.next_event.unwrap_or(self.end_event));
         }
+    }
+
+    /// The last event of which a message was made.
+    pub fn last_made(&self) -> Option<u64> {
+        self.last_made
     }
 
     fn go_on_from(&mut self, event: u64) {
@@ -127,6 +135,7 @@ impl Messages {
     pub fn message(&mut self, n: u64) -> u32 {
         if let Some(event) = self.next_event.filter(|_| n >= self.made()) {
             let message = self.make(event);
+            self.last_made = Some(event);
             self.held.push_back(message);
             self.go_on_from(event + 1);
         }

@@ -56,7 +56,7 @@ pub struct Strangers {
     pub ipbus: u64,
 }
 
-pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, failure: Option<String>) -> Report {
+pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, known: Vec<String>) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
         let in_force = InForce::read(&cc_words(f.cc()), CLOCK_KHZ);
@@ -87,7 +87,7 @@ pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, failure:
         let why = f.trouble().unwrap_or("no server has opened its queue pair");
         format!("{} never came up: {why}", f.ip())
     });
-    let faults = failure.into_iter().chain(silent).chain(unfinished).collect();
+    let faults = known.into_iter().chain(silent).chain(unfinished).collect();
     let boards = front_ends.iter().map(board).collect();
     let Strangers { cm: cm_strangers, ipbus: ipbus_strangers } = strangers;
     Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, faults }

@@ -32,7 +32,7 @@ pub fn address(server: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 1, server as u8 + 1)
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Table {
     pub first: u64,
     pub rows: Vec<u8>,
@@ -60,6 +60,10 @@ pub struct Board {
     pub silent_until: u64,
     /// Without power.
     pub is_off: bool,
+    /// It gives no queue pairs to servers that ask.
+    pub engaged: bool,
+    /// Queue pairs whose server takes so many messages more; none: as many as come.
+    pub room: BTreeMap<u8, u64>,
     /// It answers as ever, and does nothing that it is told.
     pub is_deaf: bool,
 }
@@ -85,6 +89,8 @@ impl Board {
             refused: false,
             silent_until: 0,
             is_off: false,
+            engaged: false,
+            room: BTreeMap::new(),
             is_deaf: false,
         }
     }
@@ -105,6 +111,13 @@ impl Board {
         if may_wait && !is_ready {
             self.waits = true;
             return false;
+        }
+        if let Some(room) = qp.filter(|_| is_ready).and_then(|qp| self.room.get_mut(&qp)) {
+            if *room == 0 {
+                self.qps[usize::from(qp.unwrap_or_default())].rnr_naks += 1;
+                return false; // in the queue pair's line, and all others behind it
+            }
+            *room -= 1;
         }
         self.pending &= !is_new;
         self.last = Some(self.last.map_or(event, |last| last.max(event)));
@@ -170,6 +183,21 @@ impl Board {
                     self.staged = None;
                 }
             }
+            Request::Park { first } => {
+                self.refused = true;
+                if may && self.staged.is_none() && (*first == 0 || !self.has_gone(*first)) {
+                    self.commit(*first, &[]);
+                    self.refused = false;
+                }
+            }
+            Request::Door { open } => self.engaged = !open,
+            Request::Fail { queue_pairs } => {
+                for qp in queue_pairs {
+                    self.qps[usize::from(*qp)].state = IN_ERROR;
+                    self.room.remove(qp);
+                }
+            }
+            Request::Release => self.owner = 0,
             _ => {}
         }
         BoardView {
@@ -183,6 +211,7 @@ impl Board {
             refused: self.refused,
             held: self.held,
             waits: self.waits,
+            engaged: self.engaged,
             rows: self.edited.clone(),
             queue_pairs: self.qps.clone(),
         }
@@ -194,5 +223,17 @@ impl Board {
             qp.state = if qp.state == READY_TO_SEND { IN_ERROR } else { qp.state };
         }
         self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0 };
+    }
+
+    /// A server asks for a queue pair: this one, or the first that is closed or else has failed, as the gateware's
+    /// connection manager gives it. Whether it got one.
+    pub fn asked(&mut self, server: u16, at: Option<usize>) -> bool {
+        if self.engaged || self.is_off {
+            return false;
+        }
+        let with = |state: u8| self.qps.iter().position(|qp| qp.state == state);
+        let Some(at) = at.or_else(|| with(0)).or_else(|| with(IN_ERROR)) else { return false };
+        self.open(server, at);
+        true
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::board::{address, Board, Random, QPS};
 use penstock_farm::{
-    Action, BoardAtServer, BoardView, Change, Coordinator, FarmConfig, Notice, Request, ServerConfig, ServerView,
-    Tables, IN_ERROR, READY_TO_SEND,
+    Action, BoardAtServer, BoardView, Change, Coordinator, FarmConfig, Notice, QueuePair, Request, ServerConfig,
+    ServerView, Tables, CLOSED, IN_ERROR, READY_TO_SEND,
 };
 use penstock_units::Time;
 
@@ -55,6 +55,12 @@ pub struct World {
     pub weights: Vec<u8>,
     /// What a board says instead of the truth.
     pub lies: Vec<Option<fn(&mut BoardView)>>,
+    /// Servers that want a queue pair of a board, and which one they would get if it is not as the gateware has it.
+    pub asking: Vec<(u16, usize, Option<usize>)>,
+    /// Coordinators begin a run.
+    pub begins: bool,
+    /// The detector has no later event for now.
+    pub rests_at: Option<u64>,
 }
 
 impl World {
@@ -64,7 +70,7 @@ impl World {
             now: 0,
             boards: (0..boards).map(|_| Board::new(0)).collect(),
             servers: (0..servers).map(|_| Server::new(0, 1)).collect(),
-            log: vec![Change { first: 0, live: (0..servers).collect() }],
+            log: vec![Change::new(0, (0..servers).collect())],
             coordinator: None,
             epoch: 0,
             wire: Vec::new(),
@@ -76,6 +82,9 @@ impl World {
             owner: OWNER,
             weights: vec![1; servers.into()],
             lies: vec![None; boards],
+            asking: Vec::new(),
+            begins: false,
+            rests_at: None,
         }
     }
 
@@ -95,9 +104,32 @@ impl World {
             })
             .collect();
         let boards = (0..self.boards.len()).map(|at| format!("board {at}")).collect();
-        let config = FarmConfig { settle: Time::from_ms(300), ..FarmConfig::new(self.owner, boards, servers) };
+        let config = FarmConfig {
+            settle: Time::from_ms(300),
+            begin: self.begins,
+            ..FarmConfig::new(self.owner, boards, servers)
+        };
         self.epoch += 1;
         self.coordinator = Some(Coordinator::new(config, self.tables(), Time::from_ms(self.now)));
+    }
+
+    /// Ends it as Ctrl-C does: it gives the boards back.
+    pub fn stop_coordinator(&mut self) {
+        self.coordinator.as_mut().unwrap().leave(false);
+        self.until("boards are given back", |world| world.has_left());
+        self.coordinator = None;
+    }
+
+    pub fn has_left(&self) -> bool {
+        self.coordinator.as_ref().unwrap().boards_kept().next().is_none()
+    }
+
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&World) -> bool) {
+        let begun = self.now;
+        while !is_so(self) {
+            self.step(1);
+            assert!(self.now - begun < 20_000, "{what}: {:#?}", self.notices);
+        }
     }
 
     pub fn kill_coordinator(&mut self) {
@@ -114,14 +146,25 @@ impl World {
 
     pub fn kill_server(&mut self, server: u16) {
         self.servers[usize::from(server)].is_alive = false;
+        self.asking.retain(|(other, ..)| *other != server);
     }
 
     pub fn revive_server(&mut self, server: u16) {
         let at = usize::from(server);
-        self.servers[at] = Server::new(self.now, 0);
-        for board in &mut self.boards {
-            let place = (at + self.random.below(2) as usize * 3) % QPS;
-            board.open(server, place);
+        let place = (at + self.random.below(2) as usize * 3) % QPS;
+        self.start_server(server, Some(place));
+    }
+
+    /// Its `recv` begins anew; which queue pair it gets, as in [`Board::asked`].
+    pub fn start_server(&mut self, server: u16, place: Option<usize>) {
+        self.servers[usize::from(server)] = Server::new(self.now, 0);
+        self.asking.retain(|(other, ..)| *other != server);
+        for (at, board) in self.boards.iter_mut().enumerate() {
+            // It closes its queue pair of before, or the board looks for one that asks, and fails it.
+            let state = if place.is_none() && self.random.happens(700) { CLOSED } else { IN_ERROR };
+            let is_old = |qp: &&mut QueuePair| qp.peer == address(server) && qp.state == READY_TO_SEND;
+            board.qps.iter_mut().filter(is_old).for_each(|qp| qp.state = state);
+            self.asking.push((server, at, place));
         }
     }
 
@@ -155,9 +198,19 @@ impl World {
                 }
             }
         }
+        for _ in 0..self.asking.len() {
+            let at = self.random.below(self.asking.len() as u64) as usize;
+            let (server, board, place) = self.asking[at];
+            if self.boards[board].asked(server, place) {
+                self.asking.swap_remove(at);
+            }
+            if self.asking.is_empty() {
+                break;
+            }
+        }
         for board in self.boards.iter_mut().filter(|board| !board.is_off) {
             for _ in 0..events + self.random.below(2) {
-                if !board.send(true) {
+                if self.rests_at.is_some_and(|rests| board.event >= rests) || !board.send(true) {
                     break;
                 }
             }
@@ -267,9 +320,10 @@ impl World {
             assert_eq!(board.went.len() as u64, board.event, "seed {seed}: board {at} has left out events");
             for (event, server) in &board.went {
                 if let Some(server) = server {
-                    let right = address(tables.server_of(*event));
+                    let right = tables.server_of(*event).map(address);
                     assert_eq!(
-                        *server, right,
+                        Some(*server),
+                        right,
                         "seed {seed}: board {at} sent event {event} elsewhere: {:?}",
                         self.notices
                     );
@@ -285,7 +339,14 @@ impl World {
         assert_eq!(coordinator.log().live(), live, "seed {seed}: {:#?}", self.notices);
         assert_eq!(coordinator.boards_in_force(), self.boards.len(), "seed {seed}: {:#?}", self.notices);
         for (board, before) in self.boards.iter().zip(before) {
-            assert!(board.event > before + 100, "seed {seed}: it does not send: {:#?}", self.notices);
+            assert!(
+                board.event > before + 100,
+                "seed {seed}: it does not send: {:?} {:?} {} {:#?}",
+                board.newer.rows,
+                board.qps,
+                board.waits,
+                self.notices
+            );
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct BuilderConfig {
     /// been lost for that long is not waited for, nor one for events before the first that it sends over a new one: see
     /// [`EventBuilder::lost`](super::EventBuilder::lost).
     pub timeout: Time,
+    /// How long a lost connection is waited for, where that is shorter than `timeout`: boards that send by a table of
+    /// servers never send again what was under way.
+    pub absence: Option<Time>,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.
     pub timestamp_window_ns: u64,
@@ -46,6 +49,7 @@ impl Default for BuilderConfig {
             stride: NonZeroU64::MIN,
             window: 1024,
             timeout: last_retry(RetryLimits::default()),
+            absence: None,
             timestamp_window_ns: 1_000,
         }
     }

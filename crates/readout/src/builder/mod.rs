@@ -60,6 +60,8 @@ pub struct EventBuilder<H> {
     flushing: bool,
     /// Place after the last event of the run.
     end: u64,
+    /// The event before which it ends, if that was announced.
+    end_event: Option<u64>,
     counters: BuilderCounters,
     of_sources: Vec<SourceCounters>,
 }
@@ -71,13 +73,14 @@ impl<H: Copy + Default> EventBuilder<H> {
         EventBuilder {
             sequence: Sequence::new(config.first_event, config.stride),
             window: Window::new(config.window, sources),
-            progress: Progress::new(sources, config.timeout),
+            progress: Progress::new(sources, config.absence.map_or(config.timeout, |time| time.min(config.timeout))),
             patience: Patience::new(config.timeout),
             standings: Standings::new(sources, config.timeout),
             head: 0,
             taken: 0,
             flushing: false,
             end: u64::MAX,
+            end_event: None,
             counters: BuilderCounters::default(),
             of_sources: vec![SourceCounters::default(); usize::from(sources)],
             config,
@@ -90,6 +93,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         if self.taken == 0 && self.head == 0 {
             self.sequence.begin_at(event);
             self.config.first_event = event;
+            if let Some(end) = self.end_event {
+                self.end_before(end);
+            }
         }
     }
 
@@ -211,6 +217,12 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// fragments of them already held are returned by [`Self::flush`].
     pub fn end_after(&mut self, events: u64) {
         self.end = self.end.min(events);
+    }
+
+    /// The run ends before this event, which was announced: later ones are no server's.
+    pub fn end_before(&mut self, event: u64) {
+        self.end_event = Some(event);
+        self.end_after(self.sequence.places_before(event));
     }
 
     /// The run ends with the last event that has begun.
@@ -391,6 +403,11 @@ impl<H: Copy + Default> EventBuilder<H> {
             return Err(Stray::Ahead);
         }
         Ok(seq)
+    }
+
+    /// Whether an event is another server's, by the tables that are known.
+    pub fn is_foreign(&self, event: u64) -> bool {
+        !self.sequence.is_before(event) && self.sequence.place(event).is_none()
     }
 
     /// Whether a fragment had come over its source's last connection.

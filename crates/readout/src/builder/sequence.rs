@@ -93,7 +93,10 @@ impl Sequence {
             return Err(ShareError::NoSuchRow { row: share.ours[at], rows });
         }
         let last = self.last();
-        if from_event <= last.share.from_event && self.eras.len() > 1 {
+        // Of a table that gives this server nothing no place is known.
+        let is_earlier =
+            from_event < last.share.from_event || (from_event == last.share.from_event && !last.share.ours.is_empty());
+        if is_earlier && self.eras.len() > 1 {
             return Err(ShareError::Disorder { from_event, last: last.share.from_event });
         }
         let first_seq = last.first_seq + last.events_below(from_event);
@@ -102,6 +105,12 @@ impl Sequence {
         }
         self.eras.push_back(Era::new(share, first_seq));
         Ok(())
+    }
+
+    /// The place after the last event of ours before an event, as the tables have it now.
+    pub fn places_before(&self, event: u64) -> u64 {
+        let era = self.eras.iter().rev().find(|era| era.share.from_event <= event).unwrap_or(&self.eras[0]);
+        era.first_seq + era.events_below(event)
     }
 
     /// The place of an event; none if it is not ours.

@@ -339,6 +339,11 @@ impl<S: EventSink> Receiver<S> {
         self.builder.end_after(events);
     }
 
+    /// See [`EventBuilder::end_before`].
+    pub fn end_before(&mut self, event: u64) {
+        self.builder.end_before(event);
+    }
+
     /// See [`EventBuilder::end_now`].
     pub fn end_now(&mut self) {
         self.builder.end_now();
@@ -476,6 +481,12 @@ impl<S> Memory for Receiver<S> {
 
     fn refuses(&self, va: u64, len: u32) -> Option<Window> {
         self.slots.refuses(va, len)
+    }
+
+    fn foreign(&self, begins: &Payload) -> Option<u64> {
+        let Payload::Bytes(bytes) = begins else { return None };
+        let event = SentId::peek(bytes).ok().filter(|_| !self.bare)?.event_number;
+        self.builder.is_foreign(event).then_some(event)
     }
 
     fn message_ended(&mut self, region: u64) {

@@ -107,6 +107,15 @@ impl<S: EventSink> Core<S> {
         self.completions.iter().any(of_board) || self.first_event.as_ref().is_some_and(|search| search.holds(board))
     }
 
+    /// The first event was announced: nothing is looked for.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub(super) fn begin_at(&mut self, event: u64) -> Result<(), StoreError> {
+        let held = self.first_event.take().and_then(|mut search| search.found(Time::MAX));
+        self.begin(event, held.map(|(_, held)| held).unwrap_or_default())
+    }
+
     /// The first event is known, and what has come of it and of others.
     fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
         self.receiver.begin_at(event);

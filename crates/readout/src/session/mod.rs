@@ -246,6 +246,19 @@ impl<S: EventSink> Session<S> {
         self.core.receiver.end_after(events);
     }
 
+    /// The run ends before this event, which was announced as no server's: step on until [`Self::is_over`].
+    pub fn end_before(&mut self, event: u64) {
+        self.core.receiver.end_before(event);
+    }
+
+    /// The run begins with this event, as was announced before any of it could come.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn begin_at(&mut self, event: u64) -> Result<(), SessionError> {
+        Ok(self.core.begin_at(event)?)
+    }
+
     /// The run ends with the last event that has begun: step on until [`Self::is_over`].
     ///
     /// # Errors
@@ -342,6 +355,11 @@ impl<S: EventSink> Session<S> {
     /// had.
     pub fn is_refused(&self, patience: Time) -> bool {
         self.core.boards.iter().all(|board| board.is_refused(self.core.now, patience))
+    }
+
+    /// Messages that have come, of all boards.
+    pub fn messages(&self) -> u64 {
+        self.core.boards.iter().map(|board| board.messages).sum()
     }
 
     /// Events stored so far, complete or not.

@@ -30,11 +30,13 @@ pub fn config(psn: u32, mtu: Mtu) -> ResponderConfig {
 pub struct TestMemory {
     pub bytes: Vec<u8>,
     pub writes: usize,
+    /// Messages that begin with this byte are another receiver's.
+    pub foreign: Option<u8>,
 }
 
 impl TestMemory {
     pub fn new() -> Self {
-        TestMemory { bytes: vec![0xEE; REGION as usize], writes: 0 }
+        TestMemory { bytes: vec![0xEE; REGION as usize], writes: 0, foreign: None }
     }
 
     pub fn at(&self, va: u64, len: usize) -> &[u8] {
@@ -52,6 +54,11 @@ impl Memory for TestMemory {
             Payload::Bytes(bytes) => room.copy_from_slice(bytes),
             Payload::Virtual(_) => room.fill(0),
         }
+    }
+
+    fn foreign(&self, begins: &Payload) -> Option<u64> {
+        let Payload::Bytes(bytes) = begins else { return None };
+        self.foreign.filter(|first| bytes.first() == Some(first)).map(u64::from)
     }
 }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The request to a board, which depends only on its last view and the state of the change at hand.
+
+use crate::board::{BoardView, Request, READY_TO_SEND};
+use crate::coordinator::Coordinator;
+use crate::notice::Notice;
+use crate::state::{Attempt, Phase};
+use penstock_units::Time;
+
+impl Coordinator {
+    /// The request to a board, from its last view.
+    pub(crate) fn request_for(&mut self, now: Time, at: usize) -> Option<Request> {
+        let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
+        let name = self.config.boards[at].clone();
+        if view.owner != self.config.owner {
+            if self.leaving.is_some() {
+                return None;
+            }
+            if view.owner != 0 && !self.boards[at].may_take {
+                self.say(Notice::Taken { board: name, owner: view.owner });
+                self.is_over = true;
+                return None;
+            }
+            return Some(Request::Claim);
+        }
+        // Not before a claim has succeeded: one may be lost.
+        self.boards[at].may_take = false;
+        if view.busy {
+            return Some(Request::Look);
+        }
+        if let Some(open) = self.leaving {
+            return Some(if open && view.engaged { Request::Door { open } } else { Request::Release });
+        }
+        if let Some(queue_pairs) = self.boards[at].to_fail.take() {
+            return Some(Request::Fail { queue_pairs });
+        }
+        // What it is told again it is told with each look.
+        let is_defiant = self.boards[at].is_defiant;
+        if is_defiant && self.boards[at].look_due > now {
+            return None;
+        }
+        if view.prepared {
+            let first = view.announced;
+            return match &self.phase {
+                Phase::Preparing(change) | Phase::Logging(change) if change.first == first => None,
+                Phase::Announced { change, .. } if change.first == first => None,
+                phase => {
+                    let confirmed = self.log.changes_at(first, view.rows.len());
+                    if !is_defiant && !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
+                        self.say(Notice::Resolved { board: name, first, confirmed });
+                        if confirmed && first == self.log.first() && self.phase == Phase::Steady {
+                            // Servers may not have read it: as if it had just been written.
+                            let change = self.log.last().clone();
+                            self.enter(now, Phase::Announced { change, since: now });
+                            return None;
+                        }
+                    }
+                    Some(if confirmed { Request::Confirm } else { self.cancel(at, &view)? })
+                }
+            };
+        }
+        if self.boards[at].must_begin && !self.is_begun {
+            return self.park(now, at, &view);
+        }
+        let asks = matches!(self.phase, Phase::Preparing(_)) && self.takes_part(&view);
+        if (asks || self.is_in_force(&view)) && !self.boards[at].must_begin {
+            let change = match &self.phase {
+                Phase::Preparing(change) => change.clone(),
+                Phase::Cancelling if self.boards[at].has_other_rows(&view) => return self.cancel(at, &view),
+                Phase::Steady => return self.door(at, &view).or_else(|| self.park_cut_off(now, at, &view)),
+                _ => return None,
+            };
+            if self.boards[at].attempt != Attempt::None {
+                return None;
+            }
+            self.boards[at].attempt = Attempt::Asked;
+            let rows = self.rows(&view, &change.live)?;
+            self.boards[at].staged = Some(rows.clone());
+            return Some(Request::Prepare { first: change.first, rows });
+        }
+        // Fresh, reset, or with an old table. It waits for its queue pairs, and for servers that read.
+        if matches!(self.phase, Phase::Announced { .. } | Phase::Logging(_)) {
+            return None;
+        }
+        self.set_up(now, at, &view)
+    }
+
+    /// The table in force is what is edited, too.
+    fn cancel(&self, at: usize, view: &BoardView) -> Option<Request> {
+        let rows = self.boards[at].rows.clone().or_else(|| self.rows(view, self.log.live()))?;
+        Some(Request::Cancel { rows })
+    }
+
+    fn set_up(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
+        let (name, first) = (self.config.boards[at].clone(), self.log.first());
+        let live = self.log.live().to_vec();
+        let has_any = |server: &u16| self.address(*server).is_some_and(|address| view.queue_pair(address).is_some());
+        let waited = now.saturating_sub(self.boards[at].unset_since.unwrap_or(now));
+        // One that holds its events can wait for servers that come back.
+        let is_ready = |server: &u16| {
+            let to_it = self.address(*server).and_then(|address| view.queue_pair(address));
+            to_it.is_some_and(|(_, state)| state == READY_TO_SEND)
+        };
+        let is_parked = view.live == 0 && view.announced > 0;
+        let has_any = |server: &u16| if is_parked { is_ready(server) } else { has_any(server) };
+        let missing = live.iter().find(|server| !has_any(server));
+        if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
+            self.say_once(Notice::Waits { why: format!("{name} has no queue pair to server {server} yet") });
+            return self.door(at, view);
+        }
+        if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {
+            self.say(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
+        }
+        let rows = self.rows(view, &live)?;
+        let before = self.rows(view, self.log.live_before())?;
+        let rows_before = (first > 0).then(|| before.clone());
+        self.boards[at].must_begin = false;
+        let board = &mut self.boards[at];
+        (board.rows, board.rows_before, board.staged) = (Some(rows.clone()), rows_before, None);
+        board.last_event = None;
+        match board.is_defiant {
+            true => self.say_once(Notice::BoardSetUp { board: name, first }),
+            false => self.say(Notice::BoardSetUp { board: name, first }),
+        }
+        Some(Request::SetUp { before, first, rows })
+    }
+}

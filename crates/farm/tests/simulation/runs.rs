@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs that follow each other on boards that live, servers that come back together, and a server that takes nothing.
+
+use crate::board::address;
+use crate::world::{World, SLOTS};
+use penstock_farm::{Change, Mark, Notice, IN_ERROR};
+
+/// Where the events of the log's run begin and end.
+fn span(world: &World) -> (u64, Option<u64>) {
+    let of = |mark| world.log.iter().find(|change| change.mark == mark).map(|change| change.first);
+    (of(Mark::Begin).unwrap_or(0), of(Mark::End))
+}
+
+/// Every event of the run has gone to its server, from every board.
+fn is_whole(world: &World, seed: u64) {
+    let (begin, end) = span(world);
+    let end = end.unwrap_or_else(|| world.boards.iter().map(|board| board.event).min().unwrap());
+    let tables = world.tables();
+    for (at, board) in world.boards.iter().enumerate() {
+        for event in begin..end {
+            let went = board.went.get(&event).copied().flatten();
+            assert_eq!(
+                went,
+                tables.server_of(event).map(address),
+                "seed {seed}: board {at}: event {event} of {begin} to {end}: {:#?}",
+                world.notices
+            );
+        }
+    }
+}
+
+/// A new run, and new receivers.
+fn begin(world: &mut World) {
+    let servers = world.servers.len() as u16;
+    world.log = vec![Change::new(0, (0..servers).collect())];
+    world.begins = true;
+    world.start();
+    (0..servers).for_each(|server| world.start_server(server, None));
+}
+
+#[test]
+fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_is_whole() {
+    for seed in 0..60 {
+        let mut world = World::new(seed, 3, 2);
+        (world.loss, world.delay) = (world.random.below(60), 1 + world.random.below(20));
+        let mut last_end = None;
+        for run in 0..5 {
+            begin(&mut world);
+            world.until("events of the run", |world| {
+                let (begin, _) = span(world);
+                let is_known = run == 0 || begin > 0;
+                is_known && world.boards.iter().all(|board| board.event > begin + 200)
+            });
+            if let Some(end) = last_end {
+                assert_eq!(span(&world).0, end, "seed {seed}: no event is lost between runs: {:#?}", world.notices);
+            }
+            assert!(!world.notices.iter().any(Notice::is_fault), "seed {seed}: {:#?}", world.notices);
+            last_end = None;
+            match world.random.below(3) {
+                0 => {
+                    is_whole(&world, seed);
+                    world.stop_coordinator();
+                }
+                1 => {
+                    is_whole(&world, seed);
+                    world.kill_coordinator();
+                }
+                _ => {
+                    world.coordinator.as_mut().unwrap().end();
+                    world.until("the end", |world| world.coordinator.as_ref().unwrap().has_ended());
+                    let end = span(&world).1.unwrap();
+                    world.until("all events", |world| world.boards.iter().all(|board| board.event >= end));
+                    world.run(100);
+                    let ends = world.boards.iter().map(|board| board.event);
+                    assert!(
+                        ends.clone().all(|event| event == end),
+                        "seed {seed}: {end}: {:?}",
+                        ends.collect::<Vec<_>>()
+                    );
+                    is_whole(&world, seed);
+                    last_end = Some(end);
+                    world.coordinator.as_mut().unwrap().leave(true);
+                    world.until("boards", |world| world.has_left());
+                    let free = world.boards.iter().all(|board| board.owner == 0 && !board.engaged);
+                    assert!(free, "seed {seed}");
+                    world.coordinator = None;
+                }
+            }
+            // Receivers end, or are killed, or their queue pairs live on with nobody behind them.
+            for server in 0..2 {
+                if world.random.happens(700) {
+                    world.kill_server(server);
+                }
+            }
+            let pause = world.random.below(600);
+            world.run(pause);
+        }
+    }
+}
+
+#[test]
+fn a_detector_that_rests_does_not_keep_a_run_from_ending_or_the_next_one_from_beginning() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, 2);
+        begin(&mut world);
+        world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
+        // Every board has sent the same events.
+        let last = world.boards.iter().map(|board| board.event).max().unwrap() + 1;
+        world.rests_at = Some(last);
+        world.until("rest", |world| world.boards.iter().all(|board| board.event == last));
+        world.run(100);
+        if seed % 2 == 0 {
+            world.coordinator.as_mut().unwrap().end();
+            world.until("the end", |world| world.coordinator.as_ref().unwrap().has_ended());
+            assert_eq!(span(&world).1, Some(last));
+        }
+        is_whole(&world, seed);
+        world.stop_coordinator();
+        begin(&mut world);
+        world.until("queue pairs", |world| world.asking.is_empty());
+        world.rests_at = None;
+        world.until("events", |world| world.boards.iter().all(|board| board.event > last + 100));
+        assert_eq!(span(&world).0, last, "seed {seed}");
+        is_whole(&world, seed);
+    }
+}
+
+#[test]
+fn servers_that_come_back_together_get_their_own_events_whatever_their_order() {
+    for seed in 0..200 {
+        let mut world = World::new(seed, 3, 3);
+        world.detection = 1 + world.random.below(200);
+        world.open_all();
+        world.start();
+        world.run(500);
+        let two = world.random.happens(500);
+        let killed: Vec<u16> = if two { vec![1, 2] } else { vec![0, 1, 2] };
+        killed.iter().for_each(|server| world.kill_server(*server));
+        let is_without = world.random.happens(300);
+        if is_without {
+            world.kill_coordinator();
+        }
+        for server in killed {
+            let wait = world.random.below(4) * world.random.below(100);
+            world.run(wait);
+            world.start_server(server, None);
+        }
+        if is_without {
+            world.run(1000);
+            world.start();
+        }
+        world.run(6000);
+        world.flows_to(seed, &[0, 1, 2]);
+        world.check(seed);
+    }
+}
+
+#[test]
+fn without_a_server_boards_hold_their_events_for_the_next_one_and_lose_none() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, 2);
+        world.detection = 20;
+        world.open_all();
+        world.start();
+        world.run(500);
+        (0..2).for_each(|server| world.kill_server(server));
+        world.until("no table", |world| world.tables().live().is_empty());
+        world.run(300);
+        let held: Vec<u64> = world.boards.iter().map(|board| board.event).collect();
+        world.run(1000);
+        assert_eq!(held, world.boards.iter().map(|board| board.event).collect::<Vec<_>>(), "seed {seed}");
+        let lost: u64 = world.boards.iter().map(|board| board.flushed).sum();
+        world.start_server(1, None);
+        world.until("a table", |world| world.tables().live() == [1]);
+        world.run(500);
+        world.flows_to(seed, &[1]);
+        assert_eq!(lost, world.boards.iter().map(|board| board.flushed).sum(), "seed {seed}: {:#?}", world.notices);
+        world.check(seed);
+    }
+}
+
+#[test]
+fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
+    let mut world = World::new(7, 3, 2);
+    world.open_all();
+    world.start();
+    world.run(500);
+    for at in 0..2 {
+        world.boards[2].qps[at].state = IN_ERROR;
+    }
+    world.asking = vec![(1, 2, None), (0, 2, None)];
+    world.run(3000);
+    assert_eq!(world.tables().live(), [0, 1]);
+    world.flows_to(7, &[0, 1]);
+    world.check(7);
+}
+
+#[test]
+fn a_server_that_takes_nothing_holds_up_no_change() {
+    for (seed, is_told) in (0..20).map(|seed| (seed, seed % 2 == 0)) {
+        let mut world = World::new(seed, 2, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        // Its disk is full: it takes what is posted, and then nothing. One board has less room than the other.
+        world.servers[1].credits = 1;
+        for (at, board) in world.boards.iter_mut().enumerate() {
+            board.room.insert(1, 600 + 40 * at as u64);
+        }
+        world.until("half of its part", |world| world.tables().live() == [0, 1, 0]);
+        for board in &mut world.boards {
+            board.room.insert(1, 3);
+        }
+        world.servers[1].credits = 0;
+        if is_told {
+            world.run(100);
+            world.coordinator.as_mut().unwrap().take_out([1]);
+        }
+        let begun = world.now;
+        world.until("its end", |world| world.tables().live() == [0]);
+        let took = world.now - begun;
+        assert!(took < 5000, "seed {seed}: {took} ms: {:#?}", world.notices);
+        world.flows_to(seed, &[0]);
+        world.check(seed);
+        world.servers[1].credits = SLOTS;
+    }
+}
