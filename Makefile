@@ -103,7 +103,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, al
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
-		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or congestion or slow_control" || exit; done
+		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control" || exit; done
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
 	$(PYTHON) -m pytest -q tests/ctapipe_source.py
 	$(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py

@@ -71,6 +71,7 @@ package penstock_xgmii_component is
       m_axis_sample_tdata   : out std_logic_vector(127 downto 0);
       m_axis_sample_tvalid  : out std_logic;
       m_axis_sample_tready  : in  std_logic;
+      m_axi_rst             : in  std_logic;
       m_axi_awid            : out std_logic_vector(0 downto 0);
       m_axi_awaddr          : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
       m_axi_awlen           : out std_logic_vector(7 downto 0);
@@ -278,6 +279,7 @@ begin
       m_axis_sample_tdata   => open,
       m_axis_sample_tvalid  => open,
       m_axis_sample_tready  => '1',
+      m_axi_rst             => '0', -- no memory: STORE is 0
       m_axi_awid            => open,
       m_axi_awaddr          => open,
       m_axi_awlen           => open,

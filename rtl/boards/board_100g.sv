@@ -104,6 +104,7 @@ module board_100g #(
     .m_axis_sample_tvalid(),
     .m_axis_sample_tready(1'b1),
     // the packet store is on chip
+    .m_axi_rst          (1'b0),  // the rings are on chip
     .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
     .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),
     .m_axi_wvalid(), .m_axi_bready(), .m_axi_arid(), .m_axi_araddr(), .m_axi_arlen(), .m_axi_arsize(),

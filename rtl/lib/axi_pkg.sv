@@ -52,6 +52,7 @@ package axi_pkg;
     axi_addr_t aw;
     logic      awvalid;
     logic      wlast;
+    logic      wstrb;  // of all bytes
     logic      wvalid;
     logic      bready;
   } axi_wr_req_t;

@@ -91,7 +91,9 @@ module penstock_100g #(
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
-  // The rings' memory, when STORE is 1; quiet otherwise.
+  // The rings' memory, when STORE is 1; quiet otherwise. m_axi_rst: the reset of the memory's side, in clk; it resets
+  // the front end, too. A reset of the front end alone (rst) leaves no burst unfinished.
+  input  logic m_axi_rst,
   output logic [0:0] m_axi_awid,
   output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
   output logic [7:0] m_axi_awlen,
@@ -190,7 +192,7 @@ module penstock_100g #(
   assign m_axi_awcache = m_axi_req.wr.aw.cache;
   assign m_axi_awprot  = m_axi_req.wr.aw.prot;
   assign m_axi_awvalid = m_axi_req.wr.awvalid;
-  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory after a packet's end is never read
+  assign m_axi_wstrb   = {64{m_axi_req.wr.wstrb}};  // memory after a packet's end is never read
   assign m_axi_wlast   = m_axi_req.wr.wlast;
   assign m_axi_wvalid  = m_axi_req.wr.wvalid;
   assign m_axi_bready  = m_axi_req.wr.bready;
@@ -212,6 +214,10 @@ module penstock_100g #(
       arready: m_axi_arready, rid: m_axi_rid, rresp: m_axi_rresp, rlast: m_axi_rlast, rvalid: m_axi_rvalid
     }
   };
+
+  // A memory that has been reset does not answer what it was asked before: the rings begin anew, too.
+  logic front_rst;
+  assign front_rst = rst || (STORE == 1 && m_axi_rst);
 
   timing_pkg::timing_in_t timing_in;
   timing_pkg::timing_out_t timing_out;
@@ -252,6 +258,7 @@ module penstock_100g #(
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES)
   ) u_core (
+    .rst(front_rst),
     .m_axis_tx_tdata(tx_tdata),
     .m_axis_tx_tkeep(tx_tkeep),
     .m_axis_tx_tvalid(tx_tvalid),
@@ -261,6 +268,7 @@ module penstock_100g #(
   );
 
   hard_mac_port u_hard_mac_port (
+    .rst             (front_rst),
     .s_axis_tx_tdata (tx_tdata),
     .s_axis_tx_tkeep (tx_tkeep),
     .s_axis_tx_tvalid(tx_tvalid),

@@ -81,7 +81,8 @@ module penstock_core
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // The rings' memory, when STORE is 1; quiet otherwise.
+  // The rings' memory, when STORE is 1; quiet otherwise. m_axi_rst comes with rst.
+  input  logic                m_axi_rst,
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,

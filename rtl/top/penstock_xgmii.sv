@@ -78,7 +78,9 @@ module penstock_xgmii #(
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
-  // The rings' memory, when STORE is 1; quiet otherwise.
+  // The rings' memory, when STORE is 1; quiet otherwise. m_axi_rst: the reset of the memory's side, in clk; it resets
+  // the front end, too. A reset of the front end alone (rst) leaves no burst unfinished.
+  input  logic m_axi_rst,
   output logic [0:0] m_axi_awid,
   output logic [AXI_ADDR_W-1:0] m_axi_awaddr,
   output logic [7:0] m_axi_awlen,
@@ -178,7 +180,7 @@ module penstock_xgmii #(
   assign m_axi_awcache = m_axi_req.wr.aw.cache;
   assign m_axi_awprot  = m_axi_req.wr.aw.prot;
   assign m_axi_awvalid = m_axi_req.wr.awvalid;
-  assign m_axi_wstrb   = STORE == 0 ? '0 : '1;  // memory after a packet's end is never read
+  assign m_axi_wstrb   = {8{m_axi_req.wr.wstrb}};  // memory after a packet's end is never read
   assign m_axi_wlast   = m_axi_req.wr.wlast;
   assign m_axi_wvalid  = m_axi_req.wr.wvalid;
   assign m_axi_bready  = m_axi_req.wr.bready;
@@ -200,6 +202,10 @@ module penstock_xgmii #(
       arready: m_axi_arready, rid: m_axi_rid, rresp: m_axi_rresp, rlast: m_axi_rlast, rvalid: m_axi_rvalid
     }
   };
+
+  // A memory that has been reset does not answer what it was asked before: the rings begin anew, too.
+  logic front_rst;
+  assign front_rst = rst || (STORE == 1 && m_axi_rst);
 
   timing_pkg::timing_in_t timing_in;
   timing_pkg::timing_out_t timing_out;
@@ -240,6 +246,7 @@ module penstock_xgmii #(
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES)
   ) u_core (
+    .rst             (front_rst),
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),
     .m_axis_tx_tvalid(tx_tvalid),
@@ -255,7 +262,7 @@ module penstock_xgmii #(
 
   mac_xgmii #(.CRC_TABLES(CLK_KHZ > penstock_pkg::LutCrcKhz)) u_mac (
     .clk,
-    .rst,
+    .rst          (front_rst),
     .xgmii_txd,
     .xgmii_txc,
     .xgmii_rxd,

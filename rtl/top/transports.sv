@@ -2,6 +2,7 @@
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
 // With both, targets below N_QP are queue pairs, those from N_QP on the streams. With STORE = 1 the rings of all
 // targets are in one AXI4 memory, in that order; the transactions of streams have ID 1 if there are queue pairs, too.
+// What the memory has been asked for outlives `rst` (axi_reset_guard).
 // Connects its modules and contains no logic of its own.
 module transports
   import penstock_pkg::*;
@@ -66,7 +67,8 @@ module transports
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // the rings' memory; quiet when they are on chip
+  // the rings' memory; quiet when they are on chip. m_axi_rst comes with rst
+  input  logic                m_axi_rst,
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
@@ -122,6 +124,9 @@ module transports
   axi_pkg::axi_req_t [1:0] axi_reqs;
   axi_pkg::axi_rsp_t [1:0] axi_rsps;
   logic [1:0][DATA_W-1:0] axi_wdata;
+  axi_pkg::axi_req_t rings_req;  // of all rings
+  axi_pkg::axi_rsp_t rings_rsp;
+  logic [DATA_W-1:0] rings_wdata;
   transport_stat_t [1:0] stats;
   assign transport_stat = stats[0] | stats[1];
   assign latency_rsp = latency_rsps[0] | latency_rsps[1];
@@ -181,13 +186,13 @@ module transports
         .s_axi_req  (axi_reqs),
         .s_axi_wdata(axi_wdata),
         .s_axi_rsp  (axi_rsps),
-        .m_axi_req,
-        .m_axi_wdata,
-        .m_axi_rsp
+        .m_axi_req  (rings_req),
+        .m_axi_wdata(rings_wdata),
+        .m_axi_rsp  (rings_rsp)
       );
     end else begin : gen_no_memory
-      assign {m_axi_req, m_axi_wdata, axi_rsps} = '0;
-      wire unused_memory = &{1'b0, axi_reqs, axi_wdata, m_axi_rsp};
+      assign {rings_req, rings_wdata, axi_rsps} = '0;
+      wire unused_memory = &{1'b0, axi_reqs, axi_wdata, rings_rsp};
     end
   end else begin : gen_one
     localparam int unsigned Side = WITH_TCP;
@@ -201,7 +206,7 @@ module transports
       assign data_tlast[i]   = s_axis_data_tlast;
       assign cpl_tready[i]   = m_axis_cpl_tready && Here;
       assign frame_tready[i] = m_axis_tx_tready && Here;
-      assign axi_rsps[i]     = Here ? m_axi_rsp : '0;
+      assign axi_rsps[i]     = Here ? rings_rsp : '0;
     end
     assign latency_reqs = {2{latency_req}};
     assign meter_reqs   = {2{meter_req}};
@@ -213,8 +218,27 @@ module transports
     assign m_axis_tx_tkeep    = frame_tkeep[Side];
     assign m_axis_tx_tvalid   = frame_tvalid[Side];
     assign m_axis_tx_tlast    = frame_tlast[Side];
-    assign m_axi_req          = axi_reqs[Side];
-    assign m_axi_wdata        = axi_wdata[Side];
+    assign rings_req          = axi_reqs[Side];
+    assign rings_wdata        = axi_wdata[Side];
+  end
+
+  if (STORE == 1) begin : gen_guard
+    axi_reset_guard #(
+      .DATA_W(DATA_W)
+    ) u_guard (
+      .clk,
+      .rst,
+      .m_axi_rst,
+      .s_axi_req  (rings_req),
+      .s_axi_wdata(rings_wdata),
+      .s_axi_rsp  (rings_rsp),
+      .m_axi_req,
+      .m_axi_wdata,
+      .m_axi_rsp
+    );
+  end else begin : gen_no_guard
+    assign {m_axi_req, m_axi_wdata, rings_rsp} = '0;
+    wire unused_guard = &{1'b0, m_axi_rst, rings_req, rings_wdata, m_axi_rsp};
   end
 
   // ---- RoCE ---------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class Board:
 async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Board:
     """Clock, reset, addresses, and the named queue pairs opened at their first PSN."""
     cocotb.start_soon(Clock(dut.clk, cable.line().clock_ps, "ps").start())
-    dut.rst.value = 1
+    dut.rst.value = dut.m_axi_rst.value = 1
     board = Board(dut, first_psn, peer)
     if os.environ.get("PARAM_STORE") == "1":  # the send rings are in this memory, which takes its time
         rings = sum(int(os.environ.get(f"PARAM_{name}", "0")) for name in ("N_QP", "N_STREAMS"))
@@ -112,7 +112,7 @@ async def start(dut, first_psn: dict[int, int], peer: type[Peer] = Peer) -> Boar
         logging.getLogger(f"cocotb.{dut._name}.{model}").setLevel(logging.WARNING)  # a line per frame is too many
     for _ in range(8):
         await RisingEdge(dut.clk)
-    dut.rst.value = 0
+    dut.rst.value = dut.m_axi_rst.value = 0
     for _ in range(300):  # tables clear themselves
         await RisingEdge(dut.clk)
     await board.set_up()

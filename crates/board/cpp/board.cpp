@@ -129,7 +129,7 @@ public:
     ~Front() override { top.final(); }
 
     void cycle(PenstockPins &pins) override {
-        top.rst = pins.rst;
+        top.rst = top.m_axi_rst = pins.rst;
         put_port(top, pins.line);
         put(top.s_axis_data_tdata, pins.data_tdata);
         top.s_axis_data_tkeep = pins.data_tkeep;
