@@ -47,10 +47,10 @@ profile:         ## compile the verilated boards and switch by the profile of sh
 	@sh tools/setup.sh build
 	rm -rf build/profile
 	PENSTOCK_PROFILE=record cargo build --release --locked -p penstock-cli
-	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded
-	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded --set replay.protocol=simple-tcp --set cc.law=off
-	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --out build/recorded $(GATEWARE_SWITCH)
-	$(PENSTOCK) run scenarios/advcam-12.toml --no-plots --out build/recorded $(GATEWARE_FLOWS)
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --overwrite --out build/recorded
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --overwrite --out build/recorded --set replay.protocol=simple-tcp --set cc.law=off
+	$(PENSTOCK) run scenarios/incast-3.toml --no-plots --overwrite --out build/recorded $(GATEWARE_SWITCH)
+	$(PENSTOCK) run scenarios/advcam-12.toml --no-plots --overwrite --out build/recorded $(GATEWARE_FLOWS)
 	@cargo build --release --locked -p penstock-cli
 
 demo: build      ## camera events through three boards, a congested switch and an event builder
