@@ -316,7 +316,7 @@ def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_t
 
     staying, dying = send(0), send(2)
     out = ("--out", tmp_path / "run", "--flush", 100)
-    receiver = network.recv(*boards(4), "--keep-alive", 100, "--event-timeout", 1000 * timeout_s, *out, *TOLD)
+    receiver = network.recv(*boards(4), "--keep-alive", 100, "--outage", timeout_s, *out, *TOLD)
     network.counted(1000, "events_complete")
     dying.kill()
     dying.wait()

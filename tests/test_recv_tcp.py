@@ -273,3 +273,20 @@ def test_a_receiver_that_is_killed_and_started_again_gets_what_its_kernel_had_no
     builder = report["readout"]["builder"]
     assert (builder["events_complete"], builder["events_incomplete"]) == (200, 0)
     assert board["lives"] == 2
+
+
+def test_runs_follow_one_another_under_boards_that_never_stop_and_none_has_an_incomplete_event(wire, tmp_path):
+    """What the kernel had acknowledged at the end of a run is in none; the next begins where all boards are."""
+    sender, following = send(wire, "--boards", 4, "--rate", 300, "-l", 2000, "--payload", "counter"), 0
+    for run in range(4):
+        receiver = recv(wire, *boards(4), "--out", tmp_path / str(run), "--metrics", METRICS)
+        wire.counted(30, "events_complete")
+        receiver.send_signal(signal.SIGINT)
+        verified(receiver)
+        table = pq.read_table(tmp_path / str(run), columns=["event_number", "complete"]).to_pydict()
+        numbers = table["event_number"]
+        assert all(table["complete"]) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        assert numbers[0] >= following
+        following = numbers[-1] + 1
+    sender.send_signal(signal.SIGINT)
+    ended(sender)

@@ -185,7 +185,7 @@ def test_a_board_that_is_back_at_a_later_event_slows_nobody_down(network):
 
     staying, dying = send(0, 2), send(2, 1)
     timeout_s = 2
-    options = ("--keep-alive", 100, "--event-timeout", 1000 * timeout_s, *TOLD)
+    options = ("--keep-alive", 100, "--outage", timeout_s, *TOLD)
     receiver = network.recv(*map(first_board, range(3)), *options)
     said_until(receiver, "3 of 3 boards are up")
     network.counted(100, "events_complete")

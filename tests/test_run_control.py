@@ -106,6 +106,22 @@ def test_runs_are_configured_started_and_stopped_one_after_another(network, cont
     assert "is there already" in control.local("/configure", {"run": "first"})[1]["error"]
 
 
+def test_runs_follow_one_another_under_boards_that_never_stop(network, control, tmp_path):
+    sender, following = network.send("--boards", 2, "-l", 2000, "--rate", 500), 0
+    for run in ("one", "two", "three"):
+        done(control.local("/configure", {"run": run}), "configured")
+        done(control.local("/start"), "running")
+        network.counted(20, "events_complete")
+        control.local("/stop")
+        until(f"end of run {run}", lambda: control.state() in ("idle", "error"))
+        assert control.state() == "idle", control.local("/state")
+        numbers = pq.read_table(tmp_path / "runs" / run / "events")["event_number"].to_pylist()
+        assert numbers == list(range(following, following + len(numbers)))
+        following = numbers[-1] + 1
+    sender.send_signal(signal.SIGINT)
+    assert ended(sender).status == 0
+
+
 def test_a_run_with_a_fault_is_an_error_until_it_is_reset(network, control):
     done(control.local("/configure", {"run": "nobody", "seconds": 1}), "configured")
     done(control.local("/start"), "running")

@@ -71,6 +71,7 @@ class Network:
     running: list[subprocess.Popen] = field(default_factory=list)
     cpus: dict[str, int] = field(default_factory=dict)  # by end: the only CPU of its processes
     socket: str = "auto"  # of the packet back end
+    ends = "sb"
 
     def make(self, boards: int, ip: str | None = SERVER_IP, queues: int = 1, mtu: int = MTU) -> None:
         """`ip` is the server's address; none: its end only carries frames. `queues` are those of either direction."""
@@ -97,7 +98,7 @@ class Network:
             process.wait()
             process.stdout.close()
             process.stderr.close()
-        for end in "sb":
+        for end in self.ends:
             subprocess.run(["ip", "netns", "del", f"{self.name}-{end}"], capture_output=True)
 
     def start(self, end: str, *command: str, stdin: int | None = None) -> subprocess.Popen:

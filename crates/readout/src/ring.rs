@@ -224,7 +224,12 @@ impl Ring {
 
     /// Returns the receives to post now, in ring order. `wr_id` is the slot, whose memory a SEND fills, or
     /// [`NO_SLOT`].
-    pub fn take_receives(&mut self, mut post: impl FnMut(RecvWr)) {
+    pub fn take_receives(&mut self, post: impl FnMut(RecvWr)) {
+        self.take_receives_up_to(u32::MAX, post);
+    }
+
+    /// The same, but no more than `most` are then posted.
+    pub fn take_receives_up_to(&mut self, most: u32, mut post: impl FnMut(RecvWr)) {
         if self.pool.is_some() {
             return self.take_pool(post);
         }
@@ -232,10 +237,13 @@ impl Ring {
             post(RecvWr { wr_id: NO_SLOT, va: self.config.va, len: 0 });
         }
         let is_free = |ring: &Ring, slot: u32| ring.slots[slot as usize] == Slot::Released;
-        while is_free(self, self.next_post) && is_free(self, self.after(self.next_post)) {
+        // Slots are counted only where that matters: at the end of a run.
+        let mut more = if most < self.config.slots { most.saturating_sub(self.posted()) } else { self.config.slots };
+        while more > 0 && is_free(self, self.next_post) && is_free(self, self.after(self.next_post)) {
             let slot = self.next_post;
             self.slots[slot as usize] = Slot::Posted;
             self.next_post = self.after(slot);
+            more -= 1;
             let va = self.config.va + self.offset(slot) as u64;
             post(RecvWr { wr_id: slot.into(), va, len: self.config.slot_bytes });
         }
@@ -341,6 +349,15 @@ impl Ring {
     /// All bytes of a slot in any state; none if there is no such slot.
     pub(crate) fn slot(&self, slot: u32) -> Option<&[u8]> {
         (slot < self.config.slots).then(|| &self.memory.bytes()[self.offset(slot)..][..self.config.slot_bytes as usize])
+    }
+
+    /// The bytes from an address on, up to the end of its slot; none outside of the ring.
+    pub(crate) fn bytes_at(&self, va: u64) -> &[u8] {
+        let offset = va.checked_sub(self.config.va).map_or(usize::MAX, |offset| offset as usize);
+        let slot_bytes = self.config.slot_bytes as usize;
+        self.memory.bytes()[..self.config.len()]
+            .get(offset..)
+            .map_or(&[], |rest| &rest[..slot_bytes - offset % slot_bytes])
     }
 
     /// The fragment in `slot` is no longer needed. Releasing a slot that is not held does nothing.

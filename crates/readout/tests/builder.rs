@@ -28,7 +28,13 @@ fn drain_all(builder: &mut EventBuilder<u32>, now: Time, out: &mut Vec<Out>, rej
 }
 
 fn config(sources: u16, window: usize) -> BuilderConfig {
-    BuilderConfig { sources: NonZeroU16::new(sources).unwrap(), window, timeout: Time::MAX, ..Default::default() }
+    BuilderConfig {
+        sources: NonZeroU16::new(sources).unwrap(),
+        window,
+        timeout: Time::MAX,
+        outage: Time(100),
+        ..Default::default()
+    }
 }
 
 fn id(event: u64, source: u16) -> FragmentId {
@@ -114,7 +120,7 @@ proptest! {
         prop_assert!(handles.windows(2).all(|pair| pair[0] < pair[1]), "a handle came out twice");
         prop_assert!(out.iter().zip(3..).all(|(event, number)| event.0 == number), "out of order");
         let counters = builder.counters();
-        let counted = counters.fragments_accepted + counters.duplicates + counters.strays();
+        let counted = counters.fragments_accepted + counters.duplicates + counters.strays() + counters.before_begin;
         prop_assert_eq!(counted, arrivals.len() as u64);
         prop_assert_eq!(counters.events_complete + counters.events_incomplete, out.len() as u64);
     }
@@ -183,13 +189,15 @@ fn strays_are_named_by_their_kind() {
     let config = BuilderConfig { first_event: 10, stride: NonZeroU64::new(2).unwrap(), ..config(2, 4) };
     let mut builder = EventBuilder::new(config);
     assert_eq!(builder.push(Time::ZERO, id(10, 2), 0), Pushed::Stray(Stray::UnknownSource));
-    assert_eq!(builder.push(Time::ZERO, id(9, 0), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(builder.push(Time::ZERO, id(1, 0), 0), Pushed::Stray(Stray::Late));
+    assert_eq!(builder.push(Time::ZERO, id(2, 0), 0), Pushed::Stray(Stray::BeforeBegin), "not all had it");
     assert_eq!(builder.push(Time::ZERO, id(11, 0), 0), Pushed::Stray(Stray::OffSequence));
     assert_eq!(builder.push(Time::ZERO, id(18, 0), 0), Pushed::Stray(Stray::Ahead));
     assert_eq!(builder.push(Time::ZERO, id(16, 0), 0), Pushed::Accepted);
     assert_eq!(builder.push(Time::ZERO, id(16, 0), 0), Pushed::Duplicate);
     assert_eq!(builder.push(Time::ZERO, id(16, 1), 0), Pushed::Accepted);
-    assert_eq!((builder.counters().strays(), builder.counters().duplicates), (4, 1));
+    let counters = builder.counters();
+    assert_eq!((counters.strays(), counters.before_begin, counters.duplicates), (4, 1, 1));
 }
 
 #[test]
@@ -286,7 +294,8 @@ fn servers_share_a_run_through_every_announced_change() {
                 let mine = servers.server_of(event) == Some(server);
                 let pushed = builder.push(Time::ZERO, id(event, source), 0);
                 let expected = if mine { Pushed::Accepted } else { Pushed::Stray(Stray::OffSequence) };
-                assert!(pushed == expected || !mine && pushed == Pushed::Stray(Stray::Late), "{event}: {pushed:?}");
+                let early = matches!(pushed, Pushed::Stray(Stray::Late | Stray::BeforeBegin));
+                assert!(pushed == expected || !mine && early, "{event}: {pushed:?}");
             }
         }
         drain(&mut builder, Time::ZERO, &mut out);
@@ -383,7 +392,7 @@ fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
     // What it sends of events that are over is late, and shows nothing.
     assert_eq!(builder.push(Time(141), id(3, 2), 0), Pushed::Stray(Stray::Late));
     assert_eq!(send(&mut builder, Time(142), 4, 0..2), [(4, false)]);
-    builder.back(2);
+    builder.back(Time(142), 2);
     assert_eq!(send(&mut builder, Time(150), 5, 0..2), [(5, false)], "it has sent nothing over its connection yet");
     assert_eq!(builder.push(Time(151), id(5, 2), 0), Pushed::Stray(Stray::Late));
     assert_eq!(send(&mut builder, Time(160), 6, 0..2), []);
@@ -405,7 +414,7 @@ fn a_source_that_is_back_at_a_later_event_is_not_waited_for_before_it_and_is_fro
         builder.lost(Time::ZERO, 2);
         assert_eq!(event(&mut builder, Time(50), 1, 0..2), [], "it may come back and send it");
         builder.reconnected(2);
-        builder.back(2);
+        builder.back(Time(60), 2);
         assert_eq!(told_at(&mut builder, Time(60)), [], "it may still send it");
         let first = if beyond { Pushed::Stray(Stray::Ahead) } else { Pushed::Accepted };
         assert_eq!(builder.push(Time(70), id(begins, 2), 0), first);
@@ -526,4 +535,72 @@ fn a_source_far_behind_the_run_is_left_out_at_once_named_and_counted() {
     assert_eq!(step(&mut builder, 50, 100_020, &[0, 2]), [], "it has caught up");
     assert_eq!(step(&mut builder, 50, 100_020, &[1]), [(100_020, true)]);
     assert_eq!(builder.poll_notice().map(|notice| notice.standing), Some(Standing::InStep));
+}
+
+/// Nothing is handed out for a while.
+fn nothing_until(builder: &mut EventBuilder<u32>, now: std::ops::RangeInclusive<u64>) {
+    now.step_by(50).for_each(|now| assert_eq!(told_at(builder, Time(now)), [], "at {now}"));
+}
+
+#[test]
+fn no_event_is_given_up_for_a_source_that_may_be_out_of_reach_before_the_time_of_an_outage() {
+    let outage = Time(1000);
+    let mut builder = EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), outage, ..config(2, 64) });
+    (0..2).for_each(|source| builder.alive(Time::ZERO, source, false));
+    assert_eq!(step(&mut builder, 0, 0, &[0, 1]), [(0, true)]);
+    // Source 1 is silent. Whether it is there is asked when the time is over, and the answer ends the wait.
+    assert_eq!(step(&mut builder, 10, 1, &[0]), []);
+    assert_eq!((told_at(&mut builder, Time(100)), builder.suspects()), (vec![], &[][..]));
+    assert_eq!((told_at(&mut builder, Time(110)), builder.suspects()), (vec![], &[1][..]));
+    assert_eq!(builder.poll_timeout(), Some(Time(1000)), "its last sign of life was at 0");
+    builder.alive(Time(112), 1, false);
+    assert_eq!((told_at(&mut builder, Time(112)), builder.suspects()), (vec![(1, false)], &[][..]));
+    // It does not answer for long: what it holds comes after its answer, and has its time then.
+    assert_eq!(step(&mut builder, 120, 2, &[0]), []);
+    nothing_until(&mut builder, 150..=900);
+    builder.alive(Time(900), 1, true);
+    assert_eq!(told_at(&mut builder, Time(999)), []);
+    assert_eq!(step(&mut builder, 999, 2, &[1]), [(2, true)]);
+    // Its connection is lost, and comes back in time; then it stays away.
+    assert_eq!(step(&mut builder, 1010, 3, &[0]), []);
+    builder.lost(Time(1050), 1);
+    nothing_until(&mut builder, 1050..=1998);
+    assert_eq!((told_at(&mut builder, Time(1998)), builder.suspects()), (vec![], &[][..]), "nothing to ask");
+    builder.back(Time(1998), 1);
+    assert_eq!(told_at(&mut builder, Time(2097)), []);
+    assert_eq!(step(&mut builder, 2097, 3, &[1]), [(3, true)]);
+    assert_eq!(step(&mut builder, 2100, 4, &[0]), []);
+    builder.lost(Time(2150), 1);
+    nothing_until(&mut builder, 2150..=3096);
+    assert_eq!(told_at(&mut builder, Time(3096)), []);
+    assert_eq!(told_at(&mut builder, Time(3097)), [(4, false)], "an outage after its last fragment");
+    assert_eq!(step(&mut builder, 3098, 5, &[0]), [(5, false)], "it is waited for once");
+}
+
+#[test]
+fn a_source_that_never_answers_is_waited_for_as_for_one_outage_and_no_more() {
+    let mut builder =
+        EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), outage: Time(1000), ..config(2, 64) });
+    builder.alive(Time::ZERO, 1, false);
+    let mut waited = Vec::new();
+    for event in 0..200 {
+        waited.extend(step(&mut builder, event * 10, event, &[0]).into_iter().map(|(number, _)| event - number));
+    }
+    assert_eq!(waited[0], 100, "the first for the whole time");
+    assert_eq!(waited.last(), Some(&0), "{waited:?}");
+}
+
+#[test]
+fn a_run_that_ends_at_a_given_event_takes_nothing_after_it_and_what_has_begun() {
+    let mut builder = EventBuilder::new(BuilderConfig { stride: NonZeroU64::new(2).unwrap(), ..config(2, 8) });
+    assert_eq!((builder.newest_event(), builder.has_end()), (None, false));
+    assert_eq!(builder.push(Time::ZERO, id(4, 0), 0), Pushed::Accepted);
+    assert_eq!((builder.newest_event(), builder.short_of(1, Some(10)), builder.short_of(0, None)), (Some(4), 5, 0));
+    builder.end_before(10);
+    assert!(builder.admits(1, 8) && builder.admits(1, 7), "other servers' events are another matter");
+    assert_eq!((builder.short_of_end(0), builder.short_of_end(1)), (2, 5));
+    assert!(!builder.admits(1, 10) && !builder.wants(1), "it has nothing before");
+    builder.end_before(2);
+    assert_eq!(builder.push(Time::ZERO, id(6, 0), 0), Pushed::Stray(Stray::AfterEnd));
+    assert!(builder.admits(0, 4) && !builder.wants(0), "what has begun is finished");
 }

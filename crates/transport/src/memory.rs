@@ -33,6 +33,12 @@ pub trait Memory {
         None
     }
 
+    /// Whether a message that begins at `va` may end now, with a completion and an acknowledgement; `only` is all of it
+    /// if it is one packet, of which nothing is written yet. If not, the peer is answered RNR NAK and keeps it.
+    fn admits(&mut self, _va: u64, _only: Option<&Payload>) -> bool {
+        true
+    }
+
     /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it
     /// has written must stay until its owner has seen it.
     fn message_ended(&mut self, _region: u64) {}

@@ -290,6 +290,9 @@ impl Responder {
                 (wr.va.wrapping_add(done.into()), Message::Send { wr, done: done + len })
             }
         };
+        if opcode.position().is_end() && !admits(&message, packet, mem) {
+            return Err(Refusal::NotReady);
+        }
         if !packet.payload.is_empty() {
             mem.write(va, &packet.payload);
             self.counters.rx_payload_bytes += u64::from(len);
@@ -432,6 +435,17 @@ impl Responder {
     fn reply(&mut self, psn: Psn, syndrome: Syndrome) {
         self.replies.push(psn, AethRepr { syndrome, msn: self.msn });
     }
+}
+
+/// Whether a message that ends with this packet may end; one that ends without a completion always may.
+#[inline]
+fn admits(message: &Message, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) -> bool {
+    let va = match message {
+        Message::Write { .. } if !packet.bth.opcode.has_imm() => return true,
+        Message::Write { reth, .. } => reth.va,
+        Message::Send { wr, .. } => wr.va,
+    };
+    mem.admits(va, packet.bth.opcode.position().is_start().then_some(&packet.payload))
 }
 
 /// Checks the payload against the rest of the RETH length: after a FIRST or MIDDLE more must be left,

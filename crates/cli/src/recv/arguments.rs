@@ -156,10 +156,14 @@ pub struct RunArguments {
     /// Accept no new events after this number of seconds, and end when the open ones are complete
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Milliseconds for which an event waits for missing fragments, and for boards whose connection is lost. Longer
-    /// than (retries + 1) times the boards' ACK timers; the default is that of 7 retries of 67 ms
+    /// Milliseconds for which an event waits for fragments of boards that can be reached. Longer than (retries + 1)
+    /// times the boards' ACK timers; the default is that of 7 retries of 67 ms
     #[arg(long, default_value_t = event_timeout_ms(), value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: u64,
+    /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: a shorter outage
+    /// costs nothing [default: 30; with --servers, whose boards do not send again, at most 1]
+    #[arg(long, value_name = "S")]
+    pub outage: Option<f64>,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats
     /// its packets. Longer than the boards' ACK timers
     #[arg(long, default_value_t = 300, value_name = "MS")]

@@ -132,6 +132,9 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
         if let Some(error) = session.receiver().stalled().filter(|error| end.is_near && !error.is_busy()) {
             waiting.tell(error);
         }
+        if end.is_near {
+            waiting.tell_of_boards(&session.out_of_reach());
+        }
         next_turn = now + TURN;
         if let Some(sharing) = &mut sharing {
             if let Err(error) = sharing.look(&mut session) {
@@ -242,13 +245,23 @@ impl End {
     }
 }
 
-/// Events that wait for a disk at the end of a run.
+/// Events that wait for a disk or for boards at the end of a run.
 #[derive(Default)]
 struct Waiting {
     told: bool,
+    told_of_boards: bool,
 }
 
 impl Waiting {
+    fn tell_of_boards(&mut self, boards: &[&str]) {
+        if !boards.is_empty() && !std::mem::replace(&mut self.told_of_boards, true) {
+            let boards = boards.join(", ");
+            say(format_args!(
+                "waiting: {boards} cannot be reached; events wait for --outage seconds, Ctrl-C twice gives them up"
+            ));
+        }
+    }
+
     fn tell(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.told, true) {
             say(format_args!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));

@@ -180,8 +180,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         pages: if arguments.memory.huge_pages { Pages::Huge } else { Pages::Normal },
         builder: BuilderConfig {
             timeout: ms(arguments.run.event_timeout),
-            // Boards of a farm never send again what was under way over a connection that is lost.
-            absence: arguments.run.servers.is_some().then_some(ABSENCE),
+            outage: outage(&arguments.run)?,
             first_event: arguments.run.first_event.unwrap_or(0),
             ..BuilderConfig::default()
         },
@@ -213,6 +212,16 @@ fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
 fn end(run: &RunArguments) -> EndPlan {
     let deadline = run.seconds.map_or(Time::MAX, Time::from_secs_f64);
     EndPlan { events: run.events, messages: run.messages, deadline }
+}
+
+/// How long events wait for a board that cannot be reached. Boards of a farm never send again what was under way over a
+/// connection that is lost.
+fn outage(run: &RunArguments) -> Result<Time, String> {
+    match (run.outage, &run.servers) {
+        (Some(given), _) => seconds("--outage", given),
+        (None, Some(_)) => Ok(ABSENCE.min(ms(run.event_timeout))),
+        (None, None) => Ok(BuilderConfig::default().outage),
+    }
 }
 
 /// A time in seconds, which may be 0.

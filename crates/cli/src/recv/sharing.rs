@@ -82,7 +82,7 @@ impl Sharing {
                         Mark::None => {}
                         Mark::Begin => session.begin_at(change.first)?,
                         Mark::End => {
-                            session.end_before(change.first);
+                            session.end_before(change.first)?;
                             self.ending = Some((session.now(), session.messages()));
                         }
                     }

@@ -323,8 +323,12 @@ fn totals(report: &SessionReport, is_stored: bool) -> String {
         text += &format!(", messages handed on after {median:.1} us (median), {p99:.1} us (99 %)");
     }
     text += &dropped(report);
-    if builder.after_end > 0 {
-        text += &format!("\n{} fragments came after the end", builder.after_end);
+    for (count, place) in
+        [(builder.before_begin, "before the first event"), (builder.after_end, "after the last event")]
+    {
+        if count > 0 {
+            text += &format!("\nbetween runs: {count} fragments from {place} of this run are not stored");
+        }
     }
     if let Some(patterns) = &report.readout.pattern {
         let sum = |of: &dyn Fn(&PatternReport) -> u64| patterns.iter().map(of).sum::<u64>();

@@ -221,6 +221,10 @@ impl Memory for Counted<'_> {
         self.memory.refuses(va, len)
     }
 
+    fn admits(&mut self, va: u64, only: Option<&Payload>) -> bool {
+        self.memory.admits(va, only)
+    }
+
     fn message_ended(&mut self, region: u64) {
         self.memory.message_ended(region);
     }

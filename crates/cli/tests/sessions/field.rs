@@ -12,9 +12,9 @@ use std::rc::Rc;
 use penstock_readout::backend::*;
 use penstock_readout::session::{BoardSpec, BoardState, CmPort, Opens, Session, SessionConfig, SessionReport};
 use penstock_readout::BuilderConfig;
-use penstock_transport::{CmOpenerConfig, Memory, Mtu, RecvWr};
+use penstock_transport::{CmOpenerConfig, Memory, Mtu, RecvWr, Window};
 use penstock_units::Time;
-use penstock_wire::{CmMessage, Ipv4Addr, RnrTimer};
+use penstock_wire::{CmMessage, Ipv4Addr, Payload, RnrTimer};
 
 use super::ledger::{Ledger, Stored};
 use super::production::{event_at, Production, PERIOD};
@@ -32,6 +32,8 @@ pub const CM: CmOpenerConfig =
     CmOpenerConfig { timeout: Time::from_ms(10), retries: 5, keep_alive: Some(Time::from_ms(30)) };
 /// How long an event waits: until a board has delivered its fragment or its queue pair has failed.
 const EVENT_TIMEOUT: Time = Time::from_ms(10);
+/// How long events wait for a board that cannot be reached.
+const OUTAGE: Time = Time::from_ms(60);
 /// A run that is not whole again by then is stuck.
 const PATIENCE_TICKS: u64 = 20_000;
 /// Events that may be under way where all is well.
@@ -61,8 +63,23 @@ pub fn board_ip(board: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 1, board as u8)
 }
 
-/// The session's NIC, of which the field keeps the cable.
-struct Nic(Rc<RefCell<InProcess>>);
+/// The session's NIC, of which the field keeps the cable. Every other one acknowledges by itself.
+struct Nic(Rc<RefCell<InProcess>>, bool);
+
+/// Memory that is written and not asked.
+struct Written<'a>(&'a mut dyn Memory);
+
+impl Memory for Written<'_> {
+    fn write(&mut self, va: u64, data: &Payload) {
+        self.0.write(va, data);
+    }
+    fn refuses(&self, va: u64, len: u32) -> Option<Window> {
+        self.0.refuses(va, len)
+    }
+    fn message_ended(&mut self, region: u64) {
+        self.0.message_ended(region);
+    }
+}
 
 impl Backend for Nic {
     fn name(&self) -> &'static str {
@@ -70,6 +87,9 @@ impl Backend for Nic {
     }
     fn address(&self) -> LocalAddress {
         self.0.borrow().address()
+    }
+    fn asks_before_it_acknowledges(&self) -> bool {
+        self.1
     }
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
         self.0.borrow_mut().share_receives(pool)
@@ -96,7 +116,10 @@ impl Backend for Nic {
         deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
-        self.0.borrow_mut().poll(memory, mode, deadline, out)
+        match self.1 {
+            true => self.0.borrow_mut().poll(memory, mode, deadline, out),
+            false => self.0.borrow_mut().poll(&mut Written(memory), mode, deadline, out),
+        }
     }
     fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
         self.0.borrow_mut().close_qp(board, out)
@@ -371,7 +394,12 @@ impl Server {
             boards: places.iter().zip(0..).map(spec).collect(),
             slots: SLOTS,
             slot_bytes: SLOT_BYTES,
-            builder: BuilderConfig { timeout: EVENT_TIMEOUT, window: NEAR as usize, ..BuilderConfig::default() },
+            builder: BuilderConfig {
+                timeout: EVENT_TIMEOUT,
+                outage: OUTAGE,
+                window: NEAR as usize,
+                ..BuilderConfig::default()
+            },
             mtu: MTU,
             rnr_timer: RnrTimer::from_code(1),
             cm: CM,
@@ -379,7 +407,7 @@ impl Server {
             bring_up: Time::from_ms(50),
             ..SessionConfig::default()
         };
-        let (backend, port) = (Box::new(Nic(nic.clone())), Box::new(Post(mail.clone())));
+        let (backend, port) = (Box::new(Nic(nic.clone(), life.is_multiple_of(2))), Box::new(Post(mail.clone())));
         let session = Session::with_port(config, backend, port, hand.clock(), stored).expect("a session");
         Server { ip, nic, mail, session }
     }

@@ -83,7 +83,7 @@ impl Ledger {
         // Before the first event is agreed messages are held in their slots; who is killed then loses them.
         let unseen = came - seen;
         assert!(killed || unseen == 0, "{unseen} messages were never looked at");
-        let known = builder.fragments_accepted + builder.strays() + builder.after_end;
+        let known = builder.fragments_accepted + builder.strays() + builder.before_begin + builder.after_end;
         let twice = builder.duplicates + builder.resent_after_reconnect;
         assert_eq!(receiver.fragments_good, known + twice, "each fragment is counted once: {builder:?}");
         let strays: u64 = report.boards.iter().map(|board| board.events.strays()).sum();
@@ -95,7 +95,7 @@ impl Ledger {
         self.accounted.resize(report.boards.len(), 0);
         for (at, board) in report.boards.iter().enumerate() {
             let own = board.events.strays() + board.events.unreadable() + of_rings(at);
-            self.accounted[at] += own + builder.after_end + unseen + held;
+            self.accounted[at] += own + builder.before_begin + builder.after_end + unseen + held;
         }
     }
 }

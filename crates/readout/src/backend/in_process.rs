@@ -56,6 +56,10 @@ impl Backend for InProcess {
         self.address
     }
 
+    fn asks_before_it_acknowledges(&self) -> bool {
+        true
+    }
+
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
         Ok(self.responders.share(pool))
     }

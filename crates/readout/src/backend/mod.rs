@@ -203,6 +203,11 @@ pub trait Backend {
         false
     }
 
+    /// Whether it asks the memory before it acknowledges a message ([`Memory::admits`]). A NIC does not.
+    fn asks_before_it_acknowledges(&self) -> bool {
+        false
+    }
+
     /// The next change of a board's connection. Messages over a new connection are returned only after it was reported.
     fn poll_link(&mut self) -> Option<(u16, LinkChange)> {
         None

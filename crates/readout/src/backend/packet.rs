@@ -318,6 +318,10 @@ impl Backend for PacketBackend {
         Some(self.notice.clone())
     }
 
+    fn asks_before_it_acknowledges(&self) -> bool {
+        true
+    }
+
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {
         Ok(self.responders.share(pool))
     }

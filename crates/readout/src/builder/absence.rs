@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sources without a connection, and sources that events no longer wait for.
-//! Promise: a source that returns within the waiting time of an event loses nothing. A source that stays away delays
-//! the run by that time once; it does not delay later events, nor when it has reconnected but has not sent yet.
+//! Sources without a connection or without a sign of life, and sources that events no longer wait for.
+//! Promise: a source that returns within the time of an outage loses nothing. A source that stays away delays the run
+//! by that time once; it does not delay later events, nor when it has reconnected but has not sent yet.
 //! Source: a board whose queue pair failed sends unacknowledged messages again as soon as it has a new one.
 use penstock_units::Time;
 
 #[derive(Debug)]
 pub(super) struct Absence {
-    timeout: Time,
+    outage: Time,
     /// By source: since when its connection is lost; none while it has one.
     lost_since: Vec<Option<Time>>,
-    /// A bit for each source that has been away for the whole timeout or was left out, in 64-bit words.
+    /// By source: its last sign of life; none where nobody looks for any.
+    alive_at: Vec<Option<Time>>,
+    /// A bit for each source that has been away for the whole time or was left out, in 64-bit words.
     gone: Vec<u64>,
     gone_count: usize,
     /// When the next one that is lost is gone.
@@ -18,29 +20,46 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    pub(super) fn new(sources: u16, timeout: Time) -> Absence {
+    pub(super) fn new(sources: u16, outage: Time) -> Absence {
         let sources = usize::from(sources);
-        let (lost_since, gone) = (vec![None; sources], vec![0; sources.div_ceil(64)]);
-        Absence { timeout, lost_since, gone, gone_count: 0, next_due: Time::MAX }
+        let (lost_since, alive_at, gone) = (vec![None; sources], vec![None; sources], vec![0; sources.div_ceil(64)]);
+        Absence { outage, lost_since, alive_at, gone, gone_count: 0, next_due: Time::MAX }
+    }
+
+    /// A source has given a sign of life. From the first one on it is expected to.
+    pub(super) fn alive(&mut self, source: u16, now: Time) {
+        if let Some(at) = self.alive_at.get_mut(usize::from(source)) {
+            *at = Some(now);
+        }
+    }
+
+    /// How long a source may still be on its way back that has not delivered something in its time, which was over at
+    /// `over_at`; none if it was alive then.
+    pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
+        let source = usize::from(source);
+        let unheard = self.alive_at[source].filter(|at| *at < over_at);
+        self.lost_since[source].or(unheard).map(|since| since.saturating_add(self.outage))
     }
 
     /// The connection of a source is lost; may be called repeatedly.
     pub(super) fn lost(&mut self, source: u16, now: Time) {
         if let Some(since @ None) = self.lost_since.get_mut(usize::from(source)) {
-            *since = Some(now);
-            self.next_due = self.next_due.min(now.saturating_add(self.timeout));
+            let heard = self.alive_at[usize::from(source)].unwrap_or(now);
+            *since = Some(heard);
+            self.next_due = self.next_due.min(heard.saturating_add(self.outage));
         }
     }
 
-    /// A source has a connection. If it was gone it stays so until it is heard.
-    pub(super) fn back(&mut self, source: u16) {
-        if let Some(since) = self.lost_since.get_mut(usize::from(source)) {
-            *since = None;
-        }
+    /// A source has a connection; whether it had lost one. If it was gone it stays so until it is heard.
+    pub(super) fn back(&mut self, source: u16) -> bool {
+        self.lost_since.get_mut(usize::from(source)).is_some_and(|since| since.take().is_some())
     }
 
     /// A source has delivered something: if it counts as lost, then from here on.
     pub(super) fn heard(&mut self, source: u16, now: Time) {
+        if let Some(alive_at) = &mut self.alive_at[usize::from(source)] {
+            *alive_at = now;
+        }
         if self.lost_since[usize::from(source)].is_some() {
             self.back(source);
             self.sent(source);
@@ -63,7 +82,7 @@ impl Absence {
         self.next_due = Time::MAX;
         for source in 0..self.lost_since.len() {
             let Some(since) = self.lost_since[source].filter(|_| !self.is_gone(source)) else { continue };
-            match since.saturating_add(self.timeout) {
+            match since.saturating_add(self.outage) {
                 at if at <= now => self.mark(source as u16, true),
                 at => self.next_due = self.next_due.min(at),
             }
@@ -89,9 +108,14 @@ impl Absence {
         self.gone[word]
     }
 
-    /// A source that has a connection is not waited for any more, until something of it fits an event.
+    /// A source is not waited for any more, until something of it fits an event.
     pub(super) fn leave_out(&mut self, source: u16) {
         self.mark(source, true);
+    }
+
+    /// A source is waited for from the run's first event on.
+    pub(super) fn expect(&mut self, source: u16) {
+        self.mark(source, false);
     }
 
     pub(super) fn is_lost(&self, source: u16) -> bool {
@@ -128,8 +152,7 @@ mod tests {
         absence.heard(4, Time(120));
         absence.step(Time(150));
         assert_eq!((gone(&absence), absence.next_due()), (vec![69], Time(220)));
-        absence.back(69);
-        absence.back(69);
+        assert!(absence.back(69) && !absence.back(69));
         absence.step(Time(219));
         assert_eq!(gone(&absence), [69], "it has a connection, and has sent nothing yet");
         absence.sent(69);

@@ -23,13 +23,13 @@ pub struct BuilderConfig {
     /// to its credits can run ahead of it.
     pub window: usize,
     /// How long an event waits for its missing fragments: from its first one, or from when an event before it was
-    /// complete, if a source has sent nothing later: until then it was sending, in order. A source whose connection has
-    /// been lost for that long is not waited for, nor one for events before the first that it sends over a new one: see
-    /// [`EventBuilder::lost`](super::EventBuilder::lost).
+    /// complete, if a source has sent nothing later: until then it was sending, in order. No source is waited for at
+    /// events before the first that it sends over a new connection.
     pub timeout: Time,
-    /// How long a lost connection is waited for, where that is shorter than `timeout`: boards that send by a table of
-    /// servers never send again what was under way.
-    pub absence: Option<Time>,
+    /// How long events wait in addition for a source that cannot be reached, from its last sign of life on: its
+    /// connection is lost ([`EventBuilder::lost`](super::EventBuilder::lost)), or it has not answered
+    /// ([`EventBuilder::suspects`](super::EventBuilder::suspects)).
+    pub outage: Time,
     /// Largest difference of a fragment's timestamp from that of the event, in ns. The event's is the median of its
     /// fragments', or that of the one that came first where there are only two.
     pub timestamp_window_ns: u64,
@@ -49,7 +49,7 @@ impl Default for BuilderConfig {
             stride: NonZeroU64::MIN,
             window: 1024,
             timeout: last_retry(RetryLimits::default()),
-            absence: None,
+            outage: Time::from_s(30),
             timestamp_window_ns: 1_000,
         }
     }
@@ -68,8 +68,10 @@ pub struct FragmentId {
 pub enum Stray {
     /// Its source is not one of the configured ones.
     UnknownSource,
-    /// Its event was already delivered, or precedes the first one.
+    /// Its event was already delivered, or precedes the first one by far.
     Late,
+    /// Its event precedes the run's first one, and by no more than events can be open at a time.
+    BeforeBegin,
     /// Its event is beyond the window.
     Ahead,
     /// Its event is another server's.
@@ -101,6 +103,8 @@ pub struct BuilderCounters {
     pub strays_off_sequence: u64,
     /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
     pub strays_timestamp: u64,
+    /// Of events shortly before the first one of the run. Not a fault: not all sources had them.
+    pub before_begin: u64,
     /// Of events after the last one of the run. Not a fault.
     pub after_end: u64,
     pub events_complete: u64,
@@ -113,7 +117,7 @@ pub struct BuilderCounters {
 pub struct SourceCounters {
     /// Events handed out without its fragment.
     pub events_missing: u64,
-    /// Fragments of events that were over, or before the run's first.
+    /// Fragments of events that were over, or far before the run's first.
     pub strays_late: u64,
     /// Fragments further ahead than events can be open at a time.
     pub strays_ahead: u64,
@@ -163,6 +167,7 @@ impl BuilderCounters {
             Stray::Late => &mut self.strays_late,
             Stray::Ahead => &mut self.strays_ahead,
             Stray::OffSequence => &mut self.strays_off_sequence,
+            Stray::BeforeBegin => &mut self.before_begin,
             Stray::AfterEnd => &mut self.after_end,
         };
         *counter += 1;

@@ -44,6 +44,10 @@ use sequence::Sequence;
 use standing::Standings;
 use window::{Put, Window};
 
+/// How often an event waits again for sources that come back. A source that always answers late must not hold it for
+/// ever.
+const RETURNS: u32 = 16;
+
 /// Builds events out of fragment handles `H` (for instance board and slot).
 #[derive(Debug)]
 pub struct EventBuilder<H> {
@@ -58,6 +62,12 @@ pub struct EventBuilder<H> {
     /// Places below this have been in use.
     taken: u64,
     flushing: bool,
+    /// The head's time is over, and until then it waits for sources that may come back.
+    held: Option<Time>,
+    /// These sources; those of them with a connection, whose sign of life is awaited; how often one has come late.
+    out_of_reach: Vec<u16>,
+    suspects: Vec<u16>,
+    returns: u32,
     /// Place after the last event of the run.
     end: u64,
     /// The event before which it ends, if that was announced.
@@ -73,12 +83,16 @@ impl<H: Copy + Default> EventBuilder<H> {
         EventBuilder {
             sequence: Sequence::new(config.first_event, config.stride),
             window: Window::new(config.window, sources),
-            progress: Progress::new(sources, config.absence.map_or(config.timeout, |time| time.min(config.timeout))),
+            progress: Progress::new(sources, config.outage),
             patience: Patience::new(config.timeout),
             standings: Standings::new(sources, config.timeout),
             head: 0,
             taken: 0,
             flushing: false,
+            held: None,
+            out_of_reach: Vec::new(),
+            suspects: Vec::new(),
+            returns: 0,
             end: u64::MAX,
             end_event: None,
             counters: BuilderCounters::default(),
@@ -138,16 +152,54 @@ impl<H: Copy + Default> EventBuilder<H> {
     }
 
     /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has
-    /// been away for the whole timeout, since it sends again what was not acknowledged if it connects again; from then
-    /// on an event that lacks such sources alone is handed out at once. May be said again and again.
+    /// been away for the time of an outage, since it sends again what was not acknowledged if it connects again; from
+    /// then on an event that lacks such sources alone is handed out at once. May be said again and again.
     pub fn lost(&mut self, now: Time, source: u16) {
         let now = self.patience.step(now);
         self.progress.absence.lost(source, now);
     }
 
-    /// A source has a connection: events wait for it; if they did not any more, then from its first fragment on.
-    pub fn back(&mut self, source: u16) {
-        self.progress.absence.back(source);
+    /// A source has a connection: events wait for it; if they did not any more, then from its first fragment on, or
+    /// from the first event on. What it could not send it has now its whole time for.
+    pub fn back(&mut self, now: Time, source: u16) {
+        let now = self.patience.step(now);
+        if self.progress.absence.back(source) {
+            self.patience.restart(now);
+        }
+        if self.taken == 0 && source < self.config.sources.get() {
+            self.progress.absence.expect(source);
+        }
+    }
+
+    /// A source was never there: no event waits for it before it sends.
+    pub fn absent(&mut self, source: u16) {
+        if source < self.config.sources.get() && !self.progress.has_begun(source) {
+            self.progress.absence.leave_out(source);
+        }
+    }
+
+    /// A source has answered: it is there, whether it has something to send or not. From its first answer on no event
+    /// is given up for want of its fragment without another one after the event's time: see [`Self::suspects`].
+    /// `was_away`: it could not be reached before, nor could it send. What it could not send it has now its whole time
+    /// for.
+    pub fn alive(&mut self, now: Time, source: u16, was_away: bool) {
+        let now = self.patience.step(now);
+        self.progress.absence.alive(source, now);
+        if was_away && self.suspects.contains(&source) && self.returns < RETURNS {
+            self.returns += 1;
+            self.patience.restart(now);
+        }
+    }
+
+    /// Connected sources for which the next event waits although its time is over: they have given no sign of life
+    /// since. They should be asked for one. See [`BuilderConfig::outage`].
+    pub fn suspects(&self) -> &[u16] {
+        &self.suspects
+    }
+
+    /// The sources for which the next event waits although its time is over.
+    pub fn out_of_reach(&self) -> &[u16] {
+        &self.out_of_reach
     }
 
     /// The handle of an accepted fragment, as long as its event has not been handed out.
@@ -185,6 +237,9 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
         self.window.close(self.head);
         self.head += 1;
+        self.suspects.clear();
+        self.out_of_reach.clear();
+        self.returns = 0;
         self.taken = self.taken.max(self.head);
         self.sequence.forget_before(self.head);
         // Its own first fragment, or else the oldest fragment of a later event, which should have come after it. That
@@ -195,7 +250,10 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// When [`Self::peek_event`] will give up waiting for the head.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.patience.ends_at(self.head, &self.progress)
+        match self.held {
+            Some(until) => Some(self.patience.outside(until)),
+            None => self.patience.ends_at(self.head, &self.progress),
+        }
     }
 
     /// Boards were held back until now (a full disk, a slow consumer): events wait their whole time from here on for
@@ -219,15 +277,44 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.end = self.end.min(events);
     }
 
-    /// The run ends before this event, which was announced: later ones are no server's.
+    /// The run ends before this event, which was announced, or with the last one that has begun if that is later.
     pub fn end_before(&mut self, event: u64) {
         self.end_event = Some(event);
-        self.end_after(self.sequence.places_before(event));
+        self.end_after(self.places_to(self.end_event));
     }
 
     /// The run ends with the last event that has begun.
     pub fn end_now(&mut self) {
-        self.end_after(self.taken);
+        self.end_after(self.places_to(None));
+    }
+
+    /// How many fragments a source may still send if the run ends so: see [`Self::end_before`], [`Self::end_now`].
+    pub fn short_of(&self, source: u16, before: Option<u64>) -> u64 {
+        self.progress.short_of(source, self.end.min(self.places_to(before)))
+    }
+
+    fn places_to(&self, before: Option<u64>) -> u64 {
+        before.map_or(0, |event| self.sequence.places_before(event)).max(self.taken)
+    }
+
+    /// The latest event that has begun; none if none has.
+    pub fn newest_event(&self) -> Option<u64> {
+        self.taken.checked_sub(1).map(|seq| self.sequence.number(seq))
+    }
+
+    /// Whether the run has an end.
+    pub fn has_end(&self) -> bool {
+        self.end != u64::MAX
+    }
+
+    /// Whether a fragment may be taken: its event is not after the end of the run. A source of which one is not taken
+    /// has sent, in order, all that it has before the end.
+    pub fn admits(&mut self, source: u16, event: u64) -> bool {
+        let admitted = self.sequence.place(event).is_none_or(|seq| seq < self.end);
+        if !admitted && source < self.config.sources.get() {
+            self.progress.heard(source, self.end);
+        }
+        admitted
     }
 
     /// The run has an end, and the last event before it was handed out.
@@ -237,7 +324,12 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// Whether a source has still something to send before the run's end.
     pub fn wants(&self, source: u16) -> bool {
-        self.progress.is_short_of(source, self.end)
+        self.short_of_end(source) > 0
+    }
+
+    /// How many fragments a source may still send before the run's end.
+    pub fn short_of_end(&self, source: u16) -> u64 {
+        self.progress.short_of(source, self.end)
     }
 
     /// The run is over: from now on events are handed out as they are. Takes further fragments none the less.
@@ -288,9 +380,11 @@ impl<H: Copy + Default> EventBuilder<H> {
         let now = self.patience.step(now);
         self.progress.absence.step(now);
         let waited = self.patience.is_over(now, self.head, &self.progress);
+        self.held = None;
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
-            let is_given_up = self.open_events() > 0 && (self.flushing || waited || self.waits_for_nobody());
+            let is_given_up = self.open_events() > 0
+                && (self.flushing || self.waits_for_nobody() || (waited && !is_whole && !self.is_held(now)));
             if !is_whole && !is_given_up {
                 return None;
             }
@@ -305,6 +399,24 @@ impl<H: Copy + Default> EventBuilder<H> {
             }
         }
         Some((self.head, self.next_event()))
+    }
+
+    /// Whether the head, whose time is over, lacks a fragment of a source that may be on its way back and still hold it.
+    fn is_held(&mut self, now: Time) -> bool {
+        let (head, progress) = (self.head, &self.progress);
+        let Some(over_at) = self.patience.give_up_at() else { return false };
+        self.suspects.clear();
+        self.out_of_reach.clear();
+        for source in self.window.lacking(head, |word| progress.excused(word, head)) {
+            let hope = progress.absence.hope(source, over_at).filter(|until| *until > now);
+            let Some(until) = hope.filter(|_| !progress.is_past(source, head)) else { continue };
+            self.held = self.held.max(Some(until));
+            self.out_of_reach.push(source);
+            if !progress.absence.is_lost(source) {
+                self.suspects.push(source);
+            }
+        }
+        self.held.is_some()
     }
 
     /// Whether nothing that the head lacks can be waited for: it is that of sources that are gone, or that were away
@@ -353,10 +465,16 @@ impl<H: Copy + Default> EventBuilder<H> {
                 Stray::Late => counters.strays_late += 1,
                 Stray::Ahead => counters.strays_ahead += 1,
                 Stray::OffSequence => counters.strays_off_sequence += 1,
-                Stray::UnknownSource | Stray::AfterEnd => {}
+                Stray::UnknownSource | Stray::BeforeBegin | Stray::AfterEnd => {}
             }
         }
         self.counters.stray(stray)
+    }
+
+    /// Whether an event is before the first one of the run, and could have been open together with it.
+    fn is_before_begin(&self, event: u64) -> bool {
+        let reach = self.window.rows().saturating_mul(self.config.stride.get());
+        (1..=reach).contains(&self.config.first_event.saturating_sub(event))
     }
 
     /// A fragment that belongs to no event, but shows that its source is alive.
@@ -369,6 +487,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         let seq = match stray {
             Stray::Late | Stray::Ahead => self.sequence.place(id.event),
             Stray::AfterEnd => Some(self.end),
+            // It is there, and sends what the run begins with next.
+            Stray::BeforeBegin => Some(0),
             Stray::UnknownSource | Stray::OffSequence => None,
         };
         if let Some(seq) = seq {
@@ -390,6 +510,9 @@ impl<H: Copy + Default> EventBuilder<H> {
     fn place(&self, id: FragmentId) -> Result<u64, Stray> {
         if id.source >= self.config.sources.get() {
             return Err(Stray::UnknownSource);
+        }
+        if self.is_before_begin(id.event) {
+            return Err(Stray::BeforeBegin);
         }
         if self.sequence.is_before(id.event) {
             return Err(Stray::Late);

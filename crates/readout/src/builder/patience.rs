@@ -96,7 +96,13 @@ impl Patience {
         Some(self.clock.outside(at.min(progress.absence.next_due())))
     }
 
-    fn give_up_at(&self) -> Option<Time> {
+    /// The caller's time at which the time to wait by is `inside`.
+    pub(super) fn outside(&self, inside: Time) -> Time {
+        self.clock.outside(inside)
+    }
+
+    /// When the waiting time of the head is over.
+    pub(super) fn give_up_at(&self) -> Option<Time> {
         let since = self.head_since?.max(self.since);
         Some(since.saturating_add(self.timeout))
     }

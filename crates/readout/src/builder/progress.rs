@@ -24,9 +24,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(sources: u16, timeout: Time) -> Progress {
+    pub(super) fn new(sources: u16, outage: Time) -> Progress {
         let zeros = || vec![0; usize::from(sources)];
-        let absence = Absence::new(sources, timeout);
+        let absence = Absence::new(sources, outage);
         let begins = vec![Some(0); usize::from(sources)];
         Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, unheard: 0, absence }
     }
@@ -68,9 +68,14 @@ impl Progress {
         seq < before && before - seq <= rows
     }
 
-    /// Whether a source may still send a fragment before a place.
-    pub(super) fn is_short_of(&self, source: u16, end: u64) -> bool {
-        self.reached.get(usize::from(source)).is_some_and(|reached| *reached < end)
+    /// Places before `end` that a source may still send.
+    pub(super) fn short_of(&self, source: u16, end: u64) -> u64 {
+        self.reached.get(usize::from(source)).map_or(0, |reached| end.saturating_sub(*reached))
+    }
+
+    /// Whether a source has sent something after a place, and so nothing of it any more.
+    pub(super) fn is_past(&self, source: u16, seq: u64) -> bool {
+        self.reached[usize::from(source)] > seq
     }
 
     /// Whether any fragment of a source was taken.

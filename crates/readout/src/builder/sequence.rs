@@ -168,6 +168,8 @@ mod tests {
         assert_eq!((0..8).map(|seq| sequence.number(seq)).collect::<Vec<_>>(), ours);
         assert_eq!(ours.iter().map(|&n| sequence.place(n).unwrap()).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
         assert_eq!(sequence.number(8), u64::MAX);
+        let before = |event: u64| ours.iter().filter(|number| **number < event).count() as u64;
+        assert!((0..40).all(|event| sequence.places_before(event) == before(event)));
         sequence.forget_before(6);
         assert!(sequence.is_before(14) && !sequence.is_before(15));
         assert_eq!((sequence.place(15), sequence.number(7)), (Some(6), 19));

@@ -57,6 +57,8 @@ pub struct Receiver<S> {
     counters: ReceiverCounters,
     /// Messages are nothing but the pattern: no fragments, no events.
     bare: bool,
+    /// While the first event is searched for: the boards whose first fragment is here.
+    opening: Option<Vec<bool>>,
 }
 
 impl<S: EventSink> Receiver<S> {
@@ -120,6 +122,7 @@ impl<S: EventSink> Receiver<S> {
             storing: Storing::new(sink, config.consumer_rate),
             counters: ReceiverCounters::default(),
             bare: false,
+            opening: None,
         })
     }
 
@@ -162,11 +165,11 @@ impl<S: EventSink> Receiver<S> {
         if self.storing.error().is_some() {
             return; // what is posted may still come and is held; nothing is added to it
         }
-        if !self.bare && !self.slots.is_pool() && !self.builder.wants(board) {
-            return; // what it sends next is not this run's: it keeps it
-        }
-        if let Some(ring) = self.slots.ring_mut(board) {
-            ring.take_receives(post);
+        // What a board sends after the end is not this run's: it keeps it.
+        let all = self.bare || self.slots.is_pool();
+        let most = if all { u64::MAX } else { self.builder.short_of_end(board) };
+        if let Some(ring) = self.slots.ring_mut(board).filter(|_| most > 0) {
+            ring.take_receives_up_to(u32::try_from(most).unwrap_or(u32::MAX), post);
         }
     }
 
@@ -209,9 +212,29 @@ impl<S: EventSink> Receiver<S> {
     /// Whether a board has a connection, as far as is known at `now`: see [`EventBuilder::lost`].
     pub fn set_connected(&mut self, now: Time, board: u16, is_connected: bool) {
         match is_connected {
-            true => self.builder.back(board),
+            true => self.builder.back(now, board),
             false => self.builder.lost(now, board),
         }
+    }
+
+    /// See [`EventBuilder::absent`].
+    pub fn absent(&mut self, board: u16) {
+        self.builder.absent(board);
+    }
+
+    /// See [`EventBuilder::alive`].
+    pub fn alive(&mut self, now: Time, board: u16, was_away: bool) {
+        self.builder.alive(now, board, was_away);
+    }
+
+    /// See [`EventBuilder::out_of_reach`].
+    pub fn out_of_reach(&self) -> &[u16] {
+        self.builder.out_of_reach()
+    }
+
+    /// See [`EventBuilder::suspects`].
+    pub fn suspects(&self) -> &[u16] {
+        self.builder.suspects()
     }
 
     /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no
@@ -231,8 +254,14 @@ impl<S: EventSink> Receiver<S> {
         self.builder.source_counters()
     }
 
+    /// The first event is searched for: no board may deliver more than one fragment before [`Self::begin_at`].
+    pub fn search(&mut self) {
+        self.opening = Some(vec![false; usize::from(self.builder.config().sources.get())]);
+    }
+
     /// See [`EventBuilder::begin_at`].
     pub fn begin_at(&mut self, event: u64) {
+        self.opening = None;
         self.builder.begin_at(event);
     }
 
@@ -347,6 +376,22 @@ impl<S: EventSink> Receiver<S> {
     /// See [`EventBuilder::end_now`].
     pub fn end_now(&mut self) {
         self.builder.end_now();
+    }
+
+    /// See [`EventBuilder::newest_event`].
+    pub fn newest_event(&self) -> Option<u64> {
+        self.builder.newest_event()
+    }
+
+    /// Whether more of a board can be taken than what it may still send before this event, or without one up to the
+    /// latest that has begun.
+    pub fn takes_more(&self, board: u16, before: Option<u64>) -> bool {
+        !self.bare && u64::from(self.credits(board)) > self.builder.short_of(board, before)
+    }
+
+    /// Whether a board may still send something before the run's end.
+    pub fn wants(&self, board: u16) -> bool {
+        self.bare || self.builder.wants(board)
     }
 
     /// Every event before the run's end was handed to the sink.
@@ -491,5 +536,23 @@ impl<S> Memory for Receiver<S> {
 
     fn message_ended(&mut self, region: u64) {
         self.slots.message_ended(region);
+    }
+
+    /// Nothing after the end of the run is acknowledged, so that it is there for the next one. Nor are later fragments
+    /// of a board before the first event is known: those before it would be lost.
+    fn admits(&mut self, va: u64, only: Option<&Payload>) -> bool {
+        if self.bare || (self.opening.is_none() && !self.builder.has_end()) {
+            return true;
+        }
+        let message = match only {
+            None => self.slots.bytes_at(va),
+            Some(Payload::Bytes(bytes)) => bytes,
+            Some(Payload::Virtual(_)) => return true,
+        };
+        let Ok(id) = SentId::peek(message) else { return true };
+        match &mut self.opening {
+            Some(heard) => heard.get_mut(usize::from(id.source_id)).is_none_or(|heard| !std::mem::replace(heard, true)),
+            None => self.builder.admits(id.source_id, id.event_number),
+        }
     }
 }

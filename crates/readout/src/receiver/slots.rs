@@ -190,6 +190,11 @@ impl Slots {
         self.rings[self.board_at(va)].refuses(va, len)
     }
 
+    /// See [`Ring::bytes_at`].
+    pub fn bytes_at(&self, va: u64) -> &[u8] {
+        self.rings[self.board_at(va)].bytes_at(va)
+    }
+
     /// See [`Ring::message_ended`].
     pub fn message_ended(&mut self, region: u64) {
         let board = self.board_at(region);

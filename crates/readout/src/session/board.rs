@@ -65,6 +65,8 @@ pub(super) struct Board {
     /// When it is opened, while it waits.
     due: Time,
     ending: bool,
+    /// Its connection is being closed to be opened again at once.
+    is_cut: bool,
     pub(super) lives: u32,
     pub(super) messages: u64,
     pub(super) last_message: Time,
@@ -91,6 +93,7 @@ impl Board {
             fresh: true,
             due: Time::ZERO,
             ending: false,
+            is_cut: false,
             lives: 0,
             messages: 0,
             last_message: Time::ZERO,
@@ -239,6 +242,12 @@ impl Board {
         self.left_out = Some(why);
     }
 
+    /// Its queue pair has ended on this side alone; where this side opens it, it is opened again at once.
+    pub(super) fn cut(&mut self, now: Time) {
+        self.is_cut = true;
+        self.close(now);
+    }
+
     fn close(&mut self, now: Time) {
         self.opener.close(now);
         self.state = BoardState::Closing;
@@ -249,6 +258,7 @@ impl Board {
     }
 
     pub(super) fn closed(&mut self, now: Time, wait: Time) {
+        let wait = if std::mem::take(&mut self.is_cut) { Time::ZERO } else { wait };
         (self.state, self.due) = (BoardState::Waiting, now + wait);
     }
 

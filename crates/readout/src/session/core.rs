@@ -8,6 +8,7 @@ use penstock_units::Time;
 use penstock_wire::{CmInfo, RnrTimer};
 
 use super::board::{Board, IN_ERROR};
+use super::error::SessionError;
 use super::first_event::FirstEvent;
 use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
 use crate::{EventSink, Receiver, StoreError};
@@ -90,8 +91,41 @@ impl<S: EventSink> Core<S> {
     /// # Errors
     /// Those of the sink.
     pub(super) fn end_search(&mut self) -> Result<(), StoreError> {
-        let found = self.first_event.take().and_then(|mut search| search.found(Time::MAX));
-        found.map_or(Ok(()), |(event, held)| self.begin(event, held))
+        let Some(mut search) = self.first_event.take() else { return Ok(()) };
+        let (event, held) = search.found(Time::MAX).unwrap_or((self.receiver.next_event(), Vec::new()));
+        self.begin(event, held)
+    }
+
+    /// The run ends before this event, or without one, or if that is later, with the last event that has begun. Nothing
+    /// that follows is acknowledged. Where a NIC acknowledges by itself, queue pairs that could take more end; those of
+    /// boards that lack something are opened again.
+    ///
+    /// # Errors
+    /// Those of the sink and of the device.
+    pub(super) fn end(&mut self, before: Option<u64>, listener: &mut CmListener) -> Result<(), SessionError> {
+        let mut cut = Vec::new();
+        if !self.backend.asks_before_it_acknowledges() && !self.backend.connects_itself() {
+            let takes_more = |i: &usize| self.boards[*i].has_qp() && self.receiver.takes_more(*i as u16, before);
+            cut.extend((0..self.boards.len()).filter(takes_more));
+        }
+        for &i in &cut {
+            self.backend.close_qp(i as u16, &mut self.completions)?;
+            self.boards[i].qp_gone();
+        }
+        self.deliver()?;
+        match before {
+            // The first event may still be searched for.
+            Some(event) => self.receiver.end_before(event),
+            None => {
+                self.end_search()?;
+                self.receiver.end_now();
+            }
+        }
+        for i in cut.into_iter().filter(|i| !self.boards[*i].is_waiting()).collect::<Vec<_>>() {
+            listener.forget(i);
+            self.boards[i].cut(self.now);
+        }
+        Ok(())
     }
 
     /// Reports the boards for which events no longer wait, and those for which they wait again.
@@ -196,7 +230,31 @@ impl<S: EventSink> Core<S> {
     /// A board may send.
     pub(super) fn is_up(&mut self, i: usize) {
         self.boards[i].up();
-        self.receiver.set_connected(self.now, i as u16, true);
+        let (board, now) = (i as u16, self.now);
+        if self.boards[i].lives == 1 {
+            // What it sends first shows what it does not have.
+            self.receiver.reconnected(board);
+        }
+        self.receiver.set_connected(now, board, true);
+        if let Some(search) = &mut self.first_event {
+            search.connected(now, i, true);
+        }
+    }
+
+    /// Passes signs of life on, and asks boards for which events wait for one.
+    pub(super) fn look_for_life(&mut self) {
+        let now = self.now;
+        for (i, board) in self.boards.iter_mut().enumerate() {
+            if let Some(was_away) = board.opener.take_life().filter(|_| board.is_up()) {
+                self.receiver.alive(now, i as u16, was_away);
+            }
+        }
+        for at in 0..self.receiver.suspects().len() {
+            let board = &mut self.boards[usize::from(self.receiver.suspects()[at])];
+            if board.is_up() {
+                board.opener.ask_for_life(now);
+            }
+        }
     }
 
     /// The connection of a board has changed, of a back end that takes connections itself.
@@ -219,9 +277,17 @@ impl<S: EventSink> Core<S> {
     /// Tells the receiver of a board that is down and has nothing here that is not delivered.
     fn tell_if_lost(&mut self, i: usize) {
         let board = &self.boards[i];
-        let was_up = board.lives > 0 || self.now >= self.bring_up;
-        if was_up && !board.is_up() && !self.holds_back(i as u16) {
-            self.receiver.set_connected(self.now, i as u16, false);
+        if board.is_up() {
+            return;
+        }
+        if let Some(search) = &mut self.first_event {
+            search.connected(self.now, i, false);
+        }
+        match board.lives {
+            0 if self.now >= self.bring_up => self.receiver.absent(i as u16),
+            0 => {}
+            _ if self.holds_back(i as u16) => {}
+            _ => self.receiver.set_connected(self.now, i as u16, false),
         }
     }
 
@@ -237,7 +303,8 @@ impl<S: EventSink> Core<S> {
                 self.boards[i].fail(now, trouble);
             }
         }
-        if self.boards[i].is_due(now) && self.fresh_qp(i)? {
+        // A board that has sent all before the end of the run needs no connection any more.
+        if self.boards[i].is_due(now) && self.receiver.wants(i as u16) && self.fresh_qp(i)? {
             self.boards[i].open(now);
         }
         self.tell_if_lost(i);

@@ -32,12 +32,15 @@ use crate::sys::{thread_cpu_time, RingMemory};
 use crate::{BuilderConfig, EventSink, Pattern, Receiver, ReceiverConfig, Reference, RingConfig, Share, ShareError};
 use board::Board;
 use core::Core;
-use first_event::FirstEvent;
+use first_event::{FirstEvent, Patience};
 use pool::Pool;
 use sockets::{CmSocket, NoPort};
 
 /// Strangers' messages that are answered in one turn.
 const COURTESY: u32 = 4;
+
+/// Time between two looks at the connection manager while something is awaited.
+const SOON: Time = Time::from_ms(2);
 
 /// A session under way.
 pub struct Session<S> {
@@ -120,7 +123,9 @@ impl<S: EventSink> Session<S> {
         }
         let window = config.builder.window.max(shape.slots as usize);
         let reach = (window.next_power_of_two() as u64).saturating_mul(config.builder.stride.get());
-        let first_event = FirstEvent::new(boards.len(), reach, config.builder.timeout);
+        let settle = config.reopen.saturating_mul(2);
+        let patience = Patience { silent: config.builder.timeout, bring_up: config.bring_up, settle };
+        let first_event = FirstEvent::new(boards.len(), reach, patience);
         let first_event = config.find_first_event.then_some(first_event);
         let first_number = config.builder.first_event;
         let builder = BuilderConfig { sources, window, ..config.builder };
@@ -131,6 +136,9 @@ impl<S: EventSink> Session<S> {
         };
         config.shares.into_iter().try_for_each(|share| receiver.change_share(share))?;
         receiver.begin_at(first_number);
+        if first_event.is_some() {
+            receiver.search();
+        }
         let listener =
             CmListener::new(CmListenerConfig { half_open: config.half_open, ..CmListenerConfig::new(boards.len()) });
         let (mtu, rnr_timer, reopen) = (config.mtu, config.rnr_timer, config.reopen);
@@ -186,6 +194,7 @@ impl<S: EventSink> Session<S> {
         };
         if bare {
             self.core.first_event = None;
+            self.core.receiver.begin_at(0);
         }
         self
     }
@@ -228,6 +237,8 @@ impl<S: EventSink> Session<S> {
         core.post_receives()?;
         if failed {
             self.cm_due = Time::ZERO; // a queue pair is in error: look after it at once
+        } else if !core.receiver.suspects().is_empty() {
+            self.cm_due = self.cm_due.min(core.now + SOON); // events wait for an answer
         }
         Ok(())
     }
@@ -241,14 +252,18 @@ impl<S: EventSink> Session<S> {
         self.core.receiver.change_share(share)
     }
 
-    /// Sets the number of events of the run; boards that have sent theirs get no more credits.
+    /// Sets the number of events of the run; what boards have after the last of them they keep.
     pub fn end_after(&mut self, events: u64) {
         self.core.receiver.end_after(events);
     }
 
-    /// The run ends before this event, which was announced as no server's: step on until [`Self::is_over`].
-    pub fn end_before(&mut self, event: u64) {
-        self.core.receiver.end_before(event);
+    /// The run ends before this event, which was announced as no server's: step on until [`Self::is_over`]. What has
+    /// begun is finished none the less, and nothing after it is acknowledged.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn end_before(&mut self, event: u64) -> Result<(), SessionError> {
+        self.core.end(Some(event), &mut self.listener)
     }
 
     /// The run begins with this event, as was announced before any of it could come.
@@ -259,14 +274,19 @@ impl<S: EventSink> Session<S> {
         Ok(self.core.begin_at(event)?)
     }
 
-    /// The run ends with the last event that has begun: step on until [`Self::is_over`].
+    /// The run ends with the last event that has begun: step on until [`Self::is_over`]. Nothing of a later event is
+    /// acknowledged from here on: its boards keep it for the next run. (Over TCP the kernel has acknowledged it.)
     ///
     /// # Errors
-    /// Those of the sink.
+    /// As [`Self::step`].
     pub fn end_now(&mut self) -> Result<(), SessionError> {
-        self.core.end_search()?;
-        self.core.receiver.end_now();
-        Ok(())
+        self.core.end(None, &mut self.listener)
+    }
+
+    /// The latest event of which something has come, and was acknowledged; none if nothing has, or the first event is
+    /// not yet known.
+    pub fn newest_event(&self) -> Option<u64> {
+        self.core.receiver.newest_event()
     }
 
     /// The run has an end, and all its events are stored.
@@ -280,6 +300,7 @@ impl<S: EventSink> Session<S> {
     /// # Errors
     /// As [`Self::step`].
     pub fn finish(&mut self, limit: Time) -> Result<(), SessionError> {
+        self.end_now()?;
         self.linger(limit)?;
         self.hang_up(limit)?;
         let core = &mut self.core;
@@ -350,6 +371,12 @@ impl<S: EventSink> Session<S> {
         self.core.boards.iter().filter(|board| board.is_up()).count()
     }
 
+    /// Boards that the next event waits for and that cannot be reached.
+    pub fn out_of_reach(&self) -> Vec<&str> {
+        let boards = self.core.receiver.out_of_reach();
+        boards.iter().map(|board| self.core.boards[usize::from(*board)].spec.name.as_str()).collect()
+    }
+
     /// Whether each board has had a request refused that it cannot have meant (a wrong slot or key, another path MTU),
     /// and none has sent a message for so long: they do not agree with this end, and what they would send is not to be
     /// had.
@@ -405,10 +432,12 @@ impl<S: EventSink> Session<S> {
             }
             all_up &= board.is_up();
         }
+        core.look_for_life();
         if let Some(pool) = &mut self.pool {
             pool.listen(core);
         }
-        self.cm_due = now + if all_up { Time::from_ms(20) } else { Time::from_ms(2) };
+        let is_calm = all_up && core.receiver.suspects().is_empty();
+        self.cm_due = now + if is_calm { Time::from_ms(20) } else { SOON };
         Ok(())
     }
 

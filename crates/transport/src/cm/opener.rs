@@ -89,6 +89,8 @@ pub struct CmOpener {
     unanswered: u32,
     /// This side has opened the connection, and can open it again.
     asked_for: bool,
+    /// A sign of life that the owner has not taken, and whether a question before it was in vain.
+    life: Option<bool>,
     /// Reported once when a connection is given up: the board's queue pair is free.
     farewell: Option<CmMessage>,
 }
@@ -110,6 +112,7 @@ impl CmOpener {
             keeps_alive: false,
             unanswered: 0,
             asked_for: false,
+            life: None,
             farewell: None,
         }
     }
@@ -155,6 +158,19 @@ impl CmOpener {
     pub fn doubt(&mut self, now: Time) {
         let was_heard = now < self.heard.saturating_add(self.config.timeout / 2);
         if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_heard {
+            self.probe(now);
+        }
+    }
+
+    /// Whether the board has answered since the last call: it was opened, or it was asked whether it lives. With true if
+    /// the question had to be repeated: it was out of reach. Never without keep-alives.
+    pub fn take_life(&mut self) -> Option<bool> {
+        self.life.take()
+    }
+
+    /// Asks an open connection now whether it lives, unless that is under way.
+    pub fn ask_for_life(&mut self, now: Time) {
+        if self.state == CmState::Open && self.question.is_none() && self.config.keep_alive.is_some() {
             self.probe(now);
         }
     }
@@ -283,6 +299,7 @@ impl CmOpener {
             }
             CmRequest::CloseQp => Some(self.closed()),
             _ => {
+                self.life = Some(self.unanswered > 0 || self.question.is_some_and(|question| question.asked > 1));
                 (self.question, self.keeps_alive, self.introduction) = (None, true, None);
                 self.heard(now);
                 None
@@ -302,6 +319,9 @@ impl CmOpener {
                 self.question = None;
                 self.heard(now);
                 self.unanswered = unanswered;
+                if !matches!(why, CmReason::Silent { .. }) {
+                    self.life = Some(false);
+                }
                 None
             }
             _ => Some(self.fail(why)),
@@ -323,6 +343,7 @@ impl CmOpener {
         (self.state, self.question, self.heard) = (CmState::Open, None, now);
         (self.done, self.keeps_alive, self.unanswered) = (Some(CmRequest::OpenQp), false, 0);
         self.introduction = Some((now + self.config.timeout, INTRODUCTIONS));
+        self.life = self.config.keep_alive.map(|_| false);
     }
 
     fn closed(&mut self) -> CmEvent {

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beginnings, ends and outages of runs of `penstock recv`, with software boards that never stop.
+
+Promise checked: a run begins and ends between two events on all boards; what a board still holds is lost neither
+between runs nor in an outage. The seed of a random test is printed. `PENSTOCK_SEED` sets it, `PENSTOCK_RUNS` the number
+of starts and stops, `PENSTOCK_CUTS` that of cuts of up to 30 s, `PENSTOCK_INCIDENTS` that of incidents (`make soak`).
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from bridged import Bridged, stored
+from veth import METRICS, ended, first_board, said_until, until
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+TOLD = ("--metrics", METRICS)
+
+
+def setting(name: str, usual: int) -> int:
+    return int(os.environ.get(f"PENSTOCK_{name}", usual))
+
+
+SEED = setting("SEED", 1)
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    print(f"PENSTOCK_SEED={SEED}")
+    return random.Random(SEED)
+
+
+@pytest.fixture
+def bridged(built: Path, tmp_path: Path) -> Iterator[Bridged]:
+    network = Bridged(built / "penstock", tmp_path / "state", name=f"brdg{os.getpid()}")
+    try:
+        yield network
+    finally:
+        network.delete()
+
+
+def boards(count: int) -> list[str]:
+    return [first_board(k) for k in range(count)]
+
+
+def good(process, out: Path) -> tuple[list[int], dict]:
+    """Ends well with complete events alone, and nothing between runs: the numbers of its events, and its report."""
+    result = ended(process)
+    assert result.status == 0, f"{result.stdout[-3000:]}\n{result.stderr}"
+    numbers, incomplete = stored(out)
+    assert not incomplete and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    return numbers, result.json()
+
+
+@pytest.mark.parametrize("ring", [(), ("--srq", 64)], ids=["rings", "pool"])
+def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, dice, tmp_path, ring):
+    """Each run ends by Ctrl-C at any moment, by its time, or by its number of events."""
+    verb = ("--send-verb",) if ring else ()
+    sender = network.send("--boards", 8, "-l", 8000, "--rate", 400, *verb)
+    following = 0
+    for run in range(setting("RUNS", 6)):
+        out = tmp_path / str(run)
+        end = dice.choice(["--seconds", "--events", "Ctrl-C"])
+        limit = {"--seconds": (dice.uniform(0.3, 0.6),), "--events": (dice.randrange(1, 150),)}.get(end)
+        # At its end a run waits for boards whose last ACK may be lost; here none is.
+        receiver = network.recv(*boards(8), *((end, *limit) if limit else ()), *ring, "--out", out, *TOLD)
+        if end == "Ctrl-C":
+            network.counted(dice.randrange(1, 100), "events_complete")
+            receiver.send_signal(signal.SIGINT)
+        if end == "--seconds":  # a busy machine may not have brought all boards up in that time
+            until("end", lambda process=receiver: process.poll() is not None)
+            if not list(out.glob("*.parquet")):
+                continue
+        numbers, report = good(receiver, out)
+        builder = report["readout"]["builder"]
+        assert (builder["before_begin"], builder["after_end"]) == (0, 0), "no event is between two runs"
+        assert numbers[0] == following, f"run {run}, ended by {end}"
+        assert end != "--events" or len(numbers) == limit[0]
+        following = numbers[-1] + 1
+        assert report["boards"][0]["lives"] == 1
+    sender.send_signal(signal.SIGINT)
+    assert ended(sender).status == 0
+
+
+@pytest.mark.parametrize("bring_up", ["0.2", "60"])
+def test_a_run_begins_with_the_first_event_that_boards_have_that_come_up_later_and_apart(bridged, tmp_path, bring_up):
+    """The receiver first, then boards from event 0 on, then boards whose first event is a later one."""
+    bridged.make(3, 3)
+    out = tmp_path / "run"
+    receiver = bridged.recv(*boards(6), "--bring-up", bring_up, "--out", out, *TOLD)
+    if bring_up == "0.2":
+        said_until(receiver, "0 of 6 boards are up")
+    first = bridged.boards("b", 3, "-l", 1000, "--rate", 200)
+    bridged.counted(3, "boards_up")
+    second = bridged.boards("c", 3, "-l", 1000, "--rate", 200, "--first-event", 25)
+    bridged.counted(50, "events_complete")
+    receiver.send_signal(signal.SIGINT)
+    numbers, report = good(receiver, out)
+    builder = report["readout"]["builder"]
+    assert numbers[0] == 25 and builder["before_begin"] == 3 * 25, builder
+    for sender in (first, second):
+        sender.send_signal(signal.SIGINT)
+        assert ended(sender).status == 0
+
+
+@pytest.mark.parametrize("ports", ["b", "s", "bc"])
+def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
+    """A bridge's port is down for longer than queue pairs live: that of some boards, of all, of the server."""
+    bridged.make(2, 2)
+    out = tmp_path / "run"
+    senders = [bridged.boards(end, 2, "-l", 2000, "--rate", 300) for end in "bc"]
+    receiver = bridged.recv(*boards(4), "--out", out, *TOLD)
+    for outage_s in (0.4, 1.5, *(dice.uniform(0, 29) for _ in range(setting("CUTS", 0)))):
+        taken = bridged.metrics().get("events_complete", 0)
+        bridged.counted(taken + 100, "events_complete")
+        for port in ports:
+            bridged.cut(port)
+        time.sleep(outage_s)  # the outage itself
+        for port in ports:
+            bridged.heal(port)
+    taken = bridged.metrics()["events_complete"]
+    bridged.counted(taken + 100, "events_complete")
+    receiver.send_signal(signal.SIGINT)
+    numbers, report = good(receiver, out)
+    assert numbers[0] == 0 and max(board["lives"] for board in report["boards"]) > 1, "queue pairs have failed"
+    for sender in senders:
+        sender.send_signal(signal.SIGINT)
+        assert ended(sender).status == 0
+
+
+@dataclass
+class Runs:
+    """Boards that never stop, and the runs that receivers have made of their events."""
+
+    network: Bridged
+    folder: Path
+    dice: random.Random
+    receiver: subprocess.Popen | None = None
+    count: int = 0
+    killed: list[int] = field(default_factory=list)
+    dark: set[str] = field(default_factory=set)
+
+    @property
+    def out(self) -> Path:
+        return self.folder / f"run-{self.count:03}"
+
+    def start(self) -> None:
+        self.count += 1
+        self.receiver = self.network.recv(*boards(6), "--out", self.out, "--flush", 50, *TOLD)
+        self.moves()
+
+    def moves(self) -> None:
+        """Unless a cut keeps them, events come."""
+        if not self.dark:
+            taken = self.network.metrics().get("events_complete", 0)
+            self.network.counted(taken + self.dice.randrange(1, 60), "events_complete")
+
+    def stop(self) -> None:
+        self.heal()
+        self.receiver.send_signal(signal.SIGINT)
+        good(self.receiver, self.out)
+
+    def kill(self) -> None:
+        self.receiver.kill()
+        self.receiver.wait()
+        self.killed.append(self.count)
+
+    def cut(self) -> None:
+        self.dark = set(self.dice.choice(["b", "c", "s", "bc"]))
+        for end in self.dark:
+            self.network.cut(end)
+        time.sleep(self.dice.uniform(0, 1.5))  # the outage itself
+
+    def heal(self) -> None:
+        for end in self.dark:
+            self.network.heal(end)
+        self.dark = set()
+
+    def is_running(self) -> bool:
+        return self.receiver is not None and self.receiver.poll() is None
+
+
+def test_each_event_is_in_one_run_whatever_happens_but_for_what_a_killed_receiver_held(bridged, dice, tmp_path):
+    bridged.make(3, 3)
+    senders = [bridged.boards(end, 3, "-l", 1000, "--rate", 300) for end in "bc"]
+    runs = Runs(bridged, tmp_path, dice)
+    for _ in range(setting("INCIDENTS", 14)):
+        if not runs.is_running():
+            runs.heal()
+            runs.start()
+        what = dice.choice([runs.stop, runs.stop, runs.kill, runs.cut, runs.heal, runs.moves])
+        print(what.__name__, f"in run {runs.count}, dark {runs.dark}")
+        what()
+    if runs.is_running():
+        runs.stop()
+    following, seen = 0, set()
+    for run in range(1, runs.count + 1):
+        out = tmp_path / f"run-{run:03}"
+        if run in runs.killed:
+            subprocess.run([bridged.binary, "check", "--recover", out], capture_output=True)
+        numbers, incomplete = stored(out) if list(out.glob("*.parquet")) else ([], [])
+        assert not incomplete and not seen & set(numbers), f"run {run}"
+        seen |= set(numbers)
+        if run - 1 not in runs.killed and numbers:
+            assert numbers[0] == following, f"run {run} does not follow the one before, which was not killed"
+        if numbers:
+            following = numbers[-1] + 1
+    assert len(seen) > 0
+    for sender in senders:
+        sender.send_signal(signal.SIGINT)
+        assert ended(sender).status == 0
