@@ -51,9 +51,12 @@ module board_1g #(
     .d  (rst),
     .q  (tx_rst)
   );
+  logic rx_holds_q;  // until the PHY runs
+  always_ff @(posedge clk) rx_holds_q <= rst || !phy_rst_n;
+
   reset_sync u_rx_rst (
     .clk(rx_clk),
-    .d  (rst || !phy_rst_n),
+    .d  (rx_holds_q),
     .q  (rx_rst)
   );
 
@@ -68,11 +71,14 @@ module board_1g #(
   logic [63:0] cpl_tdata;
   logic cpl_tvalid, cpl_tready;
 
-  reset_sync u_link (
+  gmii_pkg::link_t here;
+  link_sync u_link (
     .clk,
-    .d(link.up && link.full_duplex),
-    .q(link_up)
+    .link,
+    .here
   );
+  assign link_up = here.up && here.full_duplex;
+  wire unused_speed = &{1'b0, here.speed};
 
   if (ECHO) begin : gen_echo
     logic [63:0] rx_tdata, tx_tdata;

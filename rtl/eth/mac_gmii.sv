@@ -45,7 +45,8 @@ module mac_gmii
 
   // ---- resets and levels ----------------------------------------------------------------------------
   logic tx_rst, tx_hold, rx_rst, rx_hold;
-  logic usable, down, tx_down, tx_mii, rx_mii, slow, slowest, mii;
+  logic down, tx_down, tx_mii, rx_mii, slow, slowest;
+  link_t here, tx_link, rx_link;
 
   reset_bridge u_tx_reset (
     .s_clk (clk),
@@ -62,15 +63,16 @@ module mac_gmii
     .m_rst (rx_rst)
   );
 
-  assign usable = link.up && link.full_duplex;
-  assign mii    = link.speed == Speed10 || link.speed == Speed100;
+  link_sync u_link    (.clk,              .link, .here);
+  link_sync u_tx_link (.clk(gmii_tx_clk), .link, .here(tx_link));
+  link_sync u_rx_link (.clk(gmii_rx_clk), .link, .here(rx_link));
 
-  reset_sync u_down    (.clk,              .d(!usable),                .q(down));
-  reset_sync u_slow    (.clk,              .d(mii),                    .q(slow));
-  reset_sync u_slowest (.clk,              .d(link.speed == Speed10),  .q(slowest));
-  reset_sync u_tx_down (.clk(gmii_tx_clk), .d(!usable),                .q(tx_down));
-  reset_sync u_tx_mii  (.clk(gmii_tx_clk), .d(mii),                    .q(tx_mii));
-  reset_sync u_rx_mii  (.clk(gmii_rx_clk), .d(mii),                    .q(rx_mii));
+  assign down    = !here.up || !here.full_duplex;
+  assign slow    = here.speed == Speed10 || here.speed == Speed100;
+  assign slowest = here.speed == Speed10;
+  assign tx_down = !tx_link.up || !tx_link.full_duplex;
+  assign tx_mii  = tx_link.speed == Speed10 || tx_link.speed == Speed100;
+  assign rx_mii  = rx_link.speed == Speed10 || rx_link.speed == Speed100;
 
   // ---- transmit -------------------------------------------------------------------------------------
   logic [63:0] tx_tdata;
@@ -137,6 +139,7 @@ module mac_gmii
 
   word_t rx_word, word;
   logic rx_some, word_valid, unused_rx_room;
+  wire unused = &{1'b0, rx_link};  // its speed alone matters
 
   mac_rx_gmii #(.MAX_BYTES(MAX_BYTES)) u_rx (
     .clk          (gmii_rx_clk),

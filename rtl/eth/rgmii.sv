@@ -42,9 +42,11 @@ module rgmii
 
   logic [5:0] cycle_q;  // of the line's present one
   logic mii, slowest;
+  link_t tx_link;
 
-  reset_sync u_mii     (.clk(tx_clk), .d(link.speed != Speed1000), .q(mii));
-  reset_sync u_slowest (.clk(tx_clk), .d(link.speed == Speed10),   .q(slowest));
+  link_sync u_link (.clk(tx_clk), .link, .here(tx_link));
+  assign mii     = tx_link.speed != Speed1000;
+  assign slowest = tx_link.speed == Speed10;
 
   assign gmii_tx_enable = !mii || cycle_q == '0;
 
@@ -92,5 +94,5 @@ module rgmii
     assign link = Fixed;
   end
 
-  wire unused = &{1'b0, rx_clk, rx_rst};  // without in-band status
+  wire unused = &{1'b0, rx_clk, rx_rst, tx_link};  // without in-band status; of the link the speed alone matters
 endmodule

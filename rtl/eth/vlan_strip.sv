@@ -61,7 +61,7 @@ module vlan_strip
   logic              merges;           // the present beat ends the frame within the held one
   logic [DATA_W-1:0] shortened;
 
-  assign shortened = at_tag ? DATA_W'({s_axis_tdata[DATA_W-1:TagBit] >> 32, s_axis_tdata[TagBit-1:0]})
+  assign shortened = at_tag ? DATA_W'({DATA_W'(s_axis_tdata[DATA_W-1:TagBit]) >> 32, s_axis_tdata[TagBit-1:0]})
                             : DATA_W'(s_axis_tdata[DATA_W-1:32]);
   assign merges    = held_valid_q && held_short_q && !held_last_q && s_axis_tlast && !s_axis_tkeep[4];
 

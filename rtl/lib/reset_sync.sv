@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Synchronises a signal of another clock, or an asynchronous one, to `clk` with STAGES flip-flops.
-// For resets and slow levels (buttons, switches, link status), bit by bit: not for multi-bit words.
+// For resets and slow levels (buttons, switches, link status), bit by bit: not for multi-bit words. `d` comes from a
+// flip-flop or a pin, at most inverted: other logic can glitch while its inputs change, and `clk` would take the glitch.
 module reset_sync #(
   parameter int unsigned STAGES = 3
 ) (

@@ -59,7 +59,7 @@ module pcs_basex
     .m_rst (rx_rst)
   );
 
-  reset_sync u_synced (.clk, .d(line_synced && !rx_rst), .q(synced));
+  reset_sync u_synced (.clk, .d(line_synced), .q(synced));
   reset_sync u_enable (.clk, .d(negotiate), .q(enable));
   reset_sync u_sgmii  (.clk, .d(sgmii), .q(sgmii_q));
 

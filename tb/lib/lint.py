@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`verilator --lint-only -Wall` over every module alone and over the supported configurations of the tops.
 
-It also checks the layout of every SystemVerilog file, including benches and proofs (layout.py). Module names limit the
-lint to these modules: `python tb/lib/lint.py cc_step pacer`.
+Slang is the second front end (slang.py), over the same and over the wrappers of the benches. The layout of every
+SystemVerilog file is checked, too, including benches and proofs (layout.py). Module names limit the lint to these
+modules: `python tb/lib/lint.py cc_step pacer`.
 """
 
 import os
@@ -11,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import layout
+import slang
 from toolchain import verilator_root
 
 import rtl
@@ -72,6 +74,16 @@ def lint(case: tuple[str, dict[str, int]]) -> str:
     return result.stderr if result.returncode or "%Warning" in result.stderr else ""
 
 
+def slang_complaints(cases: list[tuple[str, dict[str, int]]], chosen: list[str]) -> list[str]:
+    """Those of the second front end: the modules together, each configuration, and, if nothing is chosen, wrappers."""
+    found = slang.check([name for name, parameters in cases if not parameters], {})
+    for name, parameters in cases:
+        if parameters:
+            found += slang.check([name], parameters)
+    wrappers = sorted((rtl.REPO / "tb").glob("*/*.sv"))
+    return found if chosen else [*found, *slang.check([path.stem for path in wrappers], {}, wrappers)]
+
+
 def main(chosen: list[str]) -> int:
     rtl.generate()
     verilator_root()
@@ -88,10 +100,13 @@ def main(chosen: list[str]) -> int:
         if text:
             print(f"--- {name} {parameters or ''}\n{text}", file=sys.stderr)
     failed = sum(map(bool, complaints))
+    second = slang_complaints(cases, chosen)
+    print("\n".join(second), file=sys.stderr, end="\n" if second else "")
     alone = sum(not parameters for _, parameters in cases)
     print(f"lint: {alone} modules, {len(cases) - alone} more configurations, {failed} with complaints")
+    print(f"slang: the same and the benches' wrappers, {len(second)} complaints")
     print(f"layout: {len(files)} files, {len(misplaced)} lines with complaints")
-    return bool(failed or misplaced)
+    return bool(failed or misplaced or second)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,8 @@ module pcs_pair #(
   assign line_clk                   = {line_clk_1, line_clk_0};
 
   for (genvar i = 0; i < 2; i++) begin : gen_side
-    logic [1:0]  count_q;  // of pairs in a word
+    logic [1:0]  count_q = '0;  // of pairs in a word
     logic [39:0] sent_q;
-
-    initial count_q = '0;
 
     always_ff @(posedge line_clk[i]) begin
       count_q <= count_q + 2'd1;

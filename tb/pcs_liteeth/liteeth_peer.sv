@@ -31,13 +31,12 @@ module liteeth_peer #(
   output logic        peer_link_up,
   output logic [15:0] peer_partner
 );
-  logic [2:0]  count_q;  // of octets in a word
-  logic        peer_half_q, tx_clk, rx_clk;
+  logic [2:0]  count_q = '0;  // of octets in a word
+  logic        peer_half_q = 1'b0;
+  logic        tx_clk, rx_clk;
   logic [19:0] tx_groups, rx_groups;
   logic [9:0]  tbi_rx, tbi_tx;
   logic [39:0] line_q;   // the peer's last bits, the oldest first
-
-  initial {count_q, peer_half_q} = '0;
 
   always_ff @(posedge octet_clk) begin
     count_q <= count_q + 3'd1;

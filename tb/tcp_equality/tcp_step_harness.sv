@@ -55,6 +55,10 @@ module tcp_step_harness
     timing: in_row[17][4], measured: in_row[17][5], syn_due: in_row[17][6], ack_due: in_row[17][7],
     reset_due: in_row[17][8], reset_acks: in_row[17][9], challenge_held: in_row[17][10]
   };
+  logic starts;
+  tcp_tick_t deadline;
+  tcp_tick_t [3:1] deadline_q;  // of the events in flight, before them
+
   assign out_row[0]  = answer.una;
   assign out_row[1]  = answer.nxt;
   assign out_row[2]  = answer.max;
@@ -76,10 +80,6 @@ module tcp_step_harness
     21'b0, answer.challenge_held, answer.reset_acks, answer.reset_due, answer.ack_due, answer.syn_due,
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
-
-  logic starts;
-  tcp_tick_t deadline;
-  tcp_tick_t [3:1] deadline_q;  // of the events in flight, before them
 
   tcp_room_t room;
   tcp_choice_t choice;

@@ -23,7 +23,7 @@ module kcu105 #(
   output logic       sfp_tx_disable_b
 );
   logic clk_125mhz_in, clk_125mhz;
-  logic clk, rst, phy_not_ready, tx_not_ready, rx_not_ready, block_lock, link_up;
+  logic clk, rst, tx_not_ready, rx_not_ready, block_lock, link_up;
   logic [3:0] switches;
   logic [63:0] xgmii_txd, xgmii_rxd;
   logic [7:0] xgmii_txc, xgmii_rxc;
@@ -91,19 +91,29 @@ module kcu105 #(
 
   // The receiver may come up long after the transmitter, and again whenever the fibre is moved: it resets nothing,
   // for the PCS sends local fault as long as it is not locked.
-  assign phy_not_ready = reset || tx_not_ready;
-
-  reset_sync u_rst (
+  logic asked, tx_waits, rx_waits, rx_locked;
+  reset_sync u_asked (
     .clk,
-    .d(phy_not_ready),
-    .q(rst)
+    .d(reset),
+    .q(asked)
   );
-
-  reset_sync u_link (
+  reset_sync u_tx_waits (
     .clk,
-    .d(block_lock && !rx_not_ready),
-    .q(link_up)
+    .d(tx_not_ready),
+    .q(tx_waits)
   );
+  reset_sync u_rx_waits (
+    .clk,
+    .d(rx_not_ready),
+    .q(rx_waits)
+  );
+  reset_sync u_rx_locked (
+    .clk,
+    .d(block_lock),
+    .q(rx_locked)
+  );
+  assign rst     = asked || tx_waits;
+  assign link_up = rx_locked && !rx_waits;
 
   for (genvar i = 0; i < 4; i++) begin : gen_switch
     reset_sync u_switch (

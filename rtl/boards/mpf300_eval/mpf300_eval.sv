@@ -40,11 +40,18 @@ module mpf300_eval #(
     .block_lock
   );
 
-  reset_sync u_rst (
+  logic asked, phy_waits;
+  reset_sync u_asked (
     .clk,
-    .d(phy_not_ready || !reset_n),
-    .q(rst)
+    .d(!reset_n),
+    .q(asked)
   );
+  reset_sync u_phy_waits (
+    .clk,
+    .d(phy_not_ready),
+    .q(phy_waits)
+  );
+  assign rst = asked || phy_waits;
 
   reset_sync u_link (
     .clk,

@@ -116,17 +116,29 @@ module vcu118 #(
     if (rst) in_frame_q <= 1'b0;
   end
 
-  reset_sync u_rst (
+  logic asked, tx_waits, rx_waits, rx_aligned;
+  reset_sync u_asked (
     .clk,
-    .d(reset || tx_not_ready),
-    .q(rst)
+    .d(reset),
+    .q(asked)
   );
-
-  reset_sync u_link (
+  reset_sync u_tx_waits (
     .clk,
-    .d(aligned && !rx_not_ready),
-    .q(link_up)
+    .d(tx_not_ready),
+    .q(tx_waits)
   );
+  reset_sync u_rx_waits (
+    .clk,
+    .d(rx_not_ready),
+    .q(rx_waits)
+  );
+  reset_sync u_aligned (
+    .clk,
+    .d(aligned),
+    .q(rx_aligned)
+  );
+  assign rst     = asked || tx_waits;
+  assign link_up = rx_aligned && !rx_waits;
 
   for (genvar i = 0; i < 4; i++) begin : gen_switch
     reset_sync u_switch (

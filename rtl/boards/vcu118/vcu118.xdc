@@ -57,4 +57,4 @@ set_property -dict {PACKAGE_PIN BA37 IOSTANDARD LVCMOS12 SLEW SLOW DRIVE 8} [get
 # Slow signals: synchronised inside (reset_sync), or for the eye alone.
 set_false_path -from [get_ports {reset sw[*]}]
 set_false_path -to [get_ports {led[*] qsfp1_modsell qsfp1_resetl qsfp1_lpmode}]
-set_false_path -to [get_pins -hierarchical -filter {NAME =~ *u_rst/stage_q_reg[0]/D || NAME =~ *u_link/stage_q_reg[0]/D || NAME =~ *u_switch/stage_q_reg[0]/D}]
+set_false_path -to [get_pins -hierarchical -filter {NAME =~ */stage_q_reg[0]/D}]

@@ -32,7 +32,7 @@ module versa_basex #(
 
 (* keep *) logic tx_clk, rx_clk;  // by these names the constraints find them
   logic refclk, clk, locked, rst;
-  logic [PowerUpLog2:0] power_up_q;
+  logic [PowerUpLog2:0] power_up_q = '0;  // the configuration sets it: there is no reset yet
 
 (* LOC = "EXTREF0" *)
   EXTREFB #(
@@ -44,7 +44,6 @@ module versa_basex #(
     .REFCLKO(refclk)
   );
 
-  initial power_up_q = '0;
   always_ff @(posedge clk_100mhz) if (!power_up_q[PowerUpLog2]) power_up_q <= power_up_q + 1'b1;
 
   // VCO 625 MHz, phase detector at 39.0625 MHz (TN1263).
