@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "tb")]
 
-from lib.fragment import Fragment, Part  # noqa: E402
+from lib.fragment import MISSING, STOPPED, Fragment, Part  # noqa: E402
 from lib.register_map import generated  # noqa: E402
 from toolchain import verilator_root  # noqa: E402
 
@@ -156,8 +157,9 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def simulated(folder: Path, settings: dict[str, int]) -> str:
-    return run(folder, "out/Vwaveform_tb", *(f"+{name}={value}" for name, value in settings.items()))
+def simulated(folder: Path, settings: dict[str, int], seed: int = 1) -> str:
+    plusargs = [f"+{name}={value}" for name, value in settings.items()]
+    return run(folder, "out/Vwaveform_tb", f"+verilator+seed+{seed}", *plusargs)
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +200,29 @@ def test_the_hook_of_the_page_makes_charge_and_peak_of_each_waveform(simulation:
     word = struct.pack("<IHH", sum(samples) - SAMPLES * pedestal, max(samples), samples.index(max(samples)))
     messages = messages_of(said)
     assert messages == messages_with(word, accepted_of(said)) and len(messages) > 10
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_reset_of_a_digitiser_marks_its_part_of_one_event_and_damages_no_other(
+    simulation: Path, settings: dict, seed: int
+) -> None:
+    print(f"seed {seed}")
+    said = simulated(simulation, settings | {"digitiser.resets": 120}, seed)
+    events = accepted_of(said)
+    messages = messages_of(said)
+    assert len(messages) == len(events) > 10
+    found = Counter[int]()
+    for message, (number, at, kind) in zip(messages, events, strict=True):
+        table = len(message) - 16 - 16 * INPUTS
+        entries = [struct.unpack_from("<BxHII", message, table + 16 * place) for place in range(INPUTS)]
+        parts = [Part(source, message[32 + at : 32 + at + size], flags) for source, flags, at, size in entries]
+        assert message == Fragment(number, at, kind, parts=parts).message(SOURCE)
+        for part in parts:
+            whole = {0: WAVEFORM, STOPPED: WAVEFORM[: len(part.data)], MISSING: b""}
+            assert part.data == whole[part.flags], f"event {number}"
+        found.update(part.flags for part in parts)
+    assert found[0] and found[STOPPED], found
+    assert messages[-1] == messages_with(WAVEFORM, events[-1:])[0], "the resets have a lasting effect"
 
 
 def test_each_trigger_is_counted_as_the_page_says(systemverilog: str, accepted: list) -> None:

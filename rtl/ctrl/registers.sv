@@ -343,7 +343,8 @@ module registers
     merger: '{
       enable:  held.events.enable.mask,
       timeout: held.events.timeout.cycles,
-      limit:   held.events.limit.bytes
+      limit:   held.events.limit.bytes,
+      jump:    held.events.jump.log2
     }
   };
   assign settings.events_resync = held.events.command.resync;

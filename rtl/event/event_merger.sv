@@ -7,11 +7,15 @@
 //     `timeout` cycles after the first did. An input with a greater number, or none, counts as missing in the event.
 //   - A fragment with the number of the last event is a duplicate, one with a smaller number is late (modulo 2^64):
 //     both are dropped and counted. After `resync` the next event may have any number.
+//   - A number 2^jump or more ahead of the last event's, or more than that behind it, is out of range: a wrong one, or the
+//     first after a gap or a new beginning. It makes no event and is dropped, so no later ones are lost by it. If twice in
+//     a row no input that shows a number shows another kind, the numbers have moved: the next event may have any.
 //   - A fragment longer than `limit`, or than the rest of EVENT_BYTES in an event, is cut there; one that stalls for
-//     `timeout` cycles ends there. The rest is dropped.
+//     `timeout` cycles ends there, as does one that a reset broke off (tbroken). The rest is dropped.
 // TRIGGERED: events come from s_axis_trigger instead, each with its number, type and time, even if
-// no input shows it; smaller numbers of inputs are late. After `resync` all other numbers are late until an event
-// starts. `untriggered` switches this off while the inputs are slices of streams.
+// no input shows it; smaller numbers of inputs are late, and a number 2^jump or more ahead is dropped at once. After
+// `resync` all other numbers are late until an event starts. `untriggered` switches this off while the inputs are slices
+// of streams.
 // Beats between parts may be short: the reader pads them to 8 bytes. An event ends with an empty beat.
 module event_merger
   import event_pkg::*;
@@ -35,6 +39,7 @@ module event_merger
   input  logic [N_IN-1:0]              s_axis_tvalid,
   output logic [N_IN-1:0]              s_axis_tready,
   input  logic [N_IN-1:0]              s_axis_tlast,
+  input  logic [N_IN-1:0]              s_axis_tbroken, // in the last beat (event_input)
 
   input  fragment_t                    s_axis_trigger_tdata,  // TRIGGERED; taken when its event is over
   input  logic                         s_axis_trigger_tvalid,
@@ -79,7 +84,11 @@ module event_merger
   logic [63:0] last_q, event_q;    // the last event; the one at hand, or the smallest of this scan
   logic found_q, absent_q;         // in this scan: an input with a number; one without
   logic [N_IN-1:0] shown_q;        // inputs with the number of the event
-  logic waits_q;                   // the scan before found one, and not all
+  logic far_q;                     // in this scan: a number out of range
+  logic purges_q;                  // numbers out of range are dropped in this scan, or in the next one
+  logic astray_q;                  // since the last event, inputs showed nothing but them
+  logic waits_q;                   // the scan before showed one, and not all
+  logic sure_q;                    // one within the range, or a trigger: the wait begins with it
   logic [31:0] wait_q;             // cycles since then; or, of a part, without a beat
   logic any_q;                     // the event has a part; of the first one:
   logic [63:0] timestamp_ns_q;
@@ -121,12 +130,14 @@ module event_merger
   logic looked_q;
   logic signed [63:0] ahead;
   logic judges, scan_ends, is_late, shows, drop_head, may_begin;
+  logic is_far, stays_far, may_end;  // far: out of range
 
   // The first look of a scan is at the end of the event before.
   assign looks  = scans || (state_q == StEnd && m_axis_tready);
   assign judges = scans && looked_q;
   assign ahead  = look_q.number - last_q;
-  assign shows  = look_q.valid && !is_late;
+  assign shows  = look_q.valid && !is_late && !is_far;
+  assign stays_far = look_q.valid && is_far && !drop_head;
 
   always_ff @(posedge clk) begin
     looked_q <= looks && !begins && !rst;
@@ -142,12 +153,15 @@ module event_merger
   logic type_differs;
   logic by_trigger, resyncs_q;
   logic signed [63:0] beyond;  // the trigger
+  logic [63:0] high_q;         // bits that are all the same in a difference within the range
   assign by_trigger = TRIGGERED && !untriggered;
   assign beyond     = look_q.number - s_axis_trigger_tdata.event_number;
   assign again      = by_trigger ? seen_q && ahead == 0 : ahead == 0;
   assign other      = !again;
+  always_ff @(posedge clk) high_q <= cfg.jump == '0 ? '0 : '1 << cfg.jump;
   always_comb begin
-    is_late      = seen_q && !forgets && ahead <= 0;
+    is_far       = seen_q && !forgets && (ahead & high_q) != '0 && (ahead | ~high_q) != '1;
+    is_late      = seen_q && !forgets && ahead <= 0 && !is_far;
     scans        = state_q == StScan;
     may_begin    = found_q || shows;
     type_differs = any_q && head.trigger_type != trigger_type_q;
@@ -155,6 +169,7 @@ module event_merger
     if (by_trigger) begin
       scans        = state_q == StScan && s_axis_trigger_tvalid && cfg.enable[N_IN-1:0] != '0;
       is_late      = scans && (beyond < 0 || (resyncs_q && beyond != 0));
+      is_far       = scans && !is_late && (beyond & high_q) != '0;
       may_begin    = 1'b1;
       type_differs = 1'b0;
       about        = s_axis_trigger_tdata;
@@ -186,7 +201,7 @@ module event_merger
     flags                 = '0;
     flags.missing         = state_q == StPart;
     flags.cut             = take && full && !last;
-    flags.stopped         = stops;
+    flags.stopped         = stops || (take && last && s_axis_tbroken[at_q]);
     flags.dropped         = dropped_q[at_q];
     flags.trigger_differs = state_q == StCopy && type_differs_q;
   end
@@ -202,9 +217,13 @@ module event_merger
   assign part_end = (offset_q + entry.length + 32'd7) & ~32'd7;
 
   // ---- what comes next --------------------------------------------------------------------------------
-  assign drop_head = judges && look_q.valid && is_late;
+  logic scan_over;  // and an event begins, or nothing but numbers out of range is shown
+  assign drop_head = judges && look_q.valid && (is_late || (is_far && (by_trigger || purges_q)));
   assign scan_ends = judges && look_q.at == index_t'(N_IN - 1);
-  assign begins    = scan_ends && may_begin && ((waits_q && expired) || !(absent_q || (look_q.enabled && !shows)));
+  assign may_end   = may_begin || far_q || stays_far;
+  assign scan_over = scan_ends && may_end
+                     && ((waits_q && expired && (sure_q || !may_begin)) || !(absent_q || (look_q.enabled && !shows && !stays_far)));
+  assign begins    = scan_over && may_begin;
 
   always_comb begin
     state_d = state_q;
@@ -224,7 +243,8 @@ module event_merger
     if (looks) at_q <= at_end ? '0 : at_q + 1'b1;
     if (judges) begin
       found_q  <= found_q || shows;
-      absent_q <= absent_q || (look_q.enabled && !shows);
+      absent_q <= absent_q || (look_q.enabled && !shows && !stays_far);
+      far_q    <= far_q || stays_far;
       if (shows && by_trigger) shown_q[look_q.at] <= beyond == 0;
       else if (shows && (!found_q || look_q.number <= event_q)) begin
         event_q <= look_q.number;
@@ -234,10 +254,16 @@ module event_merger
     end
     if (scans) begin
       if (by_trigger) event_q <= about.event_number;
-      if (scan_ends) waits_q <= may_begin && !begins;
+      if (scan_ends) begin
+        waits_q <= may_end && !scan_over && (sure_q || !may_begin || !waits_q);
+        sure_q  <= may_begin;
+      end
       wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
     end
-    if (scan_ends || !judges) {found_q, absent_q} <= '0;
+    if (scan_ends || !judges) {found_q, absent_q, far_q} <= '0;
+    // Those that stand are dropped in the next scan; or, if there is nothing else for the second time, taken.
+    if (scan_ends) purges_q <= scan_over && (far_q || stays_far) && (begins || !astray_q);
+    if (scan_over) astray_q <= !begins && !astray_q;
     if (state_q == StScan ? (scan_ends && !begins) || !judges : state_q == StEnd) shown_q <= '0;
     if (begins || (state_q == StScan && !scans)) at_q <= '0;
     if (drop_head) begin
@@ -274,7 +300,7 @@ module event_merger
       last_q <= event_q;
       seen_q <= 1'b1;
     end
-    if (forgets) seen_q <= 1'b0;
+    if (forgets || (scan_over && !begins && astray_q)) seen_q <= 1'b0;
     resync_q <= (resync || resync_q) && state_q != StScan;
 
     for (int i = 0; i < int'(N_IN); i++)
@@ -290,7 +316,11 @@ module event_merger
       resync_q  <= 1'b0;
       found_q   <= 1'b0;
       absent_q  <= 1'b0;
+      far_q     <= 1'b0;
+      purges_q  <= 1'b0;
+      astray_q  <= 1'b0;
       waits_q   <= 1'b0;
+      sure_q    <= 1'b0;
     end
   end
 
@@ -329,7 +359,8 @@ module event_merger
       stopped:   entry_valid && flags.stopped,
       empty:     entry_valid && state_q == StCopy && length_q == '0 && !(take && keep[0]),
       duplicate: drop_head && again,
-      late:      drop_head && other
+      late:      drop_head && other && !is_far,
+      jumped:    drop_head && is_far
     };
     if (rst) stat_valid <= 1'b0;
   end

@@ -69,7 +69,7 @@ module event_path
   logic [N_IN-1:0][DATA_W-1:0] in_tdata;
   logic [N_IN-1:0][Bytes-1:0] in_tkeep;
   fragment_t [N_IN-1:0] in_tuser;
-  logic [N_IN-1:0] in_tvalid, in_tready, in_tlast;
+  logic [N_IN-1:0] in_tvalid, in_tready, in_tlast, in_tbroken, broken;
 
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_input
     event_input #(.DATA_W(DATA_W)) u_input (
@@ -83,12 +83,15 @@ module event_path
       .s_axis_tlast (s_axis_tlast[i]),
       .m_clk        (clk),
       .m_rst        (rst),
+      .streaming    (STREAMING == 1 && stages.streaming),
       .m_axis_tdata (in_tdata[i]),
       .m_axis_tkeep (in_tkeep[i]),
       .m_axis_tuser (in_tuser[i]),
       .m_axis_tvalid(in_tvalid[i]),
       .m_axis_tready(in_tready[i]),
-      .m_axis_tlast (in_tlast[i])
+      .m_axis_tlast (in_tlast[i]),
+      .m_axis_tbroken(in_tbroken[i]),
+      .stat_broken   (broken[i])
     );
   end
 
@@ -96,7 +99,7 @@ module event_path
   logic [N_IN-1:0][DATA_W-1:0] stage_tdata;
   logic [N_IN-1:0][Bytes-1:0] stage_tkeep;
   fragment_t [N_IN-1:0] stage_tuser;
-  logic [N_IN-1:0] stage_tvalid, stage_tready, stage_tlast;
+  logic [N_IN-1:0] stage_tvalid, stage_tready, stage_tlast, stage_tbroken;
 
   event_stages #(
     .DATA_W(DATA_W),
@@ -118,12 +121,15 @@ module event_path
     .s_axis_tvalid(in_tvalid),
     .s_axis_tready(in_tready),
     .s_axis_tlast (in_tlast),
+    .s_axis_tbroken(in_tbroken),
+    .stat_broken   (broken),
     .m_axis_tdata (stage_tdata),
     .m_axis_tkeep (stage_tkeep),
     .m_axis_tuser (stage_tuser),
     .m_axis_tvalid(stage_tvalid),
     .m_axis_tready(stage_tready),
     .m_axis_tlast (stage_tlast),
+    .m_axis_tbroken(stage_tbroken),
     .req          (hooks_req),
     .rsp          (hooks_rsp),
     .counts       (stage_counts)
@@ -158,6 +164,7 @@ module event_path
     .s_axis_tvalid     (stage_tvalid),
     .s_axis_tready     (stage_tready),
     .s_axis_tlast      (stage_tlast),
+    .s_axis_tbroken    (stage_tbroken),
     .s_axis_trigger_tdata,
     .s_axis_trigger_tvalid,
     .s_axis_trigger_tready,

@@ -19,7 +19,7 @@ package event_pkg;
   typedef struct packed {
     logic trigger_differs;  // its type is not the header's
     logic dropped;          // earlier fragments of this input were dropped
-    logic stopped;          // the stream stopped within the fragment
+    logic stopped;          // the stream stopped within the fragment, or a reset broke it off
     logic cut;              // longer than the limit
     logic missing;
   } part_flags_t;
@@ -57,6 +57,7 @@ package event_pkg;
     logic [MaxInputs-1:0] enable;   // inputs that are waited for; the others are not taken
     logic [31:0]          timeout;  // cycles
     logic [31:0]          limit;    // bytes of a part, a multiple of a beat
+    logic [5:0]           jump;     // a number 2^jump or more ahead is out of range; 0: none is
   } merger_cfg_t;
 
   // Settings of the way from the inputs to the front end.
@@ -78,6 +79,7 @@ package event_pkg;
     logic empty;      // a part without bytes
     logic duplicate;  // dropped: the number of the last event
     logic late;       // dropped: a number that had gone by
+    logic jumped;     // dropped: a number out of range
   } merger_stat_t;
 
   localparam int unsigned HeaderBytes  = $bits(header_t) / 8;

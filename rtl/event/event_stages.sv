@@ -30,6 +30,8 @@ module event_stages
   input  logic [N_IN-1:0]             s_axis_tvalid,
   output logic [N_IN-1:0]             s_axis_tready,
   input  logic [N_IN-1:0]             s_axis_tlast,
+  input  logic [N_IN-1:0]             s_axis_tbroken,  // as of event_input
+  input  logic [N_IN-1:0]             stat_broken,
 
   output logic [N_IN-1:0][DATA_W-1:0] m_axis_tdata,
   output logic [N_IN-1:0][Bytes-1:0]  m_axis_tkeep,
@@ -37,6 +39,7 @@ module event_stages
   output logic [N_IN-1:0]             m_axis_tvalid,
   input  logic [N_IN-1:0]             m_axis_tready,
   output logic [N_IN-1:0]             m_axis_tlast,
+  output logic [N_IN-1:0]             m_axis_tbroken,
 
   input  reg_req_t                    req,
   output reg_rsp_t                    rsp,
@@ -50,7 +53,7 @@ module event_stages
   logic [N_IN-1:0][DATA_W-1:0] fragment_tdata;
   logic [N_IN-1:0][Bytes-1:0] fragment_tkeep;
   fragment_t [N_IN-1:0] fragment_tuser;
-  logic [N_IN-1:0] fragment_tvalid, fragment_tready, fragment_tlast, lost;
+  logic [N_IN-1:0] fragment_tvalid, fragment_tready, fragment_tlast, fragment_tbroken, lost;
 
   // ---- slices -----------------------------------------------------------------------------------------
   if (STREAMING == 1) begin : gen_slices
@@ -107,6 +110,7 @@ module event_stages
       assign fragment_tuser[i]  = cfg.streaming ? stored_tuser : s_axis_tuser[i];
       assign fragment_tvalid[i] = cfg.streaming ? stored_tvalid : s_axis_tvalid[i];
       assign fragment_tlast[i]  = cfg.streaming ? stored_tlast : s_axis_tlast[i];
+      assign fragment_tbroken[i] = !cfg.streaming && s_axis_tbroken[i];
       assign s_axis_tready[i]   = cfg.streaming ? taken : fragment_tready[i];
     end
   end else begin : gen_fragments
@@ -116,6 +120,7 @@ module event_stages
     assign fragment_tvalid = s_axis_tvalid;
     assign s_axis_tready   = fragment_tready;
     assign fragment_tlast  = s_axis_tlast;
+    assign fragment_tbroken = s_axis_tbroken;
     assign lost            = '0;
     wire unused = &{1'b0, cfg.streaming, cfg.run, cfg.slicer, enable, mark, tai_ns};
   end
@@ -146,12 +151,14 @@ module event_stages
       .s_axis_tvalid(fragment_tvalid[i]),
       .s_axis_tready(fragment_tready[i]),
       .s_axis_tlast (fragment_tlast[i]),
+      .s_axis_tbroken(fragment_tbroken[i]),
       .m_axis_tdata (m_axis_tdata[i]),
       .m_axis_tkeep (m_axis_tkeep[i]),
       .m_axis_tuser (m_axis_tuser[i]),
       .m_axis_tvalid(m_axis_tvalid[i]),
       .m_axis_tready(m_axis_tready[i]),
       .m_axis_tlast (m_axis_tlast[i]),
+      .m_axis_tbroken(m_axis_tbroken[i]),
       .req          (hook_req),
       .rsp          (hook_rsp[i]),
       .stat_words   (words),
@@ -162,6 +169,7 @@ module event_stages
       counts[i].words      <= counts[i].words + 32'(words);
       counts[i].kept       <= counts[i].kept + 32'(kept);
       counts[i].marks_lost <= counts[i].marks_lost + 32'(lost[i]);
+      counts[i].broken     <= counts[i].broken + 32'(stat_broken[i]);
       if (rst || clear) counts[i] <= '0;
     end
   end

@@ -48,6 +48,7 @@ package stages_pkg;
     logic [31:0] words;       // that the hook has taken
     logic [31:0] kept;        // of them
     logic [31:0] marks_lost;  // that found no room
+    logic [31:0] broken;      // fragments that a reset broke off
   } stage_counts_t;
 
 endpackage

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the merger of inputs: beats leave unchanged, those of one part together, parts in order of input and one
 // entry for each enabled input; an accepted fragment is the part of the event with its number, or was counted as a
-// duplicate or late; the rest of a cut or stalled fragment is dropped with it; numbers of events increase.
+// duplicate, late or jumped; the rest of a cut or stalled fragment is dropped with it; numbers of events increase, by less
+// than 2^jump; a fragment that a reset broke off is marked.
 module event_merger_props
   import event_pkg::*;
 #(
@@ -19,6 +20,7 @@ module event_merger_props
   input logic [N_IN-1:0]              s_axis_tvalid,
   input logic [N_IN-1:0]              s_axis_tready,
   input logic [N_IN-1:0]              s_axis_tlast,
+  input logic [N_IN-1:0]              s_axis_tbroken,
   input logic [DATA_W-1:0]            m_axis_tdata,
   input logic [Bytes-1:0]             m_axis_tkeep,
   input fragment_t                    m_axis_tuser,
@@ -34,6 +36,8 @@ module event_merger_props
   input logic [3:0]                   at,
   input logic [N_IN-1:0]              drops_q,
   input logic                         seen_q,
+  input logic                         purges_q,
+  input logic [63:0]                  high_q,
   input logic                         resync_q,
   input logic [63:0]                  last_q,
   input logic [63:0]                  event_q,
@@ -62,11 +66,12 @@ module event_merger_props
   always_comb begin
     if (started_q) assume (cfg == cfg_q);
     assume (cfg.limit != '0 && cfg.limit[2:0] == '0 && cfg.limit < 32'h0100_0000);
+    assume (cfg.jump < 6'd63);
   end
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_input
-    keeps_offer #(.W(DATA_W + Bytes + $bits(fragment_t) + 1)) u_offer (
+    keeps_offer #(.W(DATA_W + Bytes + $bits(fragment_t) + 2)) u_offer (
       .valid(s_axis_tvalid[i]), .ready(s_axis_tready[i]),
-      .offer({s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i]}), .*
+      .offer({s_axis_tdata[i], s_axis_tkeep[i], s_axis_tuser[i], s_axis_tlast[i], s_axis_tbroken[i]}), .*
     );
     always_comb begin
       if (!s_axis_tlast[i]) assume (&s_axis_tkeep[i]);
@@ -99,9 +104,11 @@ module event_merger_props
 
   // Whether the head at an input is one to be dropped, by the rule.
   logic [N_IN-1:0] drops_next;
+  wire signed [63:0] range = 64'd1 << cfg.jump;
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_rule
     wire signed [63:0] ahead = s_axis_tuser[i].event_number - last_q;
-    assign drops_next[i] = s_axis_tvalid[i] && cfg.enable[i] && seen_q && !resync && !resync_q && ahead <= 0;
+    wire far = cfg.jump != '0 && (ahead >= range || ahead < -range);
+    assign drops_next[i] = s_axis_tvalid[i] && cfg.enable[i] && seen_q && !resync && !resync_q && (far ? purges_q : ahead <= 0);
   end
 
   // ---- the event at the output ------------------------------------------------------------------------
@@ -212,13 +219,18 @@ module event_merger_props
     a_0_found : assert (state == Scan || !found_q);
     if (state == Scan && found_q && seen_q) a_0_chosen : assert ($signed(event_q - last_q) > 0);
     if (state != Scan && seen_q) a_rises : assert ($signed(event_q - last_q) > 0);
+    a_0_high : assert (high_q == (cfg.jump == '0 ? '0 : -range));
+    if (state == Scan && found_q && seen_q && cfg.jump != '0) a_0_near : assert ($signed(event_q - last_q) < range);
+    if (state != Scan && seen_q && cfg.jump != '0) a_near : assert ($signed(event_q - last_q) < range);
+    if (entry_valid && copied[at] && s_axis_tlast[at]) a_broken : assert (entry.flags.stopped == s_axis_tbroken[at]);
     a_counted : assert (stat_valid == counted_q);
     if (counted_q) begin
       a_whose : assert (stat_input == at_q);
-      a_what : assert (stat.merged == counts_merged_q && (stat.duplicate || stat.late) == counts_dropped_q);
+      a_what : assert (stat.merged == counts_merged_q && (stat.duplicate || stat.late || stat.jumped) == counts_dropped_q);
     end
     c_two : cover (m_axis_tvalid && m_axis_tlast && entries_q == 5'd2 && owner_q == 4'd1 && offset_q > 32'd8);
     c_late : cover (taken[0] && dropped_q[0] && s_axis_tlast[0]);
+    c_far : cover (counts_drop[0] && $signed(s_axis_tuser[0].event_number - last_q) > 0);
     c_cut : cover (rest_q[0] && taken[0]);
     c_missing : cover (entry_valid && entry.flags.missing && any_q);
     c_alone : cover (m_axis_tvalid && m_axis_tlast && entries_q == 5'd1 && owner_q == 4'd1);

@@ -10,7 +10,8 @@
 //
 // Constraints (rtl/boards/event_inputs.xdc): each path into a first synchroniser flip-flop, and from the words to the
 // output, takes less than a period of the faster clock, so no two bits of a pointer differ by more than one step.
-// Resets: each side has its own; hold both until both clocks have run four cycles.
+// Resets: a reset of one side alone would make the other take old words for new ones. Both sides are reset by one
+// reset_bridge, whichever of them asks.
 module async_fifo #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 16,  // a power of two, 4 or more
@@ -95,6 +96,9 @@ module async_fifo #(
   a_hold : assert property (@(posedge m_clk) disable iff (m_rst)
     m_valid && !m_ready |=> m_valid && $stable(m_data));
   a_one_bit_s : assert property (@(posedge s_clk) disable iff (s_rst) 1 |=> $countones(head_gray_q ^ $past(head_gray_q)) <= 1);
+  // What a reset of one side alone breaks.
+  a_within : assert property (@(posedge m_clk) disable iff (m_rst || s_rst) 32'(pointer_t'(head_q - tail_q)) <= DEPTH)
+    else $error("%m: more words than fit: one side was reset without the other");
   a_one_bit_m : assert property (@(posedge m_clk) disable iff (m_rst) 1 |=> $countones(tail_gray_q ^ $past(tail_gray_q)) <= 1);
 `endif
 endmodule

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves a reset from one clock to another that may be stopped, and holds both sides until the other side has seen it.
-// Promise: after s_rst, s_hold stays high until the m_clk side has been reset and released, so both sides of an
-// async_fifo start together however late m_clk starts. m_rst lasts four cycles of m_clk or more.
+// Promise: from s_rst on, s_hold stays high until the m_clk side has been reset and released, so both sides of an
+// async_fifo start together however late m_clk starts, and no reset of one is without one of the other. m_rst lasts
+// four cycles of m_clk or more. An s_rst that comes while the last one is being released waits: the next request would
+// otherwise be taken for answered by the last answer.
 //
 //   s_rst --> asked_q --> 4 FF of m_clk --> m_rst --> 4 FF of s_clk --> ends asked_q; s_hold until all is released
 module reset_bridge (
@@ -11,7 +13,8 @@ module reset_bridge (
   input  logic m_clk,
   output logic m_rst
 );
-  logic asked_q, seen;
+  logic asked_q = 1'b1;  // known from the first cycle on: the way back from m_clk is not yet
+  logic again_q, seen;
 
   reset_sync #(.STAGES(4)) u_there (
     .clk(m_clk),
@@ -26,9 +29,10 @@ module reset_bridge (
   );
 
   always_ff @(posedge s_clk) begin
-    if (s_rst) asked_q <= 1'b1;
-    else if (seen) asked_q <= 1'b0;
+    if (asked_q) asked_q <= s_rst || !seen;
+    else asked_q <= (s_rst || again_q) && !seen;
+    again_q <= (s_rst || again_q) && !asked_q && seen;
   end
 
-  assign s_hold = s_rst || asked_q || seen;
+  assign s_hold = s_rst || asked_q || again_q || seen;
 endmodule

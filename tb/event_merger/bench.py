@@ -37,10 +37,12 @@ class Inputs:
 
     def __init__(self, dut, rng, stall: float) -> None:
         self.dut, self.rng, self.stall = dut, rng, stall
-        self.queues: list[list[tuple[int, int, int, int]]] = [[] for _ in range(INPUTS)]
+        self.queues: list[list[tuple[int, int, int, int, int]]] = [[] for _ in range(INPUTS)]
         self.pushed = 0
 
-    def push(self, number: int, event: int, data: bytes, trigger_type: int = TYPE, ends: bool = True) -> None:
+    def push(
+        self, number: int, event: int, data: bytes, trigger_type: int = TYPE, ends: bool = True, broken: bool = False
+    ) -> None:
         time_ns = event % 2**64 * TIME_NS % 2**64
         user = structs.pack("fragment_t", event_number=event % 2**64, timestamp_ns=time_ns, trigger_type=trigger_type)
         self.pushed += 1
@@ -48,24 +50,28 @@ class Inputs:
         for at, piece in enumerate(pieces):
             word = int.from_bytes(piece + self.rng.randbytes(LANES - len(piece)), "little")
             last = ends and at == len(pieces) - 1
-            self.queues[number].append((word, (1 << len(piece)) - 1, user if at == 0 else 0, int(last)))
+            self.queues[number].append((word, (1 << len(piece)) - 1, user if at == 0 else 0, int(last), 0))
+        if broken:
+            *beat, _, _ = self.queues[number][-1]
+            self.queues[number][-1] = (*beat, 0, 0)
+            self.queues[number].append((self.rng.getrandbits(8 * LANES), 0, 0, 1, 1))
 
     async def drive(self) -> None:
         dut = self.dut
         shown = [False] * INPUTS
         while True:
-            values = [0, 0, 0, 0, 0]
+            values = [0, 0, 0, 0, 0, 0]
             for i, queue in enumerate(self.queues):
                 shown[i] = bool(queue) and (shown[i] or self.rng.random() >= self.stall)
                 if shown[i]:
-                    widths = (8 * LANES, LANES, 144, 1)
+                    widths = (8 * LANES, LANES, 144, 1, 1)
                     for k, (value, bits) in enumerate(zip(queue[0], widths, strict=True)):
                         values[k] |= value << bits * i
-                    values[4] |= 1 << i
-            for name, value in zip(("tdata", "tkeep", "tuser", "tlast", "tvalid"), values, strict=True):
+                    values[5] |= 1 << i
+            for name, value in zip(("tdata", "tkeep", "tuser", "tlast", "tbroken", "tvalid"), values, strict=True):
                 getattr(dut, f"s_axis_{name}").value = value
             await ReadOnly()
-            taken = int(dut.s_axis_tready.value) & values[4]
+            taken = int(dut.s_axis_tready.value) & values[5]
             await FallingEdge(dut.clk)
             for i, queue in enumerate(self.queues):
                 if taken >> i & 1:
@@ -88,10 +94,10 @@ class Counts(Counter):
         return [self[i, kind] for i in range(INPUTS)]
 
 
-async def start(dut, rng, stall: float = 0.0, enable: int = (1 << INPUTS) - 1):
+async def start(dut, rng, stall: float = 0.0, enable: int = (1 << INPUTS) - 1, jump: int = 0):
     cocotb.start_soon(Clock(dut.clk, 2, "ns").start())
     dut.rst.value, dut.resync.value, dut.source_id.value = 1, 0, SOURCE
-    dut.cfg.value = structs.pack("merger_cfg_t", enable=enable, timeout=TIMEOUT, limit=LIMIT)
+    dut.cfg.value = structs.pack("merger_cfg_t", enable=enable, timeout=TIMEOUT, limit=LIMIT, jump=jump)
     sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), dut.clk, dut.rst)
     if stall:
         sink.set_pause_generator(rng.random() < stall for _ in itertools.count())
@@ -250,6 +256,109 @@ async def a_stream_that_does_not_end_is_cut_and_one_that_stops_is_closed(dut):
     await expect(sink, [event_of(3, {i: Part(i, b"z") for i in range(INPUTS)})])
     await silent(dut, sink)
     assert (counts[first, "cut"], counts[last, "stopped"]) == (1, 1)
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def a_fragment_that_a_reset_broke_off_is_a_part_up_to_there_and_marked(dut):
+    rng = seed()
+    inputs, sink, counts = await start(dut, rng)
+    begun = cocotb.utils.get_sim_time("ns")
+    data = rng.randbytes(3 * LANES)
+    for number in (1, 2):
+        for i in range(INPUTS):
+            inputs.push(i, number, data, broken=number == 1 and i == INPUTS - 1)
+    whole = {i: Part(i, data) for i in range(INPUTS)}
+    await expect(sink, [event_of(1, {**whole, INPUTS - 1: Part(INPUTS - 1, data, STOPPED)}), event_of(2, whole)])
+    assert cocotb.utils.get_sim_time("ns") - begun < 2 * TIMEOUT, "its end was waited for"
+    await silent(dut, sink)
+    assert counts.of("stopped") == [0] * (INPUTS - 1) + [1] and counts.of("merged") == [2] * INPUTS
+
+
+JUMP = 8  # numbers 2^8 ahead are out of range
+
+
+def number_all(inputs: Inputs, number: int, shown: dict[int, int] | None = None) -> None:
+    """One fragment of each input; some show another number."""
+    for i in range(INPUTS):
+        inputs.push(i, (shown or {}).get(i, number), bytes([number & 0xFF, i]))
+
+
+def numbered(number: int, without: tuple[int, ...] = (), flagged: tuple[int, ...] = ()) -> Fragment:
+    """The event of these fragments: `without` are missing, `flagged` have dropped one before."""
+    parts = {i: Part(i, bytes([number & 0xFF, i]), DROPPED * (i in flagged)) for i in range(INPUTS) if i not in without}
+    missing = {i: Part(i, b"", MISSING | DROPPED * (i in flagged)) for i in without}
+    return event_of(number, {**parts, **missing})
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+@cocotb.parametrize(bit=[8, 40, 63])
+async def a_flipped_bit_of_a_number_costs_its_own_fragment_and_no_later_one(dut, bit):
+    rng = seed()
+    inputs, sink, counts = await start(dut, rng, jump=JUMP)
+    last = INPUTS - 1
+    number_all(inputs, 100)
+    number_all(inputs, 101, {last: 101 ^ 1 << bit})
+    for number in (102, 103):
+        number_all(inputs, number)
+    if INPUTS == 1:
+        wanted = [numbered(100), numbered(102, flagged=(last,)), numbered(103)]
+    else:
+        wanted = [numbered(100), numbered(101, without=(last,)), numbered(102, flagged=(last,)), numbered(103)]
+    begun = cocotb.utils.get_sim_time("ns")
+    await expect(sink, wanted)
+    assert cocotb.utils.get_sim_time("ns") - begun < 2 * (4 * (8 * INPUTS + 60) + TIMEOUT // 2), "it was waited for"
+    await silent(dut, sink)
+    assert counts.of("jumped") == [0] * last + [1] and not any(counts.of("late"))
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+@cocotb.parametrize(to=[5, 1 << 50])
+async def numbers_that_have_moved_are_taken_from_the_second_on(dut, to):
+    rng = seed()
+    inputs, sink, counts = await start(dut, rng, jump=JUMP)
+    every = tuple(range(INPUTS))
+    for number in (1000, to, to + 1, to + 2):
+        number_all(inputs, number)
+    await expect(sink, [numbered(1000), numbered(to + 1, flagged=every), numbered(to + 2)])
+    await silent(dut, sink)
+    assert counts.of("jumped") == [1] * INPUTS and not any(counts.of("late"))
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def an_input_whose_numbers_are_out_of_range_for_good_costs_the_others_nothing(dut):
+    rng = seed()
+    if INPUTS == 1:
+        return
+    inputs, sink, counts = await start(dut, rng, jump=JUMP)
+    last, numbers = INPUTS - 1, range(10, 22)
+    number_all(inputs, 9)
+    for number in numbers:
+        number_all(inputs, number, {last: number + (1 << 33)})
+    number_all(inputs, 22)  # it is right again
+    await expect(sink, [numbered(9), numbered(10, without=(last,))])
+    await expect(sink, [numbered(number, without=(last,), flagged=(last,)) for number in numbers[1:]])
+    await expect(sink, [numbered(22, flagged=(last,))])
+    await silent(dut, sink)
+    assert counts.of("jumped") == [0] * last + [len(numbers)] and counts.of("merged")[:last] == [14] * last
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def the_wait_for_the_others_begins_with_a_number_within_the_range(dut):
+    rng = seed()
+    if INPUTS == 1:
+        return
+    inputs, sink, counts = await start(dut, rng, jump=JUMP)
+    number_all(inputs, 50)
+    await expect(sink, [numbered(50)])
+    inputs.push(0, 1 << 20, b"far")
+    await ClockCycles(dut.clk, TIMEOUT * 2 // 3)
+    for i in range(1, INPUTS - 1):
+        inputs.push(i, 51, bytes([51, i]))
+    await ClockCycles(dut.clk, TIMEOUT * 2 // 3)
+    inputs.push(INPUTS - 1, 51, bytes([51, INPUTS - 1]))
+    absent = (0,) if INPUTS > 2 else ()
+    await expect(sink, [numbered(51, without=absent)])
+    assert counts[0, "jumped"] <= 1 and counts[INPUTS - 1, "missing"] == 0
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

@@ -18,6 +18,7 @@ module event_merger_bench
   input  logic [N_IN-1:0]               s_axis_tvalid,
   output logic [N_IN-1:0]               s_axis_tready,
   input  logic [N_IN-1:0]               s_axis_tlast,
+  input  logic [N_IN-1:0]               s_axis_tbroken,
   output logic [DATA_W-1:0]             m_axis_tdata,
   output logic [Bytes-1:0]              m_axis_tkeep,
   output logic                          m_axis_tvalid,

@@ -4,7 +4,7 @@
 import itertools
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cocotb
 from cocotb.clock import Clock
@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles, FallingEdge, Timer
 from cocotbext.axi import AxiStreamBus, AxiStreamSink
 from lib import structs
 from lib.detector import Detector, Raw
-from lib.fragment import MISSING, Fragment, Part
+from lib.fragment import MISSING, STOPPED, Fragment, Part
 from lib.runner import Bench, seed
 from zero_suppression.make_vectors import drawn_payload, drawn_table, suppressed
 
@@ -36,13 +36,14 @@ class Slice:
     time_ns: int
     trigger_type: int
     parts: list[bytes]
+    flags: list[int] = field(default_factory=list, compare=False)  # of each part
 
 
 class Harness:
     def __init__(self, dut, rng):
         self.dut, self.rng = dut, rng
         self.settings: dict[str, int] = {}
-        self.flags = 0  # that a part may have
+        self.flags: set[int] = {0}  # that a part may have
 
     async def start(self, **stages: int) -> "Harness":
         dut = self.dut
@@ -124,8 +125,8 @@ class Harness:
         payload = message[32 : 32 + length]
         parts = [Part(source, payload[at : at + size], flags) for source, flags, at, size in places]
         assert message == Fragment(number, time_ns, kind, parts=parts).message(SOURCE)
-        assert {part.flags for part in parts} <= {0, self.flags}
-        return Slice(number, time_ns, kind, [part.data for part in parts])
+        assert {part.flags for part in parts} <= self.flags
+        return Slice(number, time_ns, kind, [part.data for part in parts], [part.flags for part in parts])
 
     def beats(self, most: int) -> bytes:
         return drawn_payload(self.rng, LANES * self.rng.randrange(most + 1))
@@ -195,7 +196,7 @@ async def marks_beyond_what_can_wait_are_counted_and_later_numbers_are_right(dut
     h.configure(run=1)
     for sink in (h.descriptors, h.messages):
         sink.pause = True
-    h.flags = MISSING  # of an input that has lost another mark than the others
+    h.flags.add(MISSING)  # of an input that has lost another mark than the others
     marks = 100
     for _ in range(marks):
         await h.pulse()
@@ -237,6 +238,40 @@ async def the_same_build_takes_triggers_while_no_slices_are_made(dut):
         dut.resync.value = 1
         await ClockCycles(dut.clk, 1)
         dut.resync.value = 0
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+@cocotb.parametrize(hook=[0, 1])
+async def a_reset_of_an_input_costs_the_rest_of_its_fragment_and_no_later_event(dut, hook):
+    rng = seed()
+    h = await Harness(dut, rng).start(hook_enable=EVERY_INPUT * hook, hold=1, rows=1)
+    tables = [drawn_table(rng, LANES // 2, 1, 0.1) for _ in range(INPUTS)]
+    for source, table in enumerate(tables):
+        await h.load(source, table)
+    h.flags |= {MISSING, STOPPED}
+    events, broken = 12, [0] * INPUTS
+    times = [await h.pulse(trigger_number=number, trigger_type=3) for number in range(events)]
+    wanted = []
+    for number in range(events):
+        parts = []
+        for source in range(INPUTS):
+            piece, beats = drawn_payload(rng, 6 * LANES), 6
+            if number < events - 1 and rng.random() < 0.5:
+                beats = rng.randrange(7)
+                h.detector.send(source, Raw(number, piece, reset_after=beats))
+                broken[source] += 0 < beats < 6
+            else:
+                h.detector.send(source, Raw(number, piece))
+            piece = piece[: beats * LANES]
+            if hook and beats:
+                piece = suppressed(piece, tables[source], LANES // 2, 1)
+            parts.append((piece, 0 if beats == 6 else STOPPED if beats else MISSING))
+        wanted.append(parts)
+    for number, time_ns, parts in zip(range(events), times, wanted, strict=True):
+        found = await h.slice()
+        assert found == Slice(number, time_ns, 3, [piece for piece, _ in parts]), f"event {number}"
+        assert found.flags == [flags for _, flags in parts], f"event {number}"
+    assert [await h.count(source, 11) for source in range(INPUTS)] == broken and sum(broken) > 2
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

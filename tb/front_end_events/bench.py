@@ -48,6 +48,7 @@ async def events_of_all_inputs_arrive_whole_between_messages_of_the_user_and_the
     setup = await prepare(dut, rng, qps=(0, 1, 2), stall=stall)
     board, registers = setup.board, setup.board.registers
     assert await registers.read("events.build") == EVENT_BYTES << 8 | INPUTS
+    await registers.write("events.jump", 0)  # the gaps between these numbers are wide
     events = [random_event(rng, rng.getrandbits(40) << 8 | n) for n in range(0, 40, 2)]
     events.sort(key=lambda e: e.event)
     users = [rng.randbytes(rng.randrange(1, 3000)) for _ in range(12)]
@@ -145,6 +146,51 @@ async def what_goes_wrong_at_one_input_is_marked_and_counted_and_the_rest_is_who
     assert await setup.counts(last) == {"merged": 3, "cut": 1, "stopped": 1, "empty": 1, "late": 1}
     for i in others:
         assert await setup.counts(i) == {"merged": 3}
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def a_reset_of_one_input_costs_the_rest_of_its_fragment_and_no_later_event(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    last, beats = INPUTS - 1, 5
+    whole = {i: Part(i, rng.randbytes(beats * setup.detector.lanes)) for i in range(INPUTS)}
+    cuts = [beats, 0, 1, beats, 4, None]  # beats of the last input before its reset, of each event
+    for number, cut in enumerate(cuts, 20):
+        for i in range(last):
+            setup.detector.send(i, Raw(number, whole[i].data))
+        setup.detector.send(last, Raw(number, whole[last].data, reset_after=cut))
+    for number, cut in enumerate(cuts, 20):
+        parts = dict(whole)
+        if cut == 0:
+            if not last:
+                continue  # no input has seen this event
+            del parts[last]
+        elif cut is not None and cut < beats:
+            parts[last] = Part(last, whole[last].data[: cut * setup.detector.lanes], STOPPED)
+        await setup.expect(event(number, parts))
+    missing = {"missing": 1} if last else {}
+    assert await setup.counts(last) == {"merged": 5, "stopped": 2, "broken": 2} | missing
+    for i in range(last):
+        assert await setup.counts(i) == {"merged": 6}
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def a_wrong_number_costs_its_own_fragment_and_no_later_one(dut):
+    rng = seed()
+    setup = await prepare(dut, rng)
+    last = INPUTS - 1
+    assert await setup.board.registers.read("events.jump") == 16
+    whole = {i: Part(i, rng.randbytes(50)) for i in range(INPUTS)}
+    for number in (1000, 1001, 1002, 1003):
+        for i in range(INPUTS):
+            setup.detector.send(i, Raw(number ^ (number == 1001 and i == last) << 16, whole[i].data))
+    await setup.expect(event(1000, whole))
+    if last:
+        await setup.expect(event(1001, {i: whole[i] for i in range(last)}))
+    await setup.expect(event(1002, {**whole, last: Part(last, whole[last].data, DROPPED)}))
+    await setup.expect(event(1003, whole))
+    missing = {"missing": 1} if last else {}
+    assert await setup.counts(last) == {"merged": 3, "jumped": 1} | missing
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

@@ -27,6 +27,7 @@ class Raw:
     trigger_type: int = 1
     timestamp_ns: int | None = None  # event * 100, if nothing else is said
     stops_after: int | None = None  # beats, then the stream is silent until `Detector.go_on`
+    reset_after: int | None = None  # beats, then the input is reset for a cycle, and the rest is never sent
 
     def user(self) -> int:
         time = self.event * 100 if self.timestamp_ns is None else self.timestamp_ns
@@ -98,6 +99,8 @@ class Detector:
         """Sends one from a falling edge on, up to another."""
         pieces = [raw.data[at : at + self.lanes] for at in range(0, len(raw.data), self.lanes)] or [b""]
         for at, piece in enumerate(pieces):
+            if at == raw.reset_after:
+                break
             if at == raw.stops_after:
                 self.stopped[number] = Event()
                 await self.stopped[number].wait()
@@ -110,6 +113,10 @@ class Detector:
             while not await self.taken(number, period):
                 pass
             self.put(number, tvalid=0)
+        if raw.reset_after is not None:
+            self.put(number, rst=1)
+            await Timer(period, "ps")
+            self.put(number, rst=0)
 
     async def taken(self, number: int, period: int) -> bool:
         """Whether the next rising edge takes the present beat; ends with the following falling edge."""

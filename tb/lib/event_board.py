@@ -34,7 +34,7 @@ class Setup:
         assert data[: len(whole)] == whole, f"event {wanted.event}"
 
     async def counts(self, number: int) -> dict[str, int]:
-        names = ("merged", "missing", "cut", "stopped", "empty", "duplicate", "late")
+        names = ("merged", "missing", "cut", "stopped", "empty", "duplicate", "late", "jumped", "broken")
         found = {name: await self.board.registers.read(f"event_input.{name}", number) for name in names}
         return {name: count for name, count in found.items() if count}
 

@@ -89,12 +89,13 @@ module registers_harness
   logic [3:0][63:0] unused_tdata;
   logic [3:0][7:0] unused_tkeep;
   event_pkg::fragment_t [3:0] unused_tuser;
-  logic [3:0] unused_tready, unused_tvalid, unused_tlast;
+  logic [3:0] unused_tready, unused_tvalid, unused_tlast, unused_tbroken;
   event_stages #(.HOOK(stages_pkg::HookSuppression)) u_stages (
     .clk, .rst, .cfg(settings.stages), .enable('0), .mark(1'b0), .tai_ns('0), .clear(1'b0),
     .s_axis_tdata('0), .s_axis_tkeep('0), .s_axis_tuser('0), .s_axis_tvalid('0), .s_axis_tready(unused_tready),
-    .s_axis_tlast('0), .m_axis_tdata(unused_tdata), .m_axis_tkeep(unused_tkeep), .m_axis_tuser(unused_tuser),
+    .s_axis_tlast('0), .s_axis_tbroken('0), .stat_broken('0), .m_axis_tdata(unused_tdata), .m_axis_tkeep(unused_tkeep), .m_axis_tuser(unused_tuser),
     .m_axis_tvalid(unused_tvalid), .m_axis_tready('0), .m_axis_tlast(unused_tlast),
+    .m_axis_tbroken(unused_tbroken),
     .req(hooks_req), .rsp(hooks_rsp), .counts(stage_counts)
   );
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Two waveform generators of docs/digitiser.md, each on a clock of its own, with its fan-out of triggers and the triggers,
 // clock and path to the message of a front end. Settings come as plusargs, under the names of their registers.
-// The hook is that of the page; it is on if events.hook.enable says so.
+// The hook is that of the page; it is on if events.hook.enable says so. Each digitiser is reset digitiser.resets times at
+// random moments, with its input and its side of the fan-out.
 // Prints each trigger with the clock in its cycle, each that is accepted, the beats of both inputs and of the messages,
 // and the counts at the end.
 module waveform_tb
@@ -12,6 +13,7 @@ module waveform_tb
   localparam int unsigned EVENT_BYTES = 16384;
 
   logic clk = 1'b0, rst = 1'b1;
+  logic [N-1:0] adc_rst, calm;  // calm: its resets are over
   logic [N-1:0] adc_clk = '0;
   always #3.2ns clk = !clk;
   always #5ns adc_clk[0] = !adc_clk[0];
@@ -68,13 +70,29 @@ module waveform_tb
 
   trigger_fanout #(.N(N)) u_fanout (
     .clk, .rst, .s_axis_tdata(timing_out.accepted), .s_axis_tvalid(timing_out.accepted_valid),
-    .s_axis_tready(accepted_tready), .adc_clk, .adc_rst({N{rst}}),
+    .s_axis_tready(accepted_tready), .adc_clk, .adc_rst,
     .m_axis_tdata(trigger_tdata), .m_axis_tvalid(trigger_tvalid), .m_axis_tready(trigger_tready)
   );
 
   for (genvar i = 0; i < N; i++) begin : gen_digitiser
+    logic pulse = 1'b0, over = 1'b0;
+    int unsigned resets;
+    assign adc_rst[i] = rst || pulse;
+    assign calm[i]    = over;
+    initial begin
+      if (!$value$plusargs("digitiser.resets=%d", resets)) resets = 0;
+      @(negedge rst);
+      repeat (resets) begin
+        repeat ($urandom_range(60, 1)) @(negedge adc_clk[i]);
+        pulse = 1'b1;
+        @(negedge adc_clk[i]);
+        pulse = 1'b0;
+      end
+      over = 1'b1;
+    end
+
     waveform_source u_source (
-      .clk(adc_clk[i]), .rst,
+      .clk(adc_clk[i]), .rst(adc_rst[i]),
       .s_axis_trigger_tdata(trigger_tdata[i]), .s_axis_trigger_tvalid(trigger_tvalid[i]),
       .s_axis_trigger_tready(trigger_tready[i]),
       .m_axis_tdata(tdata[i]), .m_axis_tkeep(tkeep[i]), .m_axis_tuser(tuser[i]), .m_axis_tvalid(tvalid[i]),
@@ -89,7 +107,7 @@ module waveform_tb
 
   event_source #(.N_IN(N), .EVENT_BYTES(EVENT_BYTES), .TIMING(1), .HOOK(stages_pkg::HookUser)) u_events (
     .clk, .rst, .cfg, .resync(1'b0), .clear(1'b0),
-    .s_event_clk(adc_clk), .s_event_rst({N{rst}}), .s_axis_event_tdata(tdata), .s_axis_event_tkeep(tkeep),
+    .s_event_clk(adc_clk), .s_event_rst(adc_rst), .s_axis_event_tdata(tdata), .s_axis_event_tkeep(tkeep),
     .s_axis_event_tuser(tuser), .s_axis_event_tvalid(tvalid), .s_axis_event_tready(tready), .s_axis_event_tlast(tlast),
     .m_axis_desc_tdata(desc_tdata), .m_axis_desc_tvalid(desc_tvalid), .m_axis_desc_tready(!stalled),
     .m_axis_data_tdata(message_tdata), .m_axis_data_tkeep(message_tkeep), .m_axis_data_tvalid(message_tvalid),
@@ -148,7 +166,7 @@ module waveform_tb
     stalled = 1'b1;                                    // no server takes events
     while (!timing_out.busy || timing_status.pending != 0 || timing_status.counts.busy == 0) trigger(number++, 6, 40);
     stalled = 1'b0;
-    while (timing_out.busy) @(negedge clk);
+    while (timing_out.busy || calm != '1) @(negedge clk);
     trigger(number++, 8, 10);
     while (timing_status.pending != 0 || messages < timing_status.counts.accepted) @(negedge clk);
     $display("counts received=%0d accepted=%0d vetoed=%0d rejected_busy=%0d rejected_dead=%0d jumped=%0d",

@@ -48,6 +48,9 @@ PROOFS = [
             Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
             Mutant("flags.cut             = take && full && !last;", "", "a_cut"),
             Mutant("drop_head && again", "1'b0", "a_what"),
+            Mutant("(ahead & high_q) != '0 &&", "(ahead & high_q) == '1 &&", "a_near"),
+            Mutant("(is_far && (by_trigger || purges_q))", "is_far", "a_0_drops"),
+            Mutant("stops || (take && last && s_axis_tbroken[at_q])", "stops", "a_broken"),
             Mutant("(enabled || at_top) && entry_room", "entry_room", "a_entry"),
             Mutant(
                 "m_axis_tvalid = state_q == StEnd ||",
