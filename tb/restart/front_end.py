@@ -6,7 +6,7 @@ import os
 import cocotb
 from cocotb.triggers import ClockCycles
 from lib.board import SUCCESS, Board, start
-from lib.cable import time_limit
+from lib.cable import HardMac, time_limit
 from lib.rc_peer import Flow
 from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import seed
@@ -42,7 +42,9 @@ class Bed:
         self.board, self.rng, self.dut = board, rng, board.dut
         self.place = self.tag = 0
         self.streams = (board.descriptors, board.data, board.completions)
-        self.models = (*self.streams, board.registers.master.write_if, board.registers.master.read_if)
+        self.models = [*self.streams, board.registers.master.write_if, board.registers.master.read_if]
+        if isinstance(board.peer.cable, HardMac):
+            self.models += [board.peer.cable.sink, board.peer.cable.source]
         for model in self.models:
             model.log.setLevel("ERROR")  # else it writes down what a reset cuts
         self.forget()
