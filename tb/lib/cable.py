@@ -210,8 +210,8 @@ class GmiiCable:
 class HardMac:
     """A hard MAC: takes no more than the line carries, preamble, FCS and gap counted, and no frame with a hole.
 
-    It makes the FCS of a frame wrong that ends with `tuser`. It is reset with the front end; where `m_axi_rst` alone does
-    that, the bench resets its streams.
+    It makes the FCS of a frame wrong that ends with `tuser`. It is reset with the front end; where `m_axi_rst` alone
+    does that, the bench resets its streams.
     """
 
     FIFO_BYTES = 256  # how far the stream may run ahead of the line

@@ -48,6 +48,12 @@ async def prepare(dut, rng, inputs: int, qps=(0,), stall: float = 0.0, **control
     detector = Detector(dut, inputs, rng, stall)
     detector.start([rng.randrange(2000, 12000) for _ in range(inputs)])
     board = await start(dut, {qp: rng.getrandbits(24) for qp in qps})
+    await configure(board, inputs, qps, **control)
+    return Setup(board, detector)
+
+
+async def configure(board: Board, inputs: int, qps=(0,), **control: int) -> None:
+    """What software sets after each reset: the rings and the events' registers."""
     registers = board.registers
     for qp in qps:
         for name, word in (("base_lo", base_of(qp)), ("base_hi", 0), ("slots", SLOTS), ("slot_size", SLOT_BYTES)):
@@ -58,4 +64,3 @@ async def prepare(dut, rng, inputs: int, qps=(0,), stall: float = 0.0, **control
     await registers.write("events.timeout", TIMEOUT)
     await registers.write("events.limit", 1024)
     await registers.write("events.enable", (1 << inputs) - 1)
-    return Setup(board, detector)

@@ -9,23 +9,27 @@ import os
 from pathlib import Path
 
 from lib.runner import Bench
-from restart.front_end import PARAMETERS, resets_of_front_end_and_memory_at_any_moment_change_no_byte
+from restart import events, front_end
+from restart.events import resets_of_inputs_and_front_end_give_no_event_the_samples_of_another
+from restart.front_end import resets_of_front_end_and_memory_at_any_moment_change_no_byte
 from restart.limiter import resets_of_the_limiter_change_no_byte_that_passes
 from restart.switch import resets_of_the_switch_let_no_wrong_frame_through
 
 SWITCH = Path(__file__).parents[1] / "penstock_switch" / "penstock_switch_lines.sv"
 BENCHES = [
-    Bench("penstock_xgmii", [{"CLK_KHZ": 156_250, **PARAMETERS}]),
+    Bench("penstock_xgmii", [{"CLK_KHZ": 156_250, **front_end.PARAMETERS}]),
+    Bench("penstock_xgmii", [{"CLK_KHZ": 156_250, **events.PARAMETERS}]),
     Bench("penstock_switch_lines", [{"MANAGEMENT": 1}], [SWITCH]),
     Bench("penstock_dcqcn", [{"DATA_W": 64}]),
 ]
 if os.environ.get("PENSTOCK_ALL_SIZES"):
     BENCHES += [
-        Bench("penstock_1g", [{"CLK_KHZ": 62_500, **PARAMETERS}]),
-        Bench("penstock_100g", [{"CLK_KHZ": 322_266, **PARAMETERS}]),
+        Bench("penstock_1g", [{"CLK_KHZ": 62_500, **front_end.PARAMETERS}]),
+        Bench("penstock_100g", [{"CLK_KHZ": 322_266, **front_end.PARAMETERS}]),
     ]
 __all__ = [
     "resets_of_front_end_and_memory_at_any_moment_change_no_byte",
+    "resets_of_inputs_and_front_end_give_no_event_the_samples_of_another",
     "resets_of_the_limiter_change_no_byte_that_passes",
     "resets_of_the_switch_let_no_wrong_frame_through",
 ]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A front end with detector inputs: resets of each input with its digitiser, and of the front end without digitisers."""
+
+import os
+import random
+import struct
+
+import cocotb
+from cocotb.triggers import ClockCycles
+from lib.board import start
+from lib.detector import Detector, Raw
+from lib.event_board import SLOT_BYTES, base_of, configure
+from lib.fragment import crc32c
+from lib.rc_peer import Flow, Peer
+from lib.runner import seed
+
+INPUTS = 4
+PARAMETERS = {"N_QP": 4, "RING_BYTES": 65536, "SLOTS": 64, "N_IN": INPUTS, "EVENT_BYTES": 4096, "HOOK": 1}
+CLEAN = 3  # events without a reset
+TABLES = 300  # cycles in which tables clear themselves
+HEAD, ENTRY, TAIL = "<4sHHQQH6x", "<BxHII4x", "<IBxH4sI"
+
+
+def samples(number: int, event: int) -> bytes:
+    """What the digitiser at this input gives for this event."""
+    rng = random.Random(f"{number}, {event}")
+    return rng.randbytes(rng.choice([1, 8, 63, 64, 300, 900]))
+
+
+class Witness(Peer):
+    """A peer that is not reset. It compares all samples of each event with those of its number."""
+
+    def __init__(self, dut, expected: dict[int, int]):
+        super().__init__(dut, expected)
+        self.cable.forgives_damage = True  # of frames that a reset cuts
+        self.flags: dict[int, int] = {}  # of each event that has come
+
+    def accept(self, flow: Flow, packet, extended: bytes) -> None:
+        before = len(self.received)
+        super().accept(flow, packet, extended)
+        if len(self.received) > before:
+            begin = base_of(0) + self.received[-1][2] * SLOT_BYTES
+            self.compare(bytes(self.memory[begin : flow.cursor]))
+
+    def compare(self, message: bytes) -> None:
+        size, parts, flags, magic, crc = struct.unpack(TAIL, message[-struct.calcsize(TAIL) :])
+        event = struct.unpack(HEAD, message[: struct.calcsize(HEAD)])[3]
+        assert magic == b"PSTE" and crc == crc32c(message[:-4]), f"event {event} is damaged"
+        table = message[-struct.calcsize(TAIL) - parts * struct.calcsize(ENTRY) : -struct.calcsize(TAIL)]
+        payload = message[struct.calcsize(HEAD) :][:size]
+        for number, part_flags, offset, length in struct.iter_unpack(ENTRY, table):
+            found, given = payload[offset : offset + length], samples(number, event)
+            right = given.startswith(found) if part_flags else given == found
+            assert right, f"event {event}: the part of input {number}, flags {part_flags}, has other samples"
+        self.flags[event] = flags
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms", skip="PARAM_N_IN" not in os.environ)
+async def resets_of_inputs_and_front_end_give_no_event_the_samples_of_another(dut):
+    rng = seed()
+    detector, event = Detector(dut, INPUTS, rng, 0.1), 0
+    detector.start([rng.randrange(2000, 12000) for _ in range(INPUTS)])
+    board = await start(dut, {0: 0}, Witness)
+    flags = board.peer.flags
+
+    def send(count: int, resets: float) -> range:
+        """Events at all inputs; this share of the fragments ends with a reset of its input, after any of its beats."""
+        nonlocal event
+        for number in range(event, event + count):
+            for i in range(INPUTS):
+                data = samples(i, number)
+                beats = rng.randrange(-(-len(data) // detector.lanes) + 1) if rng.random() < resets else None
+                detector.send(i, Raw(number, data, reset_after=beats))
+        event += count
+        return range(event - count, event)
+
+    for _ in range(6):
+        await configure(board, INPUTS)
+        send(12, resets=0.15)
+        clean = send(CLEAN, resets=0)
+        while clean[-1] not in flags:
+            await ClockCycles(dut.clk, 100)
+        assert [flags.get(number) for number in clean] == [0] * CLEAN, "an event after the resets is not whole"
+        send(12, resets=0.15)
+        await ClockCycles(dut.clk, rng.randrange(3000))
+        dut.rst.value = 1
+        await ClockCycles(dut.clk, rng.randrange(1, 8))
+        dut.rst.value = 0
+        board.completions.clear()
+        await ClockCycles(dut.clk, TABLES)
+        board.first_psn[0] = rng.getrandbits(24)
+        board.peer.flows[0] = Flow(board.first_psn[0])
+        await board.set_up()
+    dut._log.info(f"{len(flags)} events, {sum(map(bool, flags.values()))} of them not whole")
+    assert any(flags.values())
