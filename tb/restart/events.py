@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end with detector inputs: resets of each input with its digitiser, and of the front end without digitisers."""
+"""A front end with detector inputs: resets of each input with its digitiser, and of the front end alone."""
 
 import os
 import random
