@@ -92,6 +92,16 @@ module tcp_step_props
     if (actions.opened) hears_to = event_in.seq + 32'd1;
   end
 
+  // The segments of the peer that count (RFC 9293 section 3.10.7.4): those without a gap before them, which acknowledge
+  // something from una to max.
+  tcp_seq_t seg_at, seg_last;
+  logic in_order, counts;
+  assign seg_at   = event_in.seq - row.rcv_nxt;
+  assign seg_last = seg_at + 32'(event_in.len) + 32'(event_in.flags.fin) - 32'd1;
+  assign in_order = seg_at == '0 || (seg_at[31] && seg_last < 32'(params.receive_window));
+  assign counts   = was_up && KIND == TcpSegment && in_order && event_in.flags.ack && !event_in.flags.rst
+                    && !event_in.flags.syn && ack <= max;
+
   logic expired, stays;
   assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, deadline);
   assign stays   = was_up && is_up;
@@ -144,6 +154,15 @@ module tcp_step_props
                                                            && !event_in.flags.rst)))
       a_hears : assert (next.rcv_nxt == hears_to);
 
+    // A closed window lasts until the peer's next segment at most; a forged one, which misses the next sequence number
+    // or acknowledges what was not sent, changes nothing that holds data back or gives up.
+    if (counts && is_up)
+      a_window : assert (next.window == (seg_at == '0 ? 30'(event_in.window) << row.shift : row.window));
+    if (stays && !counts && KIND == TcpSegment)
+      a_forged : assert (next.window == row.window && next.max_window == row.max_window && next.una == row.una
+                         && next.probing == row.probing && next.tries == row.tries
+                         && next.backoff == row.backoff && next.resend == row.resend);
+
     // A connection ends by name, and a stranger's RST or SYN ends none (RFC 5961).
     a_ended : assert ((actions.ended != TcpNotEnded) == (was_live && !is_live));
     if (actions.ended == TcpReset) a_reset : assert (event_in.flags.rst && event_in.seq == row.rcv_nxt);
@@ -165,6 +184,7 @@ module tcp_step_props
     c_wraps : cover (KIND != TcpTransmit || (stays && actions.send.len > 14'd100 && actions.send.seq[31]
                                              && !next.nxt[31]));
     c_acks : cover (KIND != TcpSegment || (stays && moved > 32'd1000 && next.una < row.una));
+    c_closes : cover (KIND != TcpSegment || (actions.counts.window_closed && stays));
     c_fast : cover (KIND != TcpSegment || actions.counts.fast_retransmit);
     c_reopens : cover (KIND != TcpSegment || (stays && row.probing && !next.probing && next_written != '0));
     c_comes_up : cover (KIND != TcpSegment || (actions.opened && next_written > 32'd1000));

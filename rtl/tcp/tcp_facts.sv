@@ -30,17 +30,9 @@ module tcp_facts
   assign starts_at = event_in.seq - row.rcv_nxt;
   assign ends_at   = starts_at + 32'(seg_len);
 
-  // RCV.NXT comes before a place at this distance from it: tcp_before(0, distance).
-  function automatic logic beyond(logic [31:0] distance);
-    return distance[31] ^ (distance[30:0] != '0);
-  endfunction
-
-  logic starts_inside, ends_inside, fin_alone, new_data;
+  logic starts_inside, ends_inside;
   assign starts_inside = starts_at[31:16] == '0 && starts_at[15:0] < params.receive_window;
   assign ends_inside   = ends_at[31:16] == '0 && ends_at[15:0] <= params.receive_window && ends_at != '0;
-  // Of a segment without SYN: a FIN that is the next thing we expect is no data.
-  assign fin_alone     = event_in.flags.fin && ends_at == 32'd1;
-  assign new_data      = !beyond(starts_at) && beyond(ends_at) && !fin_alone;
 
   // ---- the peer's window ---------------------------------------------------------------------------------------
   tcp_window_t window;
@@ -67,11 +59,9 @@ module tcp_facts
 
   always_comb begin
     facts.has_len    = seg_len != '0;
-    facts.in_window  = starts_inside || (seg_len != '0 && ends_inside);
+    facts.in_window  = (event_in.flags.rst ? starts_inside : starts_at == '0) || (starts_at[31] && ends_inside);
     facts.at_rcv_nxt = starts_at == '0;
     facts.after_all  = after_all;
-    facts.new_data   = new_data;
-    facts.fin_next   = new_data || fin_alone;
 
     facts.ack_valid           = !ack_beyond && !above[31];
     facts.ack_reaches_una     = ack_reaches_una;
@@ -83,7 +73,6 @@ module tcp_facts
     facts.ack_reaches_timed   = !tcp_before(event_in.ack, row.timed_seq);
     facts.acked               = acked;
 
-    facts.window_counts = !tcp_before(event_in.seq, row.wl1);
     facts.window        = window;
     facts.window_same   = window == row.window;
     facts.window_larger = window > row.max_window;

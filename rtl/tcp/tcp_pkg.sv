@@ -50,7 +50,6 @@ package tcp_pkg;
     tcp_window_t max_window;      // MAX.SND.WND
     logic [3:0]  shift;           // the peer's window scale, 0 to 14
     tcp_mss_t    mss;             // payload bytes of a full segment
-    tcp_seq_t    wl1;             // SND.WL1
     tcp_seq_t    rcv_nxt;         // RCV.NXT
     logic [1:0]  duplicates;      // duplicate acknowledgements in a row
     logic        repairing;       // a loss, until `recover` is acknowledged
@@ -154,11 +153,9 @@ package tcp_pkg;
   typedef struct packed {
     // TcpSegment: the peer's sequence numbers
     logic        has_len;         // SEG.LEN is not 0
-    logic        in_window;
+    logic        in_window;       // and not after a gap, except an RST
     logic        at_rcv_nxt;
     tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN; while a connection opens, after the SYN (also of TcpOpen)
-    logic        new_data;        // it has the next byte that we expect
-    logic        fin_next;        // its FIN is the next thing that we expect
     // TcpSegment: its acknowledgement
     logic        ack_valid;       // RFC 5961 section 5.2
     logic        ack_reaches_una;
@@ -170,7 +167,6 @@ package tcp_pkg;
     logic        ack_reaches_timed;
     tcp_seq_t    acked;           // ack - una
     // TcpSegment: its window
-    logic        window_counts;   // not older than the segment that set the window
     tcp_window_t window;          // scaled
     logic        window_same;
     logic        window_larger;   // than any before

@@ -52,8 +52,9 @@ module tcp_step
       peer_shift = event_in.options.scale > TcpMaxScale ? TcpMaxScale[3:0] : event_in.options.scale[3:0];
   end
 
-  // ---- ESTABLISHED, 3.10.7.4, in its order: sequence number, RST (RFC 5961 section 3.2: only the very next sequence
-  // number resets), SYN (RFC 5961 section 4.2: never ends a connection), ACK (RFC 5961 section 5.2) ----------------
+  // ---- ESTABLISHED, 3.10.7.4, in its order: sequence number (no data is kept, so segments after a gap are dropped),
+  // RST (RFC 5961 section 3.2: only the very next sequence number resets), SYN (RFC 5961 section 4.2: never ends a
+  // connection), ACK (RFC 5961 section 5.2) -------------------------------------------------------------------------
   logic arrives, outside, in_window, resets, plain, bad_ack, takes, acks;
   assign arrives   = hears && row.state == TcpEstablished;
   assign outside   = arrives && !facts.in_window;
@@ -73,11 +74,12 @@ module tcp_step
   // The peer's data is acknowledged and dropped; its FIN ends the stream.
   logic has_data, finishes;
   assign has_data = takes && event_in.len != '0;
-  assign finishes = takes && flags.fin && facts.fin_next;
+  assign finishes = takes && flags.fin;
 
-  // SND.WL2 is never needed: it is an acknowledgement that was taken, hence not after this one.
+  // SND.WL1 and SND.WL2 are not needed: of two segments at RCV.NXT the older one has an earlier acknowledgement, and one
+  // from before it may be older than the present window.
   logic updates, open_after;
-  assign updates    = acks && facts.window_counts;
+  assign updates    = acks && facts.at_rcv_nxt;
   assign open_after = updates ? facts.window != '0 : !facts.window_closed;
 
   // New data is acknowledged; a measured segment among it (RFC 6298 section 3); all that was written.
@@ -159,7 +161,7 @@ module tcp_step
 
   // ---- the new row: sequence numbers -------------------------------------------------------------------------------
   logic hears_more;
-  assign hears_more = comes_up || finishes || (takes && facts.new_data) || (answers_stray && !flags.ack);
+  assign hears_more = comes_up || takes || (answers_stray && !flags.ack);
 
   always_comb begin
     next = row;
@@ -185,7 +187,6 @@ module tcp_step
     end
     if (comes_up) next.mss = peer_mss[13:0];
     if (shortens) next.mss = event_in.options.mss[13:0];
-    if (comes_up || updates) next.wl1 = event_in.seq;
 
     // Data or FIN that come with a SYN are not taken: the peer sends them again.
     if (hears_more) next.rcv_nxt = facts.after_all;

@@ -12,14 +12,14 @@
 namespace {
 
 constexpr int kEventWords = 7;
-constexpr int kRowWords = 18;
+constexpr int kRowWords = 17;
 constexpr int kActionWords = 5;
 constexpr int kParamWords = 10;
 constexpr int kStreams = 64;
-constexpr int kDeadline = 9, kBits = 17;  // words of a row
+constexpr int kDeadline = 8, kBits = 16;  // words of a row
 constexpr uint32_t kTimerOn = 1 << 3;     // in kBits
 const char* const kRow[kRowWords] = {
-    "una", "nxt", "max", "written", "window, state << 30", "max_window, duplicates << 30", "wl1", "rcv_nxt",
+    "una", "nxt", "max", "written", "window, state << 30", "max_window, duplicates << 30", "rcv_nxt",
     "recover", "deadline", "timed_seq", "timed_at", "srtt", "rttvar", "reset_seq", "challenge_at",
     "mss, shift << 14, tries << 18, backoff << 26",
     "repairing, resend, probing, timer_on, timing, measured, syn_due, ack_due, reset_due, reset_acks, challenge_held"};

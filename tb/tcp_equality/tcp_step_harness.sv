@@ -12,10 +12,10 @@ module tcp_step_harness
 
   input logic              in_valid,
   input logic [6:0][31:0]  in_event,  // kind, now, seq, ack, flags and window, len and mss, scale
-  input logic [17:0][31:0] in_row,
+  input logic [16:0][31:0] in_row,
 
   output logic              out_valid,
-  output logic [17:0][31:0] out_row,  // while the timer is off the deadline says nothing
+  output logic [16:0][31:0] out_row,  // while the timer is off the deadline says nothing
   output logic [4:0][31:0]  out_actions
 );
   // The words of a field are wider than the field.
@@ -47,13 +47,13 @@ module tcp_step_harness
     una: in_row[0], nxt: in_row[1], max: in_row[2], written: in_row[3],
     window: in_row[4][29:0], state: tcp_state_e'(in_row[4][31:30]),
     max_window: in_row[5][29:0], duplicates: in_row[5][31:30],
-    wl1: in_row[6], rcv_nxt: in_row[7], recover: in_row[8],
-    timed_seq: in_row[10], timed_at: in_row[11], srtt: in_row[12][29:0], rttvar: in_row[13][28:0],
-    reset_seq: in_row[14], challenge_at: in_row[15],
-    mss: in_row[16][13:0], shift: in_row[16][17:14], tries: in_row[16][25:18], backoff: in_row[16][29:26],
-    repairing: in_row[17][0], resend: in_row[17][1], probing: in_row[17][2], timer_on: in_row[17][3],
-    timing: in_row[17][4], measured: in_row[17][5], syn_due: in_row[17][6], ack_due: in_row[17][7],
-    reset_due: in_row[17][8], reset_acks: in_row[17][9], challenge_held: in_row[17][10]
+    rcv_nxt: in_row[6], recover: in_row[7],
+    timed_seq: in_row[9], timed_at: in_row[10], srtt: in_row[11][29:0], rttvar: in_row[12][28:0],
+    reset_seq: in_row[13], challenge_at: in_row[14],
+    mss: in_row[15][13:0], shift: in_row[15][17:14], tries: in_row[15][25:18], backoff: in_row[15][29:26],
+    repairing: in_row[16][0], resend: in_row[16][1], probing: in_row[16][2], timer_on: in_row[16][3],
+    timing: in_row[16][4], measured: in_row[16][5], syn_due: in_row[16][6], ack_due: in_row[16][7],
+    reset_due: in_row[16][8], reset_acks: in_row[16][9], challenge_held: in_row[16][10]
   };
   logic starts;
   tcp_tick_t deadline;
@@ -65,18 +65,17 @@ module tcp_step_harness
   assign out_row[3]  = answer.written;
   assign out_row[4]  = {answer.state, answer.window};
   assign out_row[5]  = {answer.duplicates, answer.max_window};
-  assign out_row[6]  = answer.wl1;
-  assign out_row[7]  = answer.rcv_nxt;
-  assign out_row[8]  = answer.recover;
-  assign out_row[9]  = starts ? deadline : deadline_q[3];
-  assign out_row[10] = answer.timed_seq;
-  assign out_row[11] = answer.timed_at;
-  assign out_row[12] = 32'(answer.srtt);
-  assign out_row[13] = 32'(answer.rttvar);
-  assign out_row[14] = answer.reset_seq;
-  assign out_row[15] = answer.challenge_at;
-  assign out_row[16] = {2'b0, answer.backoff, answer.tries, answer.shift, answer.mss};
-  assign out_row[17] = {
+  assign out_row[6]  = answer.rcv_nxt;
+  assign out_row[7]  = answer.recover;
+  assign out_row[8]  = starts ? deadline : deadline_q[3];
+  assign out_row[9]  = answer.timed_seq;
+  assign out_row[10] = answer.timed_at;
+  assign out_row[11] = 32'(answer.srtt);
+  assign out_row[12] = 32'(answer.rttvar);
+  assign out_row[13] = answer.reset_seq;
+  assign out_row[14] = answer.challenge_at;
+  assign out_row[15] = {2'b0, answer.backoff, answer.tries, answer.shift, answer.mss};
+  assign out_row[16] = {
     21'b0, answer.challenge_held, answer.reset_acks, answer.reset_due, answer.ack_due, answer.syn_due,
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
@@ -106,7 +105,7 @@ module tcp_step_harness
     .in_event   (happened),
     .in_row     (row),
     .in_choice  (choice),
-    .in_deadline(in_row[9]),
+    .in_deadline(in_row[8]),
     .in_params  (params),
     .in_now     (in_event[1]),
     .again_event(happened_q),
@@ -124,6 +123,6 @@ module tcp_step_harness
 
   always_ff @(posedge clk) begin
     {answer, actions} <= {result, does};
-    deadline_q        <= {deadline_q[2:1], in_row[9]};
+    deadline_q        <= {deadline_q[2:1], in_row[8]};
   end
 endmodule

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simplified TCP with real bytes through a bad network, and under forged segments.
 //! Promise: every byte arrives in order although segments are lost, doubled, reordered and damaged; no byte is sent
-//! outside the window; an attacker who cannot see the stream changes nothing.
-//! PENSTOCK_SEED replays one seed.
+//! outside the window; an attacker who cannot see the stream changes nothing, also one who knows what is acknowledged.
+//! PENSTOCK_SEED replays one seed; PENSTOCK_SEEDS is the number of seeds otherwise.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,17 @@ enum OnWire {
     Answer(Arrival),
 }
 
-/// Sends 200 messages through 5 % of each fault in both directions; panics unless all arrive.
+/// Of somebody who knows all of the stream but the receiver's next sequence number: he claims that everything has arrived,
+/// or some of it, and that no more may be sent.
+fn forged(stream: &Stream, host: &Host, draw: &mut Draw) -> Arrival {
+    let ahead = 1 + draw.below(65_534) as u32;
+    let acked = draw.below(u64::from(stream.row().outstanding()) + 1) as u32;
+    let window = [0, 0, 1, u16::MAX][draw.below(4) as usize];
+    let (seq, ack) = (host.iss.wrapping_add(1 + ahead), stream.row().una.wrapping_add(acked));
+    Arrival { seq, ack, flags: TcpFlags::ACK, window, ..Arrival::default() }
+}
+
+/// Sends 200 messages through 5 % of each fault in both directions, and forged segments; panics unless all arrive.
 fn campaign(seed: u64) {
     let mut draw = Draw(seed);
     let parameters = Parameters {
@@ -153,6 +163,9 @@ fn campaign(seed: u64) {
                 }
                 Err(error) => assert!(matches!(error, WriteError::Full { .. }), "{error}"),
             }
+        }
+        if stream.state() == State::Established && draw.below(100) == 0 {
+            stream.handle_segment(at, &forged(&stream, &host, &mut draw));
         }
         if stream.next_timeout().is_some_and(|due| due <= at) {
             stream.handle_timeout(at);
@@ -205,16 +218,17 @@ fn reordering(draw: &mut Draw) -> u64 {
 }
 
 #[test]
-fn every_byte_arrives_through_loss_duplication_and_reordering() {
+fn every_byte_arrives_through_loss_duplication_reordering_and_forgery() {
+    let seeds = std::env::var("PENSTOCK_SEEDS").ok();
     match std::env::var("PENSTOCK_SEED") {
         Ok(seed) => campaign(seed.parse().expect("PENSTOCK_SEED is a number")),
-        Err(_) => (0..60).for_each(campaign),
+        Err(_) => (0..seeds.map_or(60, |seeds| seeds.parse().expect("PENSTOCK_SEEDS is a number"))).for_each(campaign),
     }
 }
 
 /// A stream in ESTABLISHED with data under way: `una` and `rcv_nxt` are any.
 fn row_under_way(una: u32, rcv_nxt: u32, held: u32, window: u32) -> Row {
-    let row = Row { rcv_nxt, wl1: rcv_nxt, ..Row::established(una, MSS, window, 0) };
+    let row = Row { rcv_nxt, ..Row::established(una, MSS, window, 0) };
     let mut row = step(&row, &Parameters::default(), 5, Event::Written { bytes: held }).0;
     for _ in 0..3 {
         row = step(&row, &Parameters::default(), 5, Event::Transmit).0;
@@ -228,19 +242,23 @@ fn without_challenge(row: &Row) -> Row {
 }
 
 proptest! {
-    /// RFC 5961: a stranger does not know `rcv_nxt` to the number, nor what is under way.
+    /// RFC 5961: a stranger does not know `rcv_nxt` to the number, or does not know what is under way.
     #[test]
     fn blind_segments_change_nothing(
         (una, rcv_nxt, held, window) in (any::<u32>(), any::<u32>(), 1..50_000u32, 0..60_000u32),
         (seq, ack, flags, header_window, len) in (any::<u32>(), any::<u32>(), any::<u8>(), any::<u16>(), 0..1460u16),
+        (is_near, acks) in any::<(bool, bool)>(),
     ) {
         let row = row_under_way(una, rcv_nxt, held, window);
+        let seq = if is_near { rcv_nxt.wrapping_add(seq % 65_535) } else { seq };
+        let ack = if acks { una.wrapping_add(ack % (row.outstanding() + 1)) } else { ack };
         let segment =
             Arrival { seq, ack, flags: TcpFlags(flags), window: header_window, len, options: SynOptions::default() };
-        let in_window = seq.wrapping_sub(rcv_nxt) < 65_535 || seq.wrapping_add(len.into()).wrapping_sub(rcv_nxt) < 65_535;
+        let before = rcv_nxt.wrapping_sub(seq);
+        let in_order = before == 0 || before <= u32::from(len) + 1;
         let valid_ack = ack.wrapping_sub(una.wrapping_sub(window)) <= window + row.outstanding();
         let resets = flags & 4 != 0 && seq == rcv_nxt;
-        prop_assume!(!(in_window && valid_ack || resets));
+        prop_assume!(!(in_order && valid_ack || resets));
         let (after, actions) = step(&row, &Parameters::default(), 9, Event::Segment(segment));
         prop_assert_eq!(without_challenge(&after), without_challenge(&row));
         prop_assert!(actions.ended.is_none() && actions.acknowledged == 0);

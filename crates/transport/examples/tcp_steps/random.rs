@@ -97,7 +97,6 @@ impl Random {
             max_window: self.magnitude(30),
             shift: self.below(u64::from(MAX_WINDOW_SCALE) + 1) as u8,
             mss: self.magnitude(14) as u16,
-            wl1: self.word(),
             rcv_nxt: self.word(),
             duplicates: self.below(4) as u8,
             repairing: self.bit(),

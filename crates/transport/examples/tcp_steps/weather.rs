@@ -93,7 +93,7 @@ impl Weather {
         let odd = random.one_in(self.odd_number);
         let seq = match odd {
             true => {
-                let number = random.pick(&[row.rcv_nxt, row.wl1, row.rcv_nxt.wrapping_add(65_535)]);
+                let number = random.pick(&[row.rcv_nxt, row.rcv_nxt.wrapping_add(65_535)]);
                 if random.one_in(4) {
                     random.word()
                 } else {

@@ -18,7 +18,7 @@ pub fn of_parameters(parameters: &Parameters) -> [u32; 10] {
     ]
 }
 
-pub fn of_row(row: &Row) -> [u32; 18] {
+pub fn of_row(row: &Row) -> [u32; 17] {
     let flags = [
         row.repairing,
         row.resend,
@@ -39,7 +39,6 @@ pub fn of_row(row: &Row) -> [u32; 18] {
         row.written,
         row.window | (row.state as u32) << 30,
         row.max_window | u32::from(row.duplicates) << 30,
-        row.wl1,
         row.rcv_nxt,
         row.recover,
         row.deadline,

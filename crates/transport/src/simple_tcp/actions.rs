@@ -80,7 +80,7 @@ impl Counts {
     pub const PROBE: Counts = Counts(1 << 5);
     /// A challenge ACK was due (RFC 5961).
     pub const CHALLENGE: Counts = Counts(1 << 6);
-    /// A segment outside the receive window (RFC 9293 section 3.10.7.4).
+    /// A segment outside the receive window, or after a gap (RFC 9293 section 3.10.7.4).
     pub const OUT_OF_WINDOW: Counts = Counts(1 << 7);
     /// An acknowledgement of data never sent, or older than the largest window (RFC 5961 section 5.2).
     pub const BAD_ACK: Counts = Counts(1 << 8);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The effect of an arriving segment, state by state.
-//! Promise: blind RST, SYN and ACK change only counters and cause at most one challenge ACK per interval.
+//! Promise: blind RST, SYN and ACK change only counters and cause at most one challenge ACK per interval. A segment after a
+//! gap counts for nothing, and the window is that of the last acceptable segment that began at RCV.NXT: the next one of
+//! the true peer undoes a forged window.
 //! Source: RFC 9293 section 3.10.7; RFC 5961 sections 3.2, 4.2, 5.2 and 7; RFC 5681 section 2 (duplicate) and 3.2; RFC
 //! 6582 (a hole at a time); RFC 7323 section 2.
 
@@ -67,7 +69,6 @@ fn come_up(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u
     // 2.2: the window of a SYN is not scaled.
     row.window = u32::from(segment.window);
     row.max_window = row.window;
-    row.wl1 = segment.seq;
     // Data or FIN that come with it are not taken: the peer sends them again.
     row.rcv_nxt = segment.seq.wrapping_add(1);
     if row.timing {
@@ -88,7 +89,7 @@ fn come_up(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u
 fn established(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, segment: &Arrival) {
     let reset = segment.has(TcpFlags::RST);
     // First: the sequence number.
-    if !in_window(row, parameters, segment) {
+    if !in_window(row, parameters, segment) || (!reset && !in_order(row, segment)) {
         actions.counts.add(Counts::OUT_OF_WINDOW);
         if !reset {
             challenge(row, actions, parameters, now);
@@ -123,8 +124,7 @@ fn established(row: &mut Row, actions: &mut Actions, parameters: &Parameters, no
     }
     // Seventh and eighth: the peer's data is dropped, its FIN ends the stream.
     take_data(row, actions, segment);
-    let after = segment.seq.wrapping_add(u32::from(segment.len));
-    if segment.has(TcpFlags::FIN) && after == row.rcv_nxt {
+    if segment.has(TcpFlags::FIN) {
         row.rcv_nxt = row.rcv_nxt.wrapping_add(1);
         end(row, actions, End::Finished);
     }
@@ -136,6 +136,12 @@ fn in_window(row: &Row, parameters: &Parameters, segment: &Arrival) -> bool {
     let inside = |seq: u32| seq.wrapping_sub(row.rcv_nxt) < window;
     let len = segment.seq_len();
     inside(segment.seq) || (len > 0 && inside(segment.seq.wrapping_add(len - 1)))
+}
+
+/// It begins with the next byte that we expect, or before it. A segment after a gap is to be held until the gap is
+/// filled; this TCP keeps nothing of the peer's data, so it drops the segment, and the peer sends it again.
+fn in_order(row: &Row, segment: &Arrival) -> bool {
+    reached(row.rcv_nxt, segment.seq)
 }
 
 /// An ACK with our present state, at most one per interval (RFC 5961 section 7).
@@ -154,9 +160,7 @@ fn take_data(row: &mut Row, actions: &mut Actions, segment: &Arrival) {
     }
     actions.counts.add(Counts::PEER_DATA);
     row.ack_due = true;
-    if reached(row.rcv_nxt, segment.seq) {
-        row.rcv_nxt = later(row.rcv_nxt, segment.seq.wrapping_add(u32::from(segment.len)));
-    }
+    row.rcv_nxt = segment.seq.wrapping_add(u32::from(segment.len));
 }
 
 /// An acknowledgement from `una` to `max`.
@@ -165,12 +169,12 @@ fn acknowledged(row: &mut Row, actions: &mut Actions, parameters: &Parameters, n
     let advances = segment.ack != row.una;
     // RFC 5681 section 2; not for a closed window, because answers to its probes look the same.
     let is_duplicate = !advances && row.una != row.max && segment.seq_len() == 0 && window == row.window && window != 0;
-    // SND.WL2 is never needed: it is an acknowledgement already taken, hence not after this one.
-    if reached(segment.seq, row.wl1) {
+    // SND.WL1 and SND.WL2 are not needed: of two segments at RCV.NXT the older one has an earlier acknowledgement, and one
+    // from before it may be older than the present window.
+    if segment.seq == row.rcv_nxt {
         if window == 0 && row.window != 0 {
             actions.counts.add(Counts::WINDOW_CLOSED);
         }
-        row.wl1 = segment.seq;
         row.window = window;
         row.max_window = row.max_window.max(window);
     }

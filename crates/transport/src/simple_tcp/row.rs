@@ -36,8 +36,6 @@ pub struct Row {
     pub shift: u8,
     /// Payload bytes of a full segment. 14 bits.
     pub mss: u16,
-    /// SND.WL1: sequence number of the segment that set the window. 32 bits.
-    pub wl1: u32,
     /// RCV.NXT. 32 bits.
     pub rcv_nxt: u32,
     /// Duplicate acknowledgements in a row, up to 3. 2 bits.
