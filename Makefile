@@ -101,6 +101,7 @@ soak: setup      ## fuzz targets 60 s each, long fault and session campaigns, a 
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEEDS=20000 cargo test --release --locked -p penstock-transport --test simple_tcp_stream
+	PENSTOCK_TURNS=500 cargo test --release --locked -p penstock-ipbus --test fleet operators_at_once
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
 	PENSTOCK_SEED=$(SEED) PENSTOCK_RUNS=1000 PENSTOCK_CUTS=33 PENSTOCK_INCIDENTS=500 $(PYTHON) -m pytest -q tests/test_recv_runs.py
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size

@@ -242,17 +242,36 @@ def test_every_write_is_in_the_journal_with_the_old_word(start, ctl):
     assert all("@" in line["operator"] and line["time"].endswith("Z") for line in ctl.written())
 
 
-def test_an_operator_who_was_cut_off_is_told_of_until_another_takes_over(start, ctl):
+def test_the_mark_of_an_operator_who_was_cut_off_is_told_of_and_expires(start, ctl):
     board = start(1).address(0)
-    ctl.run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
     # What a program leaves that was killed in the middle: it has begun and not ended.
-    said = ctl.run("set", board, "scratch=1", status=None)
-    if said.status == 0:
-        pytest.fail(f"not told of: {said}")
-    assert "the operator at 10.1.2.3 is changing its settings, or was cut off" in said.err
+    ctl.run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
     assert "10.1.2.3" in ctl.run("status", board, "-J").board(board)["operator"]
-    assert ctl.run("set", board, "scratch=1", "--force").status == 0
+    ctl.run("set", board, "scratch=1", "--force")
+    ctl.run("set", board, "operator_begun=50", "operator_ip=10.1.2.3", status=None)
     ctl.run("set", board, "scratch=2")
+    assert ctl.run("status", board, "-J").board(board)["operator"] is None
+    noted = [line["result"] for line in ctl.written() if line["register"] == "operator_ended"]
+    assert noted == [
+        "taken over from 10.1.2.3 by --force",
+        "taken over from 10.1.2.3, whose mark has not moved for 10 s",
+    ]
+
+
+def test_operators_at_once_take_turns(start, ctl):
+    boards = start(3)
+    environment = {**os.environ, "XDG_STATE_HOME": str(ctl.journal)}
+    names = ["scratch=7", "flow_control.traffic_class=5", "cc[0].rate_ai=1Mbps", "cc[1].rate_ai=2Mbps"]
+    running = [
+        subprocess.Popen(ctl.command("set", boards.all, name), stderr=subprocess.PIPE, env=environment)
+        for name in names
+    ]
+    for name, process in zip(names, running, strict=True):
+        _, errors = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0, f"{name}: {errors}"
+    for number in range(3):
+        board = ctl.run("status", boards.all, "-J").board(boards.address(number))
+        assert board["operator"] is None, "nobody is left"
 
 
 CONFIGURATION = """

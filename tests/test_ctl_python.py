@@ -60,11 +60,8 @@ assert [json.loads(line)["new"] for line in open("own.jsonl")] == ["0x00000003",
 assert "journal=FILE" in refused(BoardError, lambda: Board(sys.argv[1], journal="/proc/none/j").write("scratch", 1))
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    board.write("operator_ip", "10.1.2.3")
-    board.write("operator_begun", 50)
+    board.write("operator_ended", 50)
 assert [w.category for w in told] == [OperatorWarning] and "began to change" in str(told[0].message)
-busy = refused(BoardError, lambda: board.write("scratch", 8))
-assert "is changing its settings" in busy and "force=True" in busy and board.scratch == 7
 board.write("scratch", 8, force=True)
 assert board.scratch == 8
 assert "no answer" in refused(OSError, lambda: Board(sys.argv[2], patience=0.2))

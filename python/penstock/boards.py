@@ -34,7 +34,7 @@ class RegisterError(ValueError):
 
 class BoardError(OSError):
     """What a board did not do, by `kind`: silent, differs; busy: another operator is changing it; journal: there is
-    none."""
+    none; other: what became of a write is not known."""
 
     def __init__(self, kind: str, register: str | None, message: str) -> None:
         super().__init__(message)

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | its id | never arrived | sends it again |
 //! | a later id | was executed, or another client used its id | requests the reply of that id; a foreign one has other transaction ids: the packet gets a new id |
+//! | an id later than its replies reach back | was executed, or another client used its id | cannot know: [`AccessError::Unknown`] |
 //! | an earlier id | met a board that has restarted | gives up: [`AccessError::Restarted`] |
 //!
 //! Promise: a write is executed at most once, despite loss, repetition or reordering of packets and other clients.
@@ -79,6 +80,8 @@ struct Change {
     id: Option<u16>,
     step: Step,
     tries: u32,
+    /// Packets since the board answered anything.
+    unanswered: u32,
     resends: u32,
     /// Status replies that would mean a restart: one alone may have been late.
     suspicions: u32,
@@ -101,6 +104,8 @@ pub struct Client {
     trip: RoundTrip,
     out: VecDeque<Vec<u8>>,
     done: VecDeque<(RequestId, Outcome)>,
+    /// The board has answered something.
+    has_answered: bool,
     repeats: u64,
     strays: u64,
 }
@@ -119,6 +124,7 @@ impl Client {
             trip: RoundTrip::default(),
             out: VecDeque::new(),
             done: VecDeque::new(),
+            has_answered: false,
             repeats: 0,
             strays: 0,
         }
@@ -190,7 +196,7 @@ impl Client {
             self.out.push_back(crate::packet::to_bytes(&look.packet.words));
         }
         if let Some((job, tries, waited)) = silent {
-            self.end(job, Err(AccessError::Silent { tries, waited }));
+            self.end(job, Err(AccessError::Silent { tries, waited, has_answered: self.has_answered }));
         }
         self.change_is_due(now);
         self.begin(now);
@@ -237,6 +243,7 @@ impl Client {
             id: None,
             step: Step::Status,
             tries: 0,
+            unanswered: 0,
             resends: 0,
             suspicions: 0,
             first: now,
@@ -262,6 +269,7 @@ impl Client {
         }
         let Some((at, reply)) = found else { return self.strays += 1 };
         let look = self.looks.swap_remove(at);
+        self.has_answered = true;
         if look.tries == 1 {
             self.trip.measured(now.saturating_sub(look.first));
         }
@@ -271,11 +279,12 @@ impl Client {
     /// A reply with an id.
     fn changed(&mut self, now: Time, id: u16, words: &[u32]) {
         let Some(change) = self.change.as_mut().filter(|change| change.id == Some(id)) else { return self.strays += 1 };
+        self.has_answered = true;
         match change.packet.reply(words) {
             Reply::Foreign => {
                 // Another client had this id: our packet was not carried out, and never will be.
-                change.id = None;
-                change.heard = now;
+                (change.id, change.tries, change.resends) = (None, 0, 0);
+                change.answered(now);
                 self.next_id = None;
                 change.ask(now, &mut self.out, &self.trip);
             }
@@ -295,7 +304,8 @@ impl Client {
         let Some(change) = self.change.as_mut().filter(|change| change.step == Step::Status) else {
             return self.strays += 1;
         };
-        change.heard = now;
+        change.answered(now);
+        self.has_answered = true;
         let Some(id) = change.id else {
             self.next_id = Some(status.next_id);
             return change.send(now, status.next_id, &mut self.out, &self.trip);
@@ -305,7 +315,10 @@ impl Client {
                 self.repeats += 1;
                 change.send(now, id, &mut self.out, &self.trip);
             }
-            1..=HALF if change.resends < RESENDS => change.ask_reply(now, id, &mut self.out, &self.trip),
+            // Packet ids of other clients have replaced the reply, if ours was carried out at all.
+            ahead @ 1..=HALF if ahead <= status.buffers && change.resends < RESENDS => {
+                change.ask_reply(now, id, &mut self.out, &self.trip)
+            }
             1..=HALF => {
                 let job = change.job;
                 self.next_id = None;
@@ -326,11 +339,20 @@ impl Client {
     fn change_is_due(&mut self, now: Time) {
         let Some(change) = self.change.as_mut().filter(|change| change.due <= now) else { return };
         // A board that answers status packets is not silent: what is lost is the rest.
+        let (silence, patience) = (now.saturating_sub(change.heard), self.patience.0);
         let waited = now.saturating_sub(change.first);
-        if now.saturating_sub(change.heard) >= self.patience.0 || waited >= self.patience.0.saturating_mul(4) {
-            let (job, tries) = (change.job, change.tries);
+        if silence >= patience || waited >= patience.saturating_mul(4) {
+            let error = match change.id {
+                _ if silence >= patience => {
+                    let (tries, has_answered) = (change.unanswered, self.has_answered);
+                    AccessError::Silent { tries, waited: silence, has_answered }
+                }
+                Some(_) => AccessError::Unknown,
+                None => AccessError::Crowded { waited },
+            };
+            let job = change.job;
             self.next_id = None;
-            return self.end(job, Err(AccessError::Silent { tries, waited }));
+            return self.end(job, Err(error));
         }
         change.ask(now, &mut self.out, &self.trip);
     }
@@ -390,8 +412,14 @@ impl Change {
         self.wait(now, trip);
     }
 
+    /// The board has sent something.
+    fn answered(&mut self, now: Time) {
+        (self.heard, self.unanswered) = (now, 0);
+    }
+
     fn wait(&mut self, now: Time, trip: &RoundTrip) {
         self.tries += 1;
+        self.unanswered += 1;
         self.due = now + trip.timeout(self.tries.min(4));
     }
 }

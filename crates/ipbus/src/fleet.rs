@@ -6,6 +6,7 @@
 
 use crate::client::{Client, Patience, RequestId};
 use crate::map::{Map, BOARD};
+use crate::marks::Marks;
 use crate::packet::PORT;
 use crate::request::{Outcome, Request};
 use nix::errno::Errno;
@@ -79,6 +80,8 @@ struct Socket {
 pub struct Fleet {
     map: &'static Map,
     clients: Vec<Client>,
+    patience: Time,
+    marks: Marks,
     addresses: Vec<BoardAddress>,
     numbers: HashMap<SocketAddrV4, usize>,
     sockets: Vec<Socket>,
@@ -115,6 +118,8 @@ impl Fleet {
         Ok(Fleet {
             map: &BOARD,
             clients: (0..addresses.len()).map(client).collect(),
+            patience: patience.0,
+            marks: Marks::default(),
             addresses: addresses.to_vec(),
             numbers,
             sockets,
@@ -140,6 +145,21 @@ impl Fleet {
     #[must_use]
     pub fn with(self, map: &'static Map) -> Fleet {
         Fleet { map, ..self }
+    }
+
+    /// With what other fleets of this program have seen of other operators' marks.
+    #[must_use]
+    pub fn sharing(self, marks: Marks) -> Fleet {
+        Fleet { marks, ..self }
+    }
+
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// The time to wait for a silent board.
+    pub(crate) fn patience(&self) -> Time {
+        self.patience
     }
 
     /// The register map by which changes are planned and told.
@@ -240,6 +260,18 @@ impl Fleet {
             }
         }
         Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    /// Waits; takes what comes meanwhile.
+    ///
+    /// # Errors
+    /// As [`Fleet::turn`].
+    pub(crate) fn pause(&mut self, time: Time) -> Result<(), FleetError> {
+        let end = self.now().saturating_add(time);
+        while self.now() < end {
+            self.turn(end.saturating_sub(self.now()))?;
+        }
+        Ok(())
     }
 
     fn touch(&mut self, board: usize) {

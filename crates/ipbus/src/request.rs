@@ -113,13 +113,19 @@ pub enum AccessError {
     #[error("it refuses to {} 0x{address:05X}: {}", if *.is_write { "write" } else { "read" },
         if *.is_write { "no such register, read-only, or locked" } else { "no such register" })]
     Refused { address: u32, is_write: bool },
-    #[error("no answer to {tries} packets in {:.1} s: not powered, another address, or its access list leaves this host out",
-        waited.as_secs_f64())]
-    Silent { tries: u32, waited: penstock_units::Time },
+    #[error("no answer to {tries} packets in {:.1} s: {}", waited.as_secs_f64(), if *.has_answered {
+        "it answered before, and then stopped: power, cable, or its access list" } else {
+        "not powered, another address, or its access list leaves this host out" })]
+    Silent { tries: u32, waited: penstock_units::Time, has_answered: bool },
     #[error("it was reset while it was written to; its settings are those after reset")]
     Restarted,
-    #[error("its reply to a write was lost, and other clients' traffic has replaced it: read the registers again")]
+    #[error("it answers, but its reply to a write is lost, and other clients' packets have replaced it: read the registers \
+        again")]
     Unknown,
+    /// Never carried out.
+    #[error("it answers, but other clients' packets came before each of ours for {:.1} s: nothing was written",
+        waited.as_secs_f64())]
+    Crowded { waited: penstock_units::Time },
     #[error("it answers what IPbus 2.0 does not allow (transaction header 0x{word:08X}); is this a Penstock board?")]
     Protocol { word: u32 },
 }

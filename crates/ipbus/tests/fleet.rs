@@ -7,6 +7,7 @@ use penstock_ipbus::regs::global;
 use penstock_ipbus::{Access, BoardAddress, Fleet, Patience, Responder, ResponderConfig};
 use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -87,10 +88,22 @@ fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
     }
 }
 
-/// Sets a register of the fleet's only board; whether that went well, and the faults.
+/// Sets a register of the fleet's only board, and waits no time for other operators; whether that went well, and the
+/// faults.
 fn set(fleet: &mut Fleet, name: &str, number: u64, force: bool) -> (bool, Vec<Fault>) {
-    let journal = Some("/dev/null".into());
-    let manner = Manner { force, journal, operator: None, to_force: "--force", to_name_journal: "--journal" };
+    set_in_turn(fleet, (name, number), force, Time::ZERO, "/dev/null".into())
+}
+
+/// The same after waiting for them.
+fn set_in_turn(
+    fleet: &mut Fleet,
+    (name, number): (&str, u64),
+    force: bool,
+    wait: Time,
+    journal: PathBuf,
+) -> (bool, Vec<Fault>) {
+    let journal = Some(journal);
+    let manner = Manner { force, wait, journal, operator: None, to_force: "--force", to_name_journal: "--journal" };
     let place = find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0];
     let mut faults = Vec::new();
     let plans = plan(fleet, &[(0, vec![(place, number)])], &mut faults).unwrap();
@@ -126,6 +139,73 @@ fn of_two_operators_at_once_the_second_is_refused_and_the_first_is_told_if_it_ta
     assert!(is_good && faults[0].kind == FaultKind::Meanwhile, "{faults:?}");
     assert!(faults[0].message.contains("the operator at 127.0.0.1 began to change its settings"), "{faults:?}");
     assert_eq!(set(&mut second, "scratch", 9, false), (true, Vec::new()), "both have ended");
+}
+
+/// The mark of a board: begun, ended.
+fn mark(fleet: &mut Fleet) -> (u32, u32) {
+    let look = Access::Read { address: global::OPERATOR_BEGUN, count: 2 };
+    let words = fleet.run(&[(0, look.into())]).unwrap().remove(0).unwrap();
+    (words[0][0], words[0][1])
+}
+
+/// `PENSTOCK_TURNS` makes it longer.
+#[test]
+fn operators_at_once_take_turns_and_none_undoes_what_another_has_set() {
+    let one = board(|_, _| true, || {});
+    let fields = [("alpha_rule", 2), ("g_shift", 9), ("two_counters", 1), ("cut_on_tick", 1)];
+    let turns = 2 * std::env::var("PENSTOCK_TURNS").map_or(2, |turns| turns.parse::<usize>().unwrap());
+    let operators = fields.map(|(field, number)| {
+        std::thread::spawn(move || {
+            let mut own = fleet(&[one], number + field.len() as u64);
+            for number in [0, number].into_iter().cycle().take(turns) {
+                let name = format!("cc[0].control.{field}");
+                let done = set_in_turn(&mut own, (&name, number), false, Time::from_s(300), "/dev/null".into());
+                assert_eq!(done, (true, Vec::new()), "{name}={number}");
+            }
+        })
+    });
+    operators.into_iter().for_each(|operator| operator.join().unwrap());
+    let mut last = fleet(&[one], 99);
+    for (field, number) in fields {
+        let place = find(&format!("cc[0].control.{field}"), Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0];
+        let words = last.run(&[(0, Access::read(place.address()).into())]).unwrap().remove(0).unwrap();
+        assert_eq!(place.number(&words[0]), number, "{field}");
+    }
+    let (begun, ended) = mark(&mut last);
+    assert_eq!(begun, ended, "nobody is left");
+}
+
+#[test]
+fn the_mark_of_an_operator_who_was_cut_off_expires() {
+    let mut is_marked = false;
+    let one = board(
+        move |_, board| {
+            if !std::mem::replace(&mut is_marked, true) {
+                board.set(global::OPERATOR_IP, u32::from_be_bytes([10, 1, 2, 3]));
+                board.set(global::OPERATOR_BEGUN, 5);
+                board.set(global::OPERATOR_ENDED, 3);
+            }
+            true
+        },
+        || {},
+    );
+    let mut patient = fleet(&[one], 1);
+    assert_eq!(mark(&mut patient), (0, 0));
+    let (is_good, faults) = set(&mut patient, "scratch", 7, false);
+    assert!(!is_good && faults[0].kind == FaultKind::Busy, "{faults:?}");
+    assert!(faults[0].message.contains("the operator at 10.1.2.3 is changing its settings"), "{faults:?}");
+    assert!(faults[0].message.contains("expires after 1500.0 s"), "{faults:?}");
+    let journal = std::env::temp_dir().join(format!("penstock-marks-{}", std::process::id()));
+    let mut next = Fleet::open(&[one], Patience(Time::from_ms(100)), 2).unwrap();
+    let done = set_in_turn(&mut next, ("scratch", 7), false, Time::from_s(300), journal.clone());
+    let noted = std::fs::read_to_string(&journal).unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    // A loaded machine may keep a board from answering for longer than this patience.
+    assert!(done.0 || done.1.iter().all(|fault| fault.kind == FaultKind::Silent), "{done:?}");
+    assert!(noted.contains("taken over from 10.1.2.3, whose mark has not moved for"), "{noted}");
+    if done.0 {
+        assert_eq!(mark(&mut patient), (6, 6));
+    }
 }
 
 #[test]

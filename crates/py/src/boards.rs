@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+/// For another operator who is changing the board; longer than a mark that was left behind lasts.
+const WAIT: Time = Time::from_s(12);
+
 /// One board.
 #[pyclass(frozen)]
 pub struct BoardLink {
@@ -106,7 +109,7 @@ impl BoardLink {
         journal: Option<PathBuf>,
         operator: Option<String>,
     ) -> PyResult<Vec<Said>> {
-        let manner = manner(force, journal, operator);
+        let manner = manner(force, WAIT, journal, operator);
         let said = py.detach(|| {
             let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
             write(&mut fleet, 0, &self.identity, (name, text), &manner)

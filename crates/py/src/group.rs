@@ -5,7 +5,7 @@
 
 use crate::writing::{manner, write, Said};
 use penstock_ipbus::map::{find, Build, Place, Scale, Target, Unit};
-use penstock_ipbus::{AccessError, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, Request};
+use penstock_ipbus::{AccessError, BoardAddress, Fleet, FleetError, Identity, Marks, Outcome, Patience, Request};
 use penstock_units::Time;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +20,9 @@ type Look = (usize, Option<String>, Vec<Change>);
 /// Name, description, unit, writable, critical, largest number, largest quantity, names of numbers.
 type Description = (String, String, &'static str, bool, bool, u64, Option<f64>, Vec<(u32, &'static str)>);
 
+/// For another operator who is changing a board; a client of a gateway waits no longer than a few seconds.
+const WAIT: Time = Time::from_s(2);
+
 /// Boards, by their number in the list.
 #[pyclass(frozen)]
 pub struct BoardGroup {
@@ -29,6 +32,7 @@ pub struct BoardGroup {
     looks: Mutex<Fleet>,
     seeks: Mutex<Fleet>,
     boards: Mutex<Vec<State>>,
+    marks: Marks,
 }
 
 /// What is known of a board.
@@ -148,7 +152,7 @@ impl BoardGroup {
         let open = || Fleet::open(&addresses, patience, seed()).map_err(silent).map(Mutex::new);
         let (looks, seeks) = (open()?, open()?);
         let boards = Mutex::new(addresses.iter().map(|_| State::Lost).collect());
-        Ok(BoardGroup { addresses, patience, names, looks, seeks, boards })
+        Ok(BoardGroup { addresses, patience, names, looks, seeks, boards, marks: Marks::default() })
     }
 
     /// Asks the boards that are lost who they are: number, and why it is lost still.
@@ -243,9 +247,10 @@ impl BoardGroup {
             }
             _ => return Ok((vec![("silent", None, "the board is lost".into())], Vec::new())),
         };
-        let manner = manner(false, journal, operator);
+        let manner = manner(false, WAIT, journal, operator);
         py.detach(|| {
-            let mut fleet = Fleet::open(&self.addresses[board..=board], self.patience, seed())?;
+            let fleet = Fleet::open(&self.addresses[board..=board], self.patience, seed())?;
+            let mut fleet = fleet.sharing(self.marks.clone());
             let said = write(&mut fleet, 0, &identity, (&place.name(), text), &manner)?;
             let places: Vec<Place> = same.iter().map(|(_, place)| *place).collect();
             let look = Request::reads(places.iter().flat_map(Place::addresses));

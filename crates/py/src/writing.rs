@@ -5,14 +5,16 @@
 use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, FaultKind, Manner, Setting};
 use penstock_ipbus::map::{find, ValueError};
 use penstock_ipbus::{Fleet, FleetError, Identity};
+use penstock_units::Time;
 use std::path::PathBuf;
 
 /// Kind, register and reason. Kinds: those of `FaultKind`, and `name`, `read_only`, `range`, `value`, `critical`,
 /// `journal` for what was not begun.
 pub type Said = (&'static str, Option<String>, String);
 
-pub fn manner(force: bool, journal: Option<PathBuf>, operator: Option<String>) -> Manner {
-    Manner { force, journal, operator, to_force: "force=True", to_name_journal: "journal=FILE" }
+/// `wait`: for other operators.
+pub fn manner(force: bool, wait: Time, journal: Option<PathBuf>, operator: Option<String>) -> Manner {
+    Manner { force, wait, journal, operator, to_force: "force=True", to_name_journal: "journal=FILE" }
 }
 
 /// Writes a value to all that a name stands for on board `board` of the fleet, and reads it back; what was not done.

@@ -30,8 +30,8 @@ pub struct LinkArguments {
 /// Of commands that write.
 #[derive(clap::Args)]
 pub struct WriteArguments {
-    /// Also write registers that break a run (addresses, keys, PSNs, states of queue pairs), and while another operator
-    /// works
+    /// Also write registers that break a run (addresses, keys, PSNs, states of queue pairs), and do not wait for another
+    /// operator's change
     #[arg(long)]
     pub force: bool,
     /// File that records every write, as JSON lines [default: ~/.local/state/penstock/ctl.jsonl]
@@ -40,9 +40,10 @@ pub struct WriteArguments {
 }
 
 impl WriteArguments {
-    pub fn manner(&self) -> Manner {
+    pub fn manner(&self, wait: Time) -> Manner {
         Manner {
             force: self.force,
+            wait,
             journal: self.journal.clone(),
             operator: None,
             to_force: "--force",

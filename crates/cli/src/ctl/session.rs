@@ -10,6 +10,7 @@ use crate::outcome::Failure;
 use penstock_ipbus::change::{self, ChangeError, Plan, Setting};
 use penstock_ipbus::map::Place;
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, Identity, Outcome, Patience, Request, Unfit};
+use penstock_units::Time;
 
 /// A device of the command.
 pub struct Member<D> {
@@ -17,9 +18,14 @@ pub struct Member<D> {
     pub identity: Result<D, Unfit>,
 }
 
+/// A change waits so long for other operators.
+const WAIT: Time = Time::from_s(30);
+
 /// The devices, in the order of the list.
 pub struct SessionOf<D> {
     pub fleet: Fleet,
+    /// How long a change waits for other operators.
+    pub wait: Time,
     pub boards: Vec<Member<D>>,
 }
 
@@ -39,7 +45,7 @@ impl<D: Device> SessionOf<D> {
         let outcomes = fleet.run(&requests).map_err(fault)?;
         let boards = listed.iter().zip(outcomes);
         let boards = boards.map(|(listed, outcome)| Member { listed: *listed, identity: D::of(outcome) }).collect();
-        Ok(SessionOf { fleet, boards })
+        Ok(SessionOf { fleet, wait: WAIT, boards })
     }
 
     /// Another client of the same boards, whose requests wait for none of this session.
@@ -118,7 +124,7 @@ impl<D: Device> SessionOf<D> {
         write: &WriteArguments,
         faults: &mut Faults,
     ) -> Result<Vec<usize>, Failure> {
-        change::carry_out(&mut self.fleet, plans, &write.manner(), &mut faults.0).map_err(not_made)
+        change::carry_out(&mut self.fleet, plans, &write.manner(self.wait), &mut faults.0).map_err(not_made)
     }
 
     /// Writes words that do something; the boards that took them.
@@ -128,7 +134,7 @@ impl<D: Device> SessionOf<D> {
         write: &WriteArguments,
         faults: &mut Faults,
     ) -> Result<Vec<usize>, Failure> {
-        change::command(&mut self.fleet, commands, &write.manner(), &mut faults.0).map_err(not_made)
+        change::command(&mut self.fleet, commands, &write.manner(self.wait), &mut faults.0).map_err(not_made)
     }
 }
 

@@ -12,7 +12,7 @@ pub enum FaultKind {
     Silent,
     /// It refuses the register.
     Refused,
-    /// Another operator is changing it: nothing was written.
+    /// Other operators are changing it: nothing was written.
     Busy,
     /// The value read back differs from the written one.
     Differs,
@@ -20,7 +20,7 @@ pub enum FaultKind {
     Undone,
     /// It was written, and another operator began to change it meanwhile.
     Meanwhile,
-    /// Anything else that a command has to say of it.
+    /// What became of a write is not known, or anything else that a command has to say of it.
     Other,
 }
 
@@ -55,6 +55,8 @@ impl Fault {
     pub fn of(map: &'static Map, board: BoardAddress, error: &AccessError) -> Self {
         let (kind, register) = match error {
             AccessError::Refused { address, .. } => (FaultKind::Refused, Some(map.name_of(*address))),
+            AccessError::Crowded { .. } => (FaultKind::Busy, None),
+            AccessError::Unknown | AccessError::Protocol { .. } => (FaultKind::Other, None),
             _ => (FaultKind::Silent, None),
         };
         Fault { board, kind, register, message: error.to_string() }

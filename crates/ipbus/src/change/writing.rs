@@ -8,7 +8,6 @@ use super::error::{lacks, ChangeError};
 use super::fault::{Fault, FaultKind};
 use super::journal::{Entry, Journal, JournalError};
 use super::manner::Manner;
-use super::operator::Ticket;
 use super::work::Change;
 use crate::fleet::{Fleet, FleetError};
 use crate::map::{Map, Place};
@@ -29,10 +28,24 @@ pub struct Word {
     pub old: u32,
     #[allow(missing_docs)]
     pub new: u32,
-    /// Bits that are read back as they were written.
+    /// Bits that the settings determine; the others stay as they are.
+    pub set: u32,
+    /// Of these, the bits that are read back as they were written.
     pub kept: u32,
     /// A change of it breaks a run or cuts the board off.
     pub critical: bool,
+}
+
+impl Word {
+    /// Whether it is to be written. A command does something though it reads as before.
+    fn differs(&self) -> bool {
+        (self.new ^ self.old) & self.kept != 0 || self.new & !self.kept != self.old & !self.kept
+    }
+
+    /// The same settings of a word that is `now`.
+    fn onto(self, now: u32) -> Word {
+        Word { old: now, new: now & !self.set | self.new & self.set, ..self }
+    }
 }
 
 /// The words to write to a board, in the order of its settings.
@@ -128,17 +141,18 @@ fn differing(settings: &[Setting], old: &BTreeMap<u32, u32>) -> Vec<Word> {
             .iter()
             .map(|address| words.iter().find(|word| word.address == *address).map_or(old[address], |word| word.new))
             .collect();
-        for ((address, new), kept) in addresses.iter().zip(place.put(*number, &now)).zip(place.kept()) {
+        let bits = place.set().into_iter().zip(place.kept());
+        for ((address, new), (set, kept)) in addresses.iter().zip(place.put(*number, &now)).zip(bits) {
             match words.iter_mut().find(|word| word.address == *address) {
-                Some(word) => (word.new, word.kept) = (new, word.kept | kept),
+                Some(word) => (word.new, word.set, word.kept) = (new, word.set | set, word.kept | kept),
                 None => {
-                    words.push(Word { address: *address, old: old[address], new, kept, critical: breaks(setting, old) })
+                    let critical = breaks(setting, old);
+                    words.push(Word { address: *address, old: old[address], new, set, kept, critical })
                 }
             }
         }
     }
-    // A command does something though it reads as before.
-    words.retain(|word| (word.new ^ word.old) & word.kept != 0 || word.new & !word.kept != word.old & !word.kept);
+    words.retain(Word::differs);
     words
 }
 
@@ -158,13 +172,17 @@ pub fn carry_out(
     let (nothing, work): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| plan.words.is_empty());
     let mut good: Vec<usize> = nothing.iter().map(|plan| plan.board).collect();
     let boards: Vec<usize> = work.iter().map(|plan| plan.board).collect();
-    let tickets = change.begin(&boards)?;
-    let work: Vec<&Plan> = work.into_iter().filter(|plan| has_ticket(&tickets, plan.board)).collect();
-    let to_check = change.write(&work)?;
-    let (right, to_undo) = change.check(to_check)?;
-    good.extend(right);
-    change.roll_back(&to_undo)?;
-    change.end(&tickets)?;
+    change.in_turn(&boards, |change, tickets| {
+        let begun = |plan: &&&Plan| tickets.iter().any(|ticket| ticket.board == plan.board);
+        let work: Vec<&Plan> = work.iter().filter(begun).copied().collect();
+        let present = change.plan_again(&work)?;
+        let (nothing, work): (Vec<&Plan>, Vec<&Plan>) = present.iter().partition(|plan| plan.words.is_empty());
+        good.extend(nothing.iter().map(|plan| plan.board));
+        let to_check = change.write(&work)?;
+        let (right, to_undo) = change.check(to_check)?;
+        good.extend(right);
+        change.roll_back(&to_undo)
+    })?;
     good.sort_unstable();
     Ok(good)
 }
@@ -180,59 +198,16 @@ pub fn command(
     manner: &Manner,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<usize>, ChangeError> {
-    let map = fleet.map();
     let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
     let boards: Vec<usize> = commands.iter().map(|(board, _)| *board).collect();
-    let tickets = change.begin(&boards)?;
-    let taken: Vec<_> = commands.iter().filter(|(board, _)| has_ticket(&tickets, *board)).collect();
-    let look = |writes: &[(u32, u32)]| Request::reads(telling(map).chain(writes.iter().map(|(address, _)| *address)));
-    let requests: Vec<_> = taken.iter().map(|(board, writes)| (*board, look(writes))).collect();
-    let mut plans = Vec::new();
-    for ((board, writes), outcome) in taken.into_iter().zip(change.fleet.run(&requests)?) {
-        match outcome {
-            Ok(read) => {
-                let read: Vec<u32> = read.into_iter().flatten().collect();
-                let (of_build, old) = read.split_at(telling(map).count());
-                let words = writes.iter().zip(old.iter().copied());
-                let word = |((address, new), old): (&(u32, u32), u32)| Word {
-                    address: *address,
-                    old,
-                    new: *new,
-                    kept: 0,
-                    critical: false,
-                };
-                let plan = Plan { board: *board, words: words.map(word).collect(), options: options(of_build) };
-                match plan.lacking() {
-                    None => plans.push(plan),
-                    Some((word, part)) => {
-                        let register = Some(map.name_of(word.address));
-                        change.fault(*board, FaultKind::Refused, register, lacks(&part));
-                    }
-                }
-            }
-            Err(error) => change.failed(*board, &error),
-        }
-    }
-    let work: Vec<&Plan> = plans.iter().collect();
     let mut good = Vec::new();
-    for (plan, error) in change.send(&work)? {
-        match error {
-            None => {
-                change.note(plan, "written")?;
-                good.push(plan.board);
-            }
-            Some(error) => {
-                change.note(plan, &not_written(&error))?;
-                change.failed(plan.board, &error);
-            }
-        }
-    }
-    change.end(&tickets)?;
+    change.in_turn(&boards, |change, tickets| {
+        let begun = |(board, _): &&(usize, Vec<(u32, u32)>)| tickets.iter().any(|ticket| ticket.board == *board);
+        good.extend(change.command(&commands.iter().filter(begun).collect::<Vec<_>>())?);
+        Ok(())
+    })?;
+    good.sort_unstable();
     Ok(good)
-}
-
-fn has_ticket(tickets: &[Ticket], board: usize) -> bool {
-    tickets.iter().any(|ticket| ticket.board == board)
 }
 
 fn not_written(error: &AccessError) -> String {
@@ -240,6 +215,73 @@ fn not_written(error: &AccessError) -> String {
 }
 
 impl Change<'_> {
+    /// The plans for what the boards have now that no other operator changes them.
+    fn plan_again(&mut self, plans: &[&Plan]) -> Result<Vec<Plan>, FleetError> {
+        let look = |plan: &Plan| Request::reads(plan.words.iter().map(|word| word.address));
+        let requests: Vec<_> = plans.iter().map(|plan| (plan.board, look(plan))).collect();
+        let mut present = Vec::new();
+        for (plan, outcome) in plans.iter().zip(self.fleet.run(&requests)?) {
+            match outcome {
+                Ok(now) => {
+                    let words = plan.words.iter().zip(now.into_iter().flatten()).map(|(word, now)| word.onto(now));
+                    present.push(Plan { words: words.filter(Word::differs).collect(), ..**plan });
+                }
+                Err(error) => self.failed(plan.board, &error),
+            }
+        }
+        Ok(present)
+    }
+
+    /// Writes the words of commands.
+    fn command(&mut self, commands: &[&(usize, Vec<(u32, u32)>)]) -> Result<Vec<usize>, ChangeError> {
+        let map = self.fleet.map();
+        let look =
+            |writes: &[(u32, u32)]| Request::reads(telling(map).chain(writes.iter().map(|(address, _)| *address)));
+        let requests: Vec<_> = commands.iter().map(|(board, writes)| (*board, look(writes))).collect();
+        let mut plans = Vec::new();
+        for ((board, writes), outcome) in commands.iter().zip(self.fleet.run(&requests)?) {
+            match outcome {
+                Ok(read) => {
+                    let read: Vec<u32> = read.into_iter().flatten().collect();
+                    let (of_build, old) = read.split_at(telling(map).count());
+                    let words = writes.iter().zip(old.iter().copied());
+                    let word = |((address, new), old): (&(u32, u32), u32)| Word {
+                        address: *address,
+                        old,
+                        new: *new,
+                        set: u32::MAX,
+                        kept: 0,
+                        critical: false,
+                    };
+                    let plan = Plan { board: *board, words: words.map(word).collect(), options: options(of_build) };
+                    match plan.lacking() {
+                        None => plans.push(plan),
+                        Some((word, part)) => {
+                            let register = Some(map.name_of(word.address));
+                            self.fault(*board, FaultKind::Refused, register, lacks(&part));
+                        }
+                    }
+                }
+                Err(error) => self.failed(*board, &error),
+            }
+        }
+        let work: Vec<&Plan> = plans.iter().collect();
+        let mut good = Vec::new();
+        for (plan, error) in self.send(&work)? {
+            match error {
+                None => {
+                    self.note(plan, "written")?;
+                    good.push(plan.board);
+                }
+                Some(error) => {
+                    self.note(plan, &not_written(&error))?;
+                    self.failed(plan.board, &error);
+                }
+            }
+        }
+        Ok(good)
+    }
+
     /// Sends the words of all boards; what became of each.
     fn send<'p>(&mut self, work: &[&'p Plan]) -> Result<Vec<(&'p Plan, Option<AccessError>)>, FleetError> {
         let write =
@@ -254,7 +296,8 @@ impl Change<'_> {
         let (mut to_check, mut to_undo) = (Vec::new(), Vec::new());
         for (plan, error) in self.send(work)? {
             match error {
-                None => to_check.push(plan),
+                // What is read back says what became of it.
+                None | Some(AccessError::Unknown) => to_check.push(plan),
                 Some(error) => {
                     self.failed(plan.board, &error);
                     self.note(plan, &not_written(&error))?;

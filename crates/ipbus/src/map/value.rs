@@ -95,6 +95,14 @@ impl Place {
         }
     }
 
+    /// Bits of each of its words that its number determines.
+    pub fn set(&self) -> Vec<u32> {
+        match self.target {
+            Target::Field(field) => vec![field.mask()],
+            _ => vec![u32::MAX; self.addresses().count()],
+        }
+    }
+
     /// Bits of each of its words that are read back as they were written.
     pub fn kept(&self) -> Vec<u32> {
         match self.target {

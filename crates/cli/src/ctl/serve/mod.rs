@@ -56,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let listener = live.listen()?;
     serve_metrics(arguments.metrics, move || families::encoded(&registry)).map_err(refused)?;
     let mut session = Session::open(&arguments.boards)?;
+    session.wait = WAIT;
     session.unfit().tell();
     say(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
     let mut page = None;
@@ -95,3 +96,5 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 
 /// A control of the page waits no longer than this for its turn.
 const CONTROLS: Duration = Duration::from_millis(50);
+/// For another operator's change; the page stands still meanwhile.
+const WAIT: Time = Time::from_s(1);
