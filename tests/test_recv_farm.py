@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from veth import ended, first_board, row_groups, until
+from veth import METRICS, ended, first_board, row_groups, said_until, until
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tb"))
 
@@ -108,3 +108,32 @@ def test_servers_that_share_a_run_verify_patterns_that_go_over_all_its_events(ne
         else:
             words = np.arange(events * 88, dtype="<u8").reshape(events, 88)
             assert sent == b"".join(row.tobytes()[:length] for row in words)
+
+
+def test_a_change_that_comes_too_late_is_refused_by_both_ends_alike_and_a_later_one_holds(network, built, tmp_path):
+    table, out = tmp_path / "servers.toml", tmp_path / "run"
+    table.write_text("live = [0]\n")
+    boards = [first_board(k) for k in range(2)]
+    here = ("--servers", table, "--server", 0)
+    receiver = network.recv(*boards, *here, "--out", out, "--metrics", METRICS, "--event-timeout", 5000)
+    network.sees("01004D0A:12B7")
+    what = ("-n", 0, "-l", 500, "--rate", 200, "--boards", 2)
+    sender = network.send(*map(str, (*what, *here)))
+    network.counted(100, "events_complete")
+    # Both have begun event 20; neither obeys, and events go on.
+    table.write_text("live = [0]\n[[change]]\nfirst = 20\nlive = [1]\n")
+    for process in (receiver, sender):
+        said_until(process, "event 20")
+    done = network.metrics()["events_complete"]
+    network.counted(done + 50, "events_complete")
+    # It is taken out of the file, and an end in time is obeyed.
+    last = int(network.metrics()["events_complete"]) + 2000
+    table.write_text(f"live = [0]\n[[change]]\nfirst = {last}\nlive = []\nend = true\n")
+    result = ended(receiver)
+    faults = result.json()["faults"]
+    assert result.status == 1 and len(faults) == 1 and "event 20" in faults[0], faults
+    assert pq.read_table(out, columns=["event_number"])["event_number"].to_pylist() == list(range(last))
+    sender.send_signal(signal.SIGINT)
+    result = ended(sender)
+    assert result.status == 1 and any("event 20" in fault for fault in result.json()["faults"]), result.stdout
+    assert {board["messages"] for board in result.json()["boards"]} == {last}

@@ -16,10 +16,20 @@ impl Coordinator {
         for at in 0..self.boards.len() {
             let name = self.config.boards[at].clone();
             let silent = now.saturating_sub(self.boards[at].silent_since) >= self.config.board_patience;
+            let patience = self.config.heartbeat_patience;
+            let alive = self.servers.iter().filter_map(|server| server.alive(now, patience));
+            let is_heard = alive.filter_map(|view| view.boards.get(&name)).any(|board| board.is_up);
             let board = &mut self.boards[at];
             if silent != board.is_missing {
                 board.is_missing = silent;
-                let why = board.trouble.clone();
+                let why = match is_heard {
+                    true => {
+                        "its slow control does not answer, though servers hear of it: is the way to it cut, or this \
+                             host not on its access list?"
+                            .to_owned()
+                    }
+                    false => board.trouble.clone(),
+                };
                 if !silent {
                     board.is_gone = false;
                 }

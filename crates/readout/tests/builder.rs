@@ -453,6 +453,34 @@ fn a_source_that_is_lost_and_delivers_none_the_less_is_waited_for_from_there_on(
 }
 
 #[test]
+fn where_nothing_is_sent_again_a_lost_source_is_waited_for_no_longer_than_an_outage() {
+    let config = BuilderConfig { timeout: Time(60_000), outage: Time(30), ..config(2, 8) };
+    let mut builder = EventBuilder::new(config);
+    assert_eq!(builder.push(Time::ZERO, id(0, 0), 0), Pushed::Accepted);
+    (0..2).for_each(|source| builder.lost(Time::ZERO, source));
+    assert_eq!(told_at(&mut builder, Time(29)), []);
+    assert_eq!(told_at(&mut builder, Time(30)), [(0, false)]);
+}
+
+#[test]
+fn a_run_ends_before_an_announced_event_whatever_it_began_with() {
+    for begins in [0, 10, 11] {
+        let mut builder = EventBuilder::new(config(1, 64));
+        for share in Servers::of(vec![0, 1], [(20, vec![])]).unwrap().shares(1) {
+            builder.change_share(share).unwrap();
+        }
+        builder.end_before(20);
+        builder.begin_at(begins);
+        assert!(!builder.is_over() && builder.is_foreign(20) && builder.is_foreign(begins + begins % 2));
+        for event in (begins..20).filter(|event| event % 2 == 1) {
+            assert_eq!(builder.push(Time::ZERO, id(event, 0), 0), Pushed::Accepted);
+            assert_eq!(told_at(&mut builder, Time::ZERO), [(event, true)]);
+        }
+        assert!(builder.is_over(), "from {begins} on");
+    }
+}
+
+#[test]
 fn beside_a_source_that_is_gone_a_slow_one_is_waited_for_as_long_as_it_sends() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     builder.lost(Time::ZERO, 2);

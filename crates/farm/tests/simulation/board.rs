@@ -64,6 +64,8 @@ pub struct Board {
     pub engaged: bool,
     /// Queue pairs whose server takes so many messages more; none: as many as come.
     pub room: BTreeMap<u8, u64>,
+    /// The server that has refused an event last.
+    pub refused_by: Option<Ipv4Addr>,
     /// It answers as ever, and does nothing that it is told.
     pub is_deaf: bool,
 }
@@ -91,6 +93,7 @@ impl Board {
             is_off: false,
             engaged: false,
             room: BTreeMap::new(),
+            refused_by: None,
             is_deaf: false,
         }
     }
@@ -215,6 +218,14 @@ impl Board {
             rows: self.edited.clone(),
             queue_pairs: self.qps.clone(),
         }
+    }
+
+    /// The server to which an event has gone refuses it, and the queue pair fails.
+    pub fn refused(&mut self, event: u64) {
+        let to = self.went.insert(event, None).flatten();
+        self.qps.iter_mut().filter(|qp| Some(qp.peer) == to).for_each(|qp| qp.state = IN_ERROR);
+        self.refused_by = to;
+        self.flushed += 1;
     }
 
     /// A server's `recv` opens its queue pair.

@@ -3,6 +3,7 @@
 //! its own death. One seed gives one run; the seed of a failing run is printed.
 
 mod board;
+mod campaign;
 mod lies;
 mod load;
 mod runs;

@@ -2,11 +2,11 @@
 //! Runs that follow each other on boards that live, servers that come back together, and a server that takes nothing.
 
 use crate::board::address;
-use crate::world::{World, SLOTS};
+use crate::world::{seeds, World, SLOTS};
 use penstock_farm::{Change, Mark, Notice, IN_ERROR};
 
 /// Where the events of the log's run begin and end.
-fn span(world: &World) -> (u64, Option<u64>) {
+pub fn span(world: &World) -> (u64, Option<u64>) {
     let of = |mark| world.log.iter().find(|change| change.mark == mark).map(|change| change.first);
     (of(Mark::Begin).unwrap_or(0), of(Mark::End))
 }
@@ -30,7 +30,7 @@ fn is_whole(world: &World, seed: u64) {
 }
 
 /// A new run, and new receivers.
-fn begin(world: &mut World) {
+pub fn begin(world: &mut World) {
     let servers = world.servers.len() as u16;
     world.log = vec![Change::new(0, (0..servers).collect())];
     world.begins = true;
@@ -40,7 +40,7 @@ fn begin(world: &mut World) {
 
 #[test]
 fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_is_whole() {
-    for seed in 0..60 {
+    for seed in seeds(40) {
         let mut world = World::new(seed, 3, 2);
         (world.loss, world.delay) = (world.random.below(60), 1 + world.random.below(20));
         let mut last_end = None;
@@ -100,7 +100,7 @@ fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_
 
 #[test]
 fn a_detector_that_rests_does_not_keep_a_run_from_ending_or_the_next_one_from_beginning() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut world = World::new(seed, 3, 2);
         begin(&mut world);
         world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
@@ -127,7 +127,7 @@ fn a_detector_that_rests_does_not_keep_a_run_from_ending_or_the_next_one_from_be
 
 #[test]
 fn servers_that_come_back_together_get_their_own_events_whatever_their_order() {
-    for seed in 0..200 {
+    for seed in seeds(80) {
         let mut world = World::new(seed, 3, 3);
         world.detection = 1 + world.random.below(200);
         world.open_all();
@@ -157,7 +157,7 @@ fn servers_that_come_back_together_get_their_own_events_whatever_their_order() {
 
 #[test]
 fn without_a_server_boards_hold_their_events_for_the_next_one_and_lose_none() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut world = World::new(seed, 3, 2);
         world.detection = 20;
         world.open_all();
@@ -197,7 +197,7 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
 
 #[test]
 fn a_server_that_takes_nothing_holds_up_no_change() {
-    for (seed, is_told) in (0..20).map(|seed| (seed, seed % 2 == 0)) {
+    for (seed, is_told) in seeds(20).map(|seed| (seed, seed % 2 == 0)) {
         let mut world = World::new(seed, 2, 2);
         world.open_all();
         world.start();

@@ -7,6 +7,7 @@ use penstock_farm::{
     ServerView, Tables, CLOSED, IN_ERROR, READY_TO_SEND,
 };
 use penstock_units::Time;
+use std::collections::BTreeSet;
 
 pub const OWNER: u16 = 7;
 
@@ -25,6 +26,13 @@ impl Server {
     pub fn new(now: u64, tables_read: u64) -> Server {
         Server { is_alive: true, tables_read, hears: true, started: now, turns: 0, credits: SLOTS }
     }
+}
+
+/// So many seeds from `PENSTOCK_SEED` on, times `PENSTOCK_FARMS` for a longer campaign.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let of = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let first = of("PENSTOCK_SEED", 0);
+    first..first + count * of("PENSTOCK_FARMS", 1)
 }
 
 pub const SLOTS: u64 = 16;
@@ -59,6 +67,12 @@ pub struct World {
     pub asking: Vec<(u16, usize, Option<usize>)>,
     /// Coordinators begin a run.
     pub begins: bool,
+    /// Servers that take nothing, and those that do nothing at all; the others ask again for queue pairs that they lack.
+    pub full: BTreeSet<u16>,
+    pub suspended: BTreeSet<u16>,
+    pub asks_again: bool,
+    /// Servers refuse events of others; how many they have refused.
+    pub refusals: Option<u64>,
     /// The detector has no later event for now.
     pub rests_at: Option<u64>,
 }
@@ -84,6 +98,10 @@ impl World {
             lies: vec![None; boards],
             asking: Vec::new(),
             begins: false,
+            full: BTreeSet::new(),
+            suspended: BTreeSet::new(),
+            asks_again: false,
+            refusals: None,
             rests_at: None,
         }
     }
@@ -198,6 +216,7 @@ impl World {
                 }
             }
         }
+        self.incidents();
         for _ in 0..self.asking.len() {
             let at = self.random.below(self.asking.len() as u64) as usize;
             let (server, board, place) = self.asking[at];
@@ -213,6 +232,16 @@ impl World {
                 if self.rests_at.is_some_and(|rests| board.event >= rests) || !board.send(true) {
                     break;
                 }
+                if self.refusals.is_some() {
+                    let event = board.event - 1;
+                    let table = self.log.iter().rev().find(|change| change.first <= event).unwrap_or(&self.log[0]);
+                    let row = event.checked_rem(table.live.len() as u64);
+                    let owner = row.map(|row| address(table.live[row as usize]));
+                    if board.went[&event].is_some_and(|went| Some(went) != owner) {
+                        board.refused(event);
+                        self.refusals = self.refusals.map(|count| count + 1);
+                    }
+                }
             }
         }
         let due: Vec<usize> = (0..self.wire.len()).filter(|at| self.wire[*at].0 <= self.now).rev().collect();
@@ -226,6 +255,47 @@ impl World {
             }
         }
         self.act(now);
+    }
+
+    /// What servers in trouble do to boards, and what the others ask for.
+    fn incidents(&mut self) {
+        for (at, board) in self.boards.iter_mut().enumerate() {
+            for number in 0..self.servers.len() as u16 {
+                let (is_full, is_still) = (self.full.contains(&number), self.suspended.contains(&number));
+                let is_its = |qp: &QueuePair| qp.peer == address(number) && qp.state == READY_TO_SEND;
+                if is_full {
+                    let its = (0..QPS).filter(|qp| is_its(&board.qps[*qp])).collect::<Vec<_>>();
+                    its.into_iter().for_each(|qp| _ = board.room.entry(qp as u8).or_insert(3));
+                }
+                let asks = self.asks_again && self.servers[usize::from(number)].is_alive && !is_full && !is_still;
+                let is_asking = self.asking.iter().any(|(other, place, _)| (*other, *place) == (number, at));
+                // Who has refused an event asks again a second later.
+                let is_off = board.refused_by == Some(address(number));
+                let asks = asks && (!is_off || self.now.is_multiple_of(1000));
+                if asks && !is_asking && !board.qps.iter().any(is_its) {
+                    self.asking.push((number, at, None));
+                    board.refused_by = board.refused_by.filter(|by| *by != address(number));
+                }
+            }
+        }
+    }
+
+    /// Its disk has room again.
+    pub fn free(&mut self, server: u16) {
+        self.full.remove(&server);
+        self.servers[usize::from(server)].credits = SLOTS;
+        for board in &mut self.boards {
+            let qps = &board.qps;
+            board.room.retain(|qp, _| qps[usize::from(*qp)].peer != address(server));
+        }
+    }
+
+    /// The boards' queue pairs to a server fail.
+    pub fn cut(&mut self, server: u16, boards: impl IntoIterator<Item = usize>) {
+        for at in boards {
+            let is_its = |qp: &&mut QueuePair| qp.peer == address(server) && qp.state == READY_TO_SEND;
+            self.boards[at].qps.iter_mut().filter(is_its).for_each(|qp| qp.state = IN_ERROR);
+        }
     }
 
     /// The next one of a server.

@@ -340,7 +340,9 @@ impl Backend for Verbs {
             return Some(format!("{status}: a request of the board was refused"));
         }
         qp.is_in_error().unwrap_or(true).then(|| {
-            "the queue pair is in ERR: the board used a wrong key or address, or sent what no receive could take".into()
+            "the queue pair is in ERR, and the NIC does not say why: the board has another path MTU, other slots, or a \
+             wrong key; compare --mtu, --slots and --slot-size of both ends"
+                .into()
         })
     }
 
