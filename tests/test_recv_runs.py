@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from bridged import Bridged, stored
-from veth import METRICS, ended, first_board, said_until, until
+from veth import METRICS, SERVER_IP, ended, first_board, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 TOLD = ("--metrics", METRICS)
@@ -134,6 +134,27 @@ def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
         assert ended(sender).status == 0
 
 
+def test_an_outage_over_tcp_costs_no_event(bridged, tmp_path):
+    bridged.make(0, 0)  # the emulator's addresses are not the kernel's
+    bridged.second, out = 2, tmp_path / "run"
+    tcp = ("--backend", "tcp", "--json", "--linger", 50, "--out", out, *TOLD, *boards(4))
+    receiver = bridged.start("s", *map(str, (bridged.binary, "recv", *tcp)))
+    stream = ("--protocol", "tcp", "--connect", SERVER_IP, "-l", 2000, "--rate", 300)
+    senders = [bridged.boards(end, 2, *stream) for end in "bc"]
+    bridged.counted(100, "events_complete")
+    bridged.cut("b")
+    time.sleep(1.5)  # the outage itself
+    bridged.heal("b")
+    taken = bridged.metrics()["events_complete"]
+    bridged.counted(taken + 200, "events_complete")
+    receiver.send_signal(signal.SIGINT)
+    numbers, report = good(receiver, out)
+    assert numbers[0] == 0 and report["readout"]["builder"]["events_incomplete"] == 0
+    for sender in senders:
+        sender.send_signal(signal.SIGINT)
+        ended(sender)
+
+
 @dataclass
 class Runs:
     """Boards that never stop, and the runs that receivers have made of their events."""
@@ -172,8 +193,9 @@ class Runs:
         self.killed.append(self.count)
 
     def cut(self) -> None:
-        self.dark = set(self.dice.choice(["b", "c", "s", "bc"]))
-        for end in self.dark:
+        ends = set(self.dice.choice(["b", "c", "s", "bc"]))
+        self.dark |= ends
+        for end in ends:
             self.network.cut(end)
         time.sleep(self.dice.uniform(0, 1.5))  # the outage itself
 

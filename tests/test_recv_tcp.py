@@ -234,7 +234,7 @@ def test_a_receiver_that_stands_still_for_two_seconds_closes_the_window_and_lose
 
 def test_a_board_that_is_killed_and_comes_back_has_its_events_waited_for_again(wire):
     """No RST comes from a front end without power: its next connection ends the one before."""
-    receiver = recv(wire, *boards(2), "--metrics", METRICS)
+    receiver = recv(wire, *boards(2), "--outage", 2, "--metrics", METRICS)
     common = ("send", "--protocol", "tcp", "--iface", "veth1", "--connect", SERVER_IP, "--rate", 200, "-l", 1000)
 
     def board(source: int, first_event: int = 0) -> subprocess.Popen:

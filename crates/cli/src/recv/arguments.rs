@@ -6,8 +6,6 @@
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use crate::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PollMode};
-use penstock_readout::BuilderConfig;
-use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -130,10 +128,6 @@ pub struct MemoryArguments {
     pub srq_copies: Option<u32>,
 }
 
-fn event_timeout_ms() -> u64 {
-    BuilderConfig::default().timeout.as_ps().div_ceil(Time::from_ms(1).as_ps())
-}
-
 /// When a run begins and ends, and how long events are waited for.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Run")]
@@ -157,9 +151,9 @@ pub struct RunArguments {
     #[arg(short = 'D', long, value_name = "S")]
     pub seconds: Option<f64>,
     /// Milliseconds for which an event waits for fragments of boards that can be reached. Longer than (retries + 1)
-    /// times the boards' ACK timers; the default is that of 7 retries of 67 ms
-    #[arg(long, default_value_t = event_timeout_ms(), value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub event_timeout: u64,
+    /// times the boards' ACK timers [default: that of 7 retries of 67 ms, 537; over TCP 2500]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub event_timeout: Option<u64>,
     /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: a shorter outage
     /// costs nothing [default: 30; with --servers, whose boards do not send again, at most 1]
     #[arg(long, value_name = "S")]

@@ -24,6 +24,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// How long an event waits over TCP: what is sent again after an outage that the kernel does not notice comes later.
+const TCP_TIMEOUT: Time = Time::from_ms(2500);
+
 /// How long events of a farm wait for a board whose connection is lost.
 const ABSENCE: Time = Time::from_s(1);
 
@@ -179,8 +182,8 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         pool,
         pages: if arguments.memory.huge_pages { Pages::Huge } else { Pages::Normal },
         builder: BuilderConfig {
-            timeout: ms(arguments.run.event_timeout),
-            outage: outage(&arguments.run)?,
+            timeout: event_timeout(arguments),
+            outage: outage(arguments)?,
             first_event: arguments.run.first_event.unwrap_or(0),
             ..BuilderConfig::default()
         },
@@ -214,12 +217,21 @@ fn end(run: &RunArguments) -> EndPlan {
     EndPlan { events: run.events, messages: run.messages, deadline }
 }
 
+/// How long an event waits for boards that can be reached.
+fn event_timeout(arguments: &Arguments) -> Time {
+    match (arguments.run.event_timeout, arguments.backend.name) {
+        (Some(given), _) => ms(given),
+        (None, BackendName::Tcp) => TCP_TIMEOUT,
+        (None, _) => BuilderConfig::default().timeout,
+    }
+}
+
 /// How long events wait for a board that cannot be reached. Boards of a farm never send again what was under way over a
 /// connection that is lost.
-fn outage(run: &RunArguments) -> Result<Time, String> {
-    match (run.outage, &run.servers) {
+fn outage(arguments: &Arguments) -> Result<Time, String> {
+    match (arguments.run.outage, &arguments.run.servers) {
         (Some(given), _) => seconds("--outage", given),
-        (None, Some(_)) => Ok(ABSENCE.min(ms(run.event_timeout))),
+        (None, Some(_)) => Ok(ABSENCE.min(event_timeout(arguments))),
         (None, None) => Ok(BuilderConfig::default().outage),
     }
 }

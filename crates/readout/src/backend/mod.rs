@@ -208,6 +208,11 @@ pub trait Backend {
         false
     }
 
+    /// How long ago a connected board was heard of last, data or not, where the back end finds that out by itself.
+    fn heard(&self, _board: u16) -> Option<Time> {
+        None
+    }
+
     /// The next change of a board's connection. Messages over a new connection are returned only after it was reported.
     fn poll_link(&mut self) -> Option<(u16, LinkChange)> {
         None

@@ -70,6 +70,9 @@ pub(super) struct Board {
     pub(super) lives: u32,
     pub(super) messages: u64,
     pub(super) last_message: Time,
+    /// When the back end has heard of it last, where it tells.
+    heard_at: Time,
+    was_away: bool,
     pub(super) bytes: u64,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
@@ -97,6 +100,8 @@ impl Board {
             lives: 0,
             messages: 0,
             last_message: Time::ZERO,
+            heard_at: Time::ZERO,
+            was_away: false,
             bytes: 0,
             trouble: None,
             left_out: None,
@@ -289,7 +294,23 @@ impl Board {
         self.messages += 1;
         self.bytes += u64::from(bytes);
         self.last_message = now;
+        self.was_away = false;
         self.opener.heard(now);
+    }
+
+    /// Whether what the back end has heard of it at this time is a new sign of life. After a time without one it is none
+    /// until a message comes: what TCP sends again it sends late, at growing intervals.
+    pub(super) fn heard_at(&mut self, at: Time) -> bool {
+        /// Longer than the steps of the kernel's clock.
+        const STEP: Time = Time::from_ms(20);
+        /// It is asked every second.
+        const AWAY: Time = Time::from_ms(1500);
+        if at <= self.heard_at.saturating_add(STEP) {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.heard_at, at);
+        self.was_away |= before > Time::ZERO && at.saturating_sub(before) > AWAY;
+        !self.was_away
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {

@@ -244,10 +244,11 @@ impl<S: EventSink> Core<S> {
     /// Passes signs of life on, and asks boards for which events wait for one.
     pub(super) fn look_for_life(&mut self) {
         let now = self.now;
-        for (i, board) in self.boards.iter_mut().enumerate() {
-            if let Some(was_away) = board.opener.take_life().filter(|_| board.is_up()) {
-                self.receiver.alive(now, i as u16, was_away);
-            }
+        for (i, board) in self.boards.iter_mut().enumerate().filter(|(_, board)| board.is_up()) {
+            let heard = self.backend.heard(i as u16).map(|ago| now.saturating_sub(ago));
+            let heard = heard.is_some_and(|at| board.heard_at(at)).then_some(false);
+            let sign = heard.or_else(|| board.opener.take_life());
+            sign.into_iter().for_each(|was_away| self.receiver.alive(now, i as u16, was_away));
         }
         for at in 0..self.receiver.suspects().len() {
             let board = &mut self.boards[usize::from(self.receiver.suspects()[at])];

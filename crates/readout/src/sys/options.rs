@@ -6,6 +6,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use libc::{c_int, socklen_t};
 
@@ -17,11 +18,20 @@ pub(super) fn set_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int, 
 
 pub(super) fn get_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int) -> io::Result<T> {
     let (mut value, mut len) = (MaybeUninit::<T>::zeroed(), size_of::<T>() as socklen_t);
-    // SAFETY: room for a value of the length given; the types asked for here are integers, for which all-zero is valid.
+    // SAFETY: room for a value of the length given; the types asked for here are integers and structs of such, for which all-zero is valid.
     unsafe {
         check(libc::getsockopt(socket.as_raw_fd(), level, option, value.as_mut_ptr().cast(), &mut len))?;
         Ok(value.assume_init())
     }
+}
+
+/// How long ago the peer of a TCP connection was heard of last: it has acknowledged or sent something.
+///
+/// # Errors
+/// That of getsockopt(2).
+pub fn heard_ago(socket: &impl AsRawFd) -> io::Result<Duration> {
+    let info: libc::tcp_info = get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    Ok(Duration::from_millis(info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv).into()))
 }
 
 /// The errors of a socket since the last call.

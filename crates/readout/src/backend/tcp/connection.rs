@@ -7,12 +7,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut, Read};
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, STREAM_HEADER_LEN};
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 
 use super::deframer::{Deframer, DeframerCounts, Next};
 use crate::backend::Completion;
@@ -52,6 +53,17 @@ pub(super) enum Turn {
 pub(super) trait ByteSource: Read {
     /// What has come of a message is to be acknowledged at once.
     fn acknowledge(&mut self);
+}
+
+/// From question to question whether a silent peer lives (RFC 9293 section 3.8.4), and how many may be in vain.
+const ALIVE: Duration = Duration::from_secs(1);
+const IN_VAIN: u32 = 30;
+
+/// Has the kernel ask a silent peer; its answers are what [`heard_ago`](crate::sys::heard_ago) sees.
+pub(super) fn keep_alive(stream: &TcpStream) {
+    let often = TcpKeepalive::new().with_time(ALIVE).with_interval(ALIVE).with_retries(IN_VAIN);
+    // Without it a silent board is one that cannot be reached.
+    let _ = SockRef::from(stream).set_tcp_keepalive(&often);
 }
 
 impl ByteSource for TcpStream {

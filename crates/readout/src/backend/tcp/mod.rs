@@ -23,7 +23,8 @@ use super::{
     Backend, BackendError, Completion, Counters, LinkChange, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
     SessionClock,
 };
-use connection::{Connection, Introduced, Turn};
+use crate::sys::heard_ago;
+use connection::{keep_alive, Connection, Introduced, Turn};
 use deframer::DeframerCounts;
 pub use in_process::TcpInProcess;
 
@@ -196,6 +197,7 @@ impl TcpBackend {
         self.ends[usize::from(board)].connection = Some(at);
         if let Some(connection) = self.connections[at].as_mut() {
             connection.board = Some(board);
+            keep_alive(&connection.stream);
         }
         self.changes.push_back((board, LinkChange::Up));
     }
@@ -305,6 +307,11 @@ impl Backend for TcpBackend {
             }
         }
         Some((board, change))
+    }
+
+    fn heard(&self, board: u16) -> Option<Time> {
+        let at = self.ends.get(usize::from(board))?.connection?;
+        heard_ago(&self.connections[at].as_ref()?.stream).ok().map(Time::from_duration)
     }
 
     fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
