@@ -23,6 +23,8 @@ pub struct Lab {
     pub links: Vec<(String, LinkId)>,
     time_limit: Time,
     stop: Stop,
+    /// By number: whether a flow has no end but the time limit.
+    endless: Vec<bool>,
     next_look: Time,
     next_sample: Time,
     /// Bytes that waited at each port of each switch, summed over the samples.
@@ -34,7 +36,7 @@ pub struct Lab {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabProgress {
     Running,
-    /// Every flow has ended, well or not.
+    /// Every flow has ended, well or not, or has no end but the time limit that has come.
     Done,
     /// The time limit has come first, or the scenario runs to it.
     TimeLimit,
@@ -70,7 +72,22 @@ impl Lab {
         let next_look = Self::DEADLOCK_HELD;
         let (next_sample, samples) = (Self::SAMPLE, 0);
         let queues = vec![Vec::new(); switches.len()];
-        Lab { engine, ledger, flows, hosts, switches, links, time_limit, stop, next_look, next_sample, queues, samples }
+        let endless = scenario.flows.iter().map(|flow| scenario.is_endless(flow)).collect();
+        Lab {
+            engine,
+            ledger,
+            flows,
+            hosts,
+            switches,
+            links,
+            time_limit,
+            stop,
+            endless,
+            next_look,
+            next_sample,
+            queues,
+            samples,
+        }
     }
 
     pub fn now(&self) -> Time {
@@ -101,6 +118,7 @@ impl Lab {
         let progress = match idle {
             _ if done && (idle || self.stop == Stop::Done) => LabProgress::Done,
             true => LabProgress::Idle,
+            false if until == self.time_limit && self.only_endless_are_left() => LabProgress::Done,
             false if until == self.time_limit => LabProgress::TimeLimit,
             false => LabProgress::Running,
         };
@@ -108,6 +126,11 @@ impl Lab {
             self.settle();
         }
         Ok(progress)
+    }
+
+    /// Whether every flow is over but those that the time limit ends.
+    fn only_endless_are_left(&self) -> bool {
+        self.ledger.borrow().flows().iter().zip(&self.endless).all(|(record, endless)| *endless || record.is_over())
     }
 
     fn sample_queues(&mut self) {

@@ -473,3 +473,32 @@ fn the_share_of_a_board_follows_from_the_topology() {
         assert_eq!((value("cc.share"), value("cc.rate_min")), (Some(share), Some(least)), "{overrides:?}");
     }
 }
+
+#[test]
+fn triggers_without_an_end_are_ended_by_the_time_limit_and_what_is_under_way_then_is_no_fault() {
+    let text = "[topology]\nkind = \"star\"\nboards = 4\n[triggers]\nrate = \"10kHz\"\nfragment = \"10KB\"\n";
+    let ended = |overrides: &[&str]| {
+        let scenario = scenario(text, overrides);
+        let mut lab = build(&scenario);
+        watch(&mut lab, &scenario);
+        let end = End::of(lab.run().unwrap(), &scenario).unwrap();
+        let found = summary(&lab, "test", &scenario, &end);
+        (found.end, found.is_verified(), found.events.unwrap())
+    };
+    // Periodic triggers: from one that has just come to one whose event is whole.
+    let mut under_way = (0, 0);
+    for stop in ["run.stop=done", "run.stop=time"] {
+        for limit in (5_000..5_100).step_by(4).map(|us| format!("run.time_limit={us}us")) {
+            let (end, is_verified, events) = ended(&["triggers.kind=periodic", &limit, stop]);
+            assert!(end == "done" && is_verified, "{limit}, {stop}: {end}, {events:?}");
+            under_way = (under_way.0 + events.in_flight, under_way.1 + events.never_begun);
+        }
+    }
+    assert!(under_way.0 > 0 && under_way.1 > 0, "{under_way:?}");
+    // Triggers with an end have to come to it, and the network has to keep up with those that have none.
+    let finite = ["triggers.kind=periodic", "triggers.events=40", "run.time_limit=3910us"];
+    let (end, is_verified, _) = ended(&finite);
+    assert_eq!((end, is_verified), ("time limit", false));
+    let (end, is_verified, events) = ended(&["run.time_limit=20ms", "triggers.fragment=50KB"]);
+    assert!(end == "done" && !is_verified && events.overdue > 0, "{end}, {events:?}");
+}

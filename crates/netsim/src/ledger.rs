@@ -52,6 +52,11 @@ impl FlowRecord {
         self.outstanding.front().map(|message| message.event)
     }
 
+    /// It is complete, or its sender gave up.
+    pub fn is_over(&self) -> bool {
+        self.closed
+    }
+
     /// Nothing that was posted is outstanding.
     pub fn is_idle(&self) -> bool {
         self.outstanding.is_empty()

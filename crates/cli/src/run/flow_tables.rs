@@ -145,13 +145,15 @@ pub fn faults(summary: &LabSummary) -> String {
         let open = summary.flows.iter().filter(|flow| !flow.complete).count();
         lines.push(format!("fault: the run ended early ({}) with {open} flows not done", summary.end));
     }
-    if let Some(events) = summary.events.filter(|events| events.lost + events.never_begun > 0) {
+    if let Some(events) = summary.events.filter(|events| events.lost + events.overdue > 0) {
         lines.push(format!(
-            "fault: {} of {} events were not complete: {} in flight at the end, {} never begun, {} lost",
+            "fault: {} of {} events were not complete: {} in flight at the end, {} never begun \
+             ({} overdue), {} lost",
             events.triggered.saturating_sub(events.complete),
             events.triggered,
             events.in_flight,
             events.never_begun,
+            events.overdue,
             events.lost
         ));
     }

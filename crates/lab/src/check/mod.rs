@@ -215,11 +215,7 @@ fn warnings(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
             format!("shorter than a round trip without queueing, {round_trip}: every packet will be repeated");
         warnings.push(document.problem("qp.ack_timeout", &timeout.to_string(), message));
     }
-    let endless = |flow: &&FlowSpec| match flow.workload {
-        Workload::Steady(steady) => steady.total_bytes.is_none() && steady.stop.is_none(),
-        Workload::Events { .. } => false,
-    };
-    if let Some(flow) = scenario.flows.iter().find(endless) {
+    if let Some(flow) = scenario.flows.iter().find(|flow| scenario.is_endless(flow)) {
         if scenario.run.stop == Stop::Done && scenario.run.time_limit >= Time::from_s(10) {
             let message = format!("flow {} is without end; the run lasts until this time", flow.name);
             warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));

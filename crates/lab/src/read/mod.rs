@@ -91,6 +91,7 @@ fn scenario(
         tcp,
         flows: Vec::new(),
         events: None,
+        endless_triggers: false,
         recorded: None,
     };
     traffic.flows(root.sections("flow"));
@@ -108,6 +109,7 @@ fn scenario(
         traffic.recorded.as_ref().map(|recorded| recorded.longest_fragment()),
     );
     let (flows, events, recorded) = (traffic.flows, traffic.events, traffic.recorded);
+    let endless_triggers = traffic.endless_triggers;
     let trace = trace(root.section("trace"));
     let switches = switch::Switches::read(root.section("switch"), topology.as_ref());
     root.finish();
@@ -123,6 +125,7 @@ fn scenario(
         qp,
         flows,
         events,
+        endless_triggers,
         recorded,
         readout,
         changes,

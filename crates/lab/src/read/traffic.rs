@@ -41,6 +41,8 @@ pub(super) struct Traffic<'a> {
     pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
     pub(super) events: Option<Rc<EventList>>,
+    /// Triggers come as long as the run lasts.
+    pub(super) endless_triggers: bool,
     /// The payloads of the events.
     pub(super) recorded: Option<CameraEvents>,
 }
@@ -249,6 +251,7 @@ impl Traffic<'_> {
             section.refuse(key, format!("that makes {} events; allowed are up to {MOST_EVENTS}", expected.min(events)));
         } else if rate.0 > 0 {
             let times = params.times(&mut Stream::new(self.seed, "triggers"));
+            self.endless_triggers = stop >= self.time_limit && (times.len() as u64) < events;
             let list = if kind == 3 && !from.is_empty() {
                 let pool = LightPool { fragment, peak: peak.bytes(), radius_milli: radius.0 };
                 EventList::showers(times, pool, hexagonal_camera(from.len()), &mut Stream::new(self.seed, "showers"))

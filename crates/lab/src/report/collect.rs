@@ -216,8 +216,12 @@ fn event_summary(ledger: &Ledger, scenario: &LabScenario, now: Time) -> Option<E
     let events = &ledger.events;
     let Quantiles { p50, p99, p999, max } = Quantiles::from(&events.completion);
     let happened = list.times.partition_point(|at| *at <= now);
-    let triggered = (0..happened).filter(|event| list.is_sent(*event)).count() as u64;
+    let sent = (0..happened).filter(|event| list.is_sent(*event));
+    let triggered = sent.clone().count() as u64;
     let (count, complete) = (events.begun, events.complete);
+    // Events begin in their order.
+    let never_begun = sent.skip(count as usize);
+    let overdue = never_begun.filter(|event| now.saturating_sub(list.times[*event]) > now / 10).count() as u64;
     let lost = events.unfinished().filter(|event| is_lost(ledger, scenario, list, *event)).count() as u64;
     Some(EventSummary {
         triggered,
@@ -226,6 +230,7 @@ fn event_summary(ledger: &Ledger, scenario: &LabScenario, now: Time) -> Option<E
         in_flight: count.saturating_sub(complete + lost),
         lost,
         never_begun: triggered.saturating_sub(count),
+        overdue,
         p50_us: p50,
         p99_us: p99,
         p999_us: p999,

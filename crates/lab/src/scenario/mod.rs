@@ -37,6 +37,8 @@ pub struct LabScenario {
     pub flows: Vec<FlowSpec>,
     /// The events of `[triggers]` or `[replay]`.
     pub events: Option<Rc<EventList>>,
+    /// Triggers come as long as the run lasts.
+    pub endless_triggers: bool,
     /// The boards' data of the events, if `[replay]` has camera events.
     pub recorded: Option<CameraEvents>,
     pub readout: Option<Readout>,
@@ -62,7 +64,7 @@ pub struct LabRun {
 /// When a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// When every flow has ended, or at the time limit.
+    /// When every flow has ended, or at the time limit, which ends flows without an end of their own.
     Done,
     /// At the time limit.
     Time,
@@ -103,6 +105,14 @@ pub struct Capture {
 }
 
 impl LabScenario {
+    /// Whether a flow has no end of its own: the time limit of the run is its end.
+    pub fn is_endless(&self, flow: &FlowSpec) -> bool {
+        match flow.workload {
+            Workload::Steady(steady) => steady.total_bytes.is_none() && steady.stop.is_none(),
+            Workload::Events { .. } => self.endless_triggers,
+        }
+    }
+
     /// The parameters of a host's link.
     pub fn link_of(&self, host: usize) -> LinkParams {
         self.topology.links[self.topology.nodes[host].ports[0]].params
