@@ -109,6 +109,33 @@ def test_a_stream_that_breaks_off_is_an_error(served, tmp_path):
     assert "error:" in process.stderr.read()
 
 
+def test_a_bridge_waits_for_a_receiver_as_long_as_it_is_told_and_says_when_it_is_connected(built, tmp_path):
+    path, endpoint = tmp_path / "events", f"ipc://{tmp_path}/zmq"
+    process = bridge("zmq", path, endpoint, "--wait", "inf")
+    server = None
+    try:
+        with zmq.Context() as context, context.socket(zmq.PULL) as pull:
+            pull.connect(endpoint)
+            until("the bridge's socket", Path(f"{tmp_path}/zmq").exists)
+            server = subprocess.Popen([built / "examples/serve_events", DATA, path, "3"])
+            assert process.stderr.readline() == f"connected to {path}\n"
+            numbers = []
+            for _ in range(3):
+                assert pull.poll(TIMEOUT_S * 1000), "an event is missing"
+                numbers += [batch["event_number"][0].as_py() for batch in forward.batches_of(pull.recv())]
+        assert numbers == [0, 1, 2] and done(process) == "3 events handed on\n"
+        assert server.wait(TIMEOUT_S) == 0
+    finally:
+        for one in filter(None, (process, server)):
+            one.kill()
+            one.wait()
+    short = bridge("zmq", tmp_path / "none", f"ipc://{tmp_path}/other", "--wait", "0.3")
+    _, err = short.communicate(timeout=TIMEOUT_S)
+    assert short.returncode == 2 and "connected" not in err
+    wrong = bridge("zmq", path, endpoint, "--wait", "-1")
+    assert wrong.wait(TIMEOUT_S) == 2 and "allowed are 0 and more seconds, and inf" in wrong.stderr.read()
+
+
 def test_no_server_and_no_such_sink_are_refused(tmp_path):
     process = bridge("zmq", tmp_path / "none", f"ipc://{tmp_path}/zmq")
     _, err = process.communicate(timeout=TIMEOUT_S)

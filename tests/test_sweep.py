@@ -51,6 +51,18 @@ def sets(parameters: dict) -> list[str]:
     return [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
 
 
+def test_a_sweep_without_parameters_is_one_run(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text('[topology]\nkind = "star"\nboards = 2\n[[flow]]\nsize = "200KB"\n')
+    done = run(penstock, "sweep", scenario, "--out", tmp_path / "out", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    [point] = json.loads(done.stdout)["points"]
+    assert point["delivered_bytes"] == 400_000
+    assert pq.read_table(tmp_path / "out/sweep_flows.parquet").num_rows == 2
+    told = run(penstock, "sweep", scenario, "--out", tmp_path / "out", "--quiet")
+    assert told.returncode == 0 and "1 point" in told.stdout
+
+
 def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     penstock: Penstock, tmp_path: Path
 ) -> None:

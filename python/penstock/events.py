@@ -2,6 +2,7 @@
 """Stored and served events in Python. The tables are those of docs/storage.md."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -59,6 +60,21 @@ def parts(row: dict, fragment: int) -> Iterator[tuple[int, set[str], bytes]]:
         yield int(entry["input"]), flags, payload[entry["offset"] : entry["offset"] + entry["length"]]
 
 
+def connected(address: str, wait_s: float = 0.0) -> socket.socket:
+    """A connection to a receiver that serves events; one that does not listen yet is tried again for `wait_s`.
+
+    Raises OSError.
+    """
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            return _connected(address)
+        except (ConnectionRefusedError, FileNotFoundError):
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.1)
+
+
 def _connected(address: str) -> socket.socket:
     if ":" in address and not Path(address).exists():
         host, port = address.rsplit(":", 1)
@@ -93,7 +109,12 @@ def follow_batches(address: str) -> Iterator[pa.RecordBatch]:
 
     Raises OSError; ConnectionError where the stream broke off before the receiver had sent its last event.
     """
-    with _connected(address) as connection, connection.makefile("rb") as stream:
+    yield from batches_over(connected(address))
+
+
+def batches_over(connection: socket.socket) -> Iterator[pa.RecordBatch]:
+    """The same over a connection, which is closed at the end."""
+    with connection, connection.makefile("rb") as stream:
         tail = _Tail(stream)
         with pa.ipc.open_stream(pa.PythonFile(tail, mode="r")) as reader:
             yield from reader

@@ -3,9 +3,11 @@
 
 A message is an Arrow IPC stream of one batch: the columns of `events/3` and `missed`. `pyarrow.ipc.open_stream` reads
 it. No sink drops an event: a full one makes the bridge wait, and the receiver with it (`penstock recv --serve-all`).
+The bridge says on standard error when it is connected; `--wait` is how long it waits for a receiver to listen.
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from penstock.events import follow_batches
+from penstock.events import batches_over, connected
 
 
 class MissedEvents(Exception):
@@ -34,13 +36,20 @@ def batches_of(data: bytes) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def forward(served: str, take: Callable[[int, bytes], None]) -> int:
+def follow(served: str, wait_s: float) -> Iterator[pa.RecordBatch]:
+    """The batches of a receiver, for which at most `wait_s` is waited; says when it is connected."""
+    connection = connected(served, wait_s)
+    print(f"connected to {served}", file=sys.stderr, flush=True)
+    return batches_over(connection)
+
+
+def forward(served: str, take: Callable[[int, bytes], None], wait_s: float = 0.0) -> int:
     """Gives `take` each event's number and message, in order, and returns how many there were.
 
     Raises MissedEvents at once when the receiver left some out; OSError; what `take` raises.
     """
     events = 0
-    for batch in follow_batches(served):
+    for batch in follow(served, wait_s):
         for row in range(batch.num_rows):
             event = batch.slice(row, 1)
             number, missed = event["event_number"][0].as_py(), event["missed"][0].as_py()
@@ -52,7 +61,7 @@ def forward(served: str, take: Callable[[int, bytes], None]) -> int:
     return events
 
 
-def to_zmq(served: str, endpoint: str, queue: int) -> int:
+def to_zmq(served: str, endpoint: str, queue: int, wait_s: float = 0.0) -> int:
     """Binds a PUSH socket: each event goes to one of the PULL sockets that connect. Waits while all queues are full."""
     import zmq
 
@@ -61,10 +70,10 @@ def to_zmq(served: str, endpoint: str, queue: int) -> int:
         socket.setsockopt(zmq.LINGER, -1)  # what is queued is sent before the bridge ends
         socket.setsockopt(zmq.IMMEDIATE, 1)  # nothing is queued for a consumer that is not there
         socket.bind(endpoint)
-        return forward(served, lambda _, data: socket.send(data))
+        return forward(served, lambda _, data: socket.send(data), wait_s)
 
 
-def to_kafka(served: str, brokers: str, topic: str) -> int:
+def to_kafka(served: str, brokers: str, topic: str, wait_s: float = 0.0) -> int:
     """Produces to a topic, keyed by event number; an event counts once all in-sync replicas have it.
 
     Raises KafkaException where the broker refuses an event.
@@ -98,7 +107,7 @@ def to_kafka(served: str, brokers: str, topic: str) -> int:
                 producer.poll(0)
                 return
 
-    events = forward(served, take)
+    events = forward(served, take, wait_s)
     while producer.flush(1.0):
         pass
     if refused:
@@ -106,7 +115,7 @@ def to_kafka(served: str, brokers: str, topic: str) -> int:
     return events
 
 
-def to_flight(served: str, location: str) -> int:
+def to_flight(served: str, location: str, wait_s: float = 0.0) -> int:
     """Serves Arrow Flight until interrupted: DoGet with any ticket follows the receiver, each consumer for itself.
 
     A slow consumer is held back by gRPC's flow control, and the receiver by it; missed events end the stream with an
@@ -116,7 +125,7 @@ def to_flight(served: str, location: str) -> int:
 
     class Server(flight.FlightServerBase):
         def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-            batches = follow_batches(served)
+            batches = follow(served, wait_s)
             first = next(batches, None)
             if first is None:
                 raise flight.FlightUnavailableError(f"{served} closed without an event")
@@ -137,6 +146,17 @@ def to_flight(served: str, location: str) -> int:
     return 0
 
 
+def seconds(text: str) -> float:
+    """A time that is not negative. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text}: allowed are 0 and more seconds, and inf")
+    return value
+
+
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m penstock.forward", description="Hands served events on.")
     sinks = parser.add_subparsers(dest="sink", required=True, metavar="SINK")
@@ -144,6 +164,13 @@ def _arguments() -> argparse.ArgumentParser:
     def sink(name: str, text: str) -> argparse.ArgumentParser:
         own = sinks.add_parser(name, help=text, description=text)
         own.add_argument("served", metavar="HOST:PORT|PATH", help="where `penstock recv --serve` listens")
+        own.add_argument(
+            "--wait",
+            type=seconds,
+            default=0.0,
+            metavar="S",
+            help="seconds to wait for a receiver that does not listen yet; inf: for ever (default 0)",
+        )
         return own
 
     own = sink("zmq", "to PULL sockets of ZeroMQ")
@@ -163,11 +190,11 @@ def main() -> int:
     asked = _arguments().parse_args()
     try:
         if asked.sink == "zmq":
-            events = to_zmq(asked.served, asked.endpoint, asked.queue)
+            events = to_zmq(asked.served, asked.endpoint, asked.queue, asked.wait)
         elif asked.sink == "kafka":
-            events = to_kafka(asked.served, asked.brokers, asked.topic)
+            events = to_kafka(asked.served, asked.brokers, asked.topic, asked.wait)
         else:
-            events = to_flight(asked.served, asked.location)
+            events = to_flight(asked.served, asked.location, asked.wait)
     except ModuleNotFoundError as error:
         print(f"error: {asked.sink} needs the package {error.name}; pip install it", file=sys.stderr)
         return 2

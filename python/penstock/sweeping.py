@@ -229,10 +229,12 @@ def parameter_table(choices: Sequence[Mapping[str, str]], names: Sequence[str]) 
 
 def _joined(left: pa.Table, right: pa.Table) -> pa.Table:
     """The columns of both; a result that is named as a parameter gives way to it."""
+    if left.num_columns == 0:  # without parameters: a table of no columns has no rows that others could join
+        return right
     for field in right.schema:
         if field.name not in left.column_names:
             left = left.append_column(field, right[field.name])
-    return left if left.num_columns > 0 else right
+    return left
 
 
 def overview(table: pa.Table, parameters: Mapping[str, Sequence]) -> str:
