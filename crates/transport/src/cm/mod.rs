@@ -67,6 +67,14 @@ pub enum CmReason {
         /// The request.
         step: CmRequest,
     },
+    /// Its answer has a code that stands for nothing.
+    #[error("answered {step} with the reserved code {code}")]
+    Reserved {
+        /// The request.
+        step: CmRequest,
+        /// Of the answer.
+        code: u8,
+    },
     /// It agreed, and did not say who it is.
     #[error("agreed to {step} without telling its queue pair")]
     NoInfo {
@@ -103,6 +111,6 @@ fn hint(why: CmReason) -> &'static str {
         CmReason::NoQp { .. } => "; it has been reset since",
         CmReason::Nak { .. } => "; the queue pair is another server's, or it has failed",
         CmReason::Error { .. } => "; it finds no way to us (ARP), or its queue pair did not follow",
-        CmReason::NoInfo { .. } => "; its firmware speaks another dialect",
+        CmReason::Reserved { .. } | CmReason::NoInfo { .. } => "; its firmware speaks another dialect",
     }
 }

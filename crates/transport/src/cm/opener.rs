@@ -197,7 +197,8 @@ impl CmOpener {
                 CmReason::NoQp { step, holder }
             }
             CmAnswer::Nak => CmReason::Nak { step },
-            CmAnswer::Error | CmAnswer::Reserved(_) => CmReason::Error { step },
+            CmAnswer::Error => CmReason::Error { step },
+            CmAnswer::Reserved(code) => CmReason::Reserved { step, code },
         };
         self.refused(now, question, why)
     }
@@ -333,7 +334,7 @@ impl CmOpener {
         let is_patient = !self.asked_for || self.unanswered + 1 < UNANSWERED;
         let foreign = match why {
             CmReason::Silent { .. } => !self.keeps_alive && is_patient,
-            CmReason::Error { .. } => !self.keeps_alive,
+            CmReason::Error { .. } | CmReason::Reserved { .. } => !self.keeps_alive,
             _ => false,
         };
         self.heard > question.begun || foreign

@@ -126,6 +126,17 @@ fn a_board_that_does_not_know_keep_alives_is_not_given_up_for_want_of_a_few_answ
     }
 }
 
+#[test]
+fn an_answer_with_a_reserved_code_is_told_by_its_code() {
+    let mut opener = opener();
+    opener.open(Time::ZERO, server());
+    let asked = opener.poll_transmit().unwrap();
+    let event = opener.handle_message(US, BOARD, &asked.answered(CmAnswer::Reserved(5), None));
+    let Some(CmEvent::Failed(failure)) = event else { panic!("{event:?}") };
+    assert_eq!(failure.why, CmReason::Reserved { step: CmRequest::OpenQp, code: 5 });
+    assert!(failure.to_string().contains("answered OPEN_QP with the reserved code 5"), "{failure}");
+}
+
 /// Killed before it could agree, or one of FEROCE's host software that has nothing to send: opened anew, neither loses anything.
 #[test]
 fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answer_and_without_data() {
