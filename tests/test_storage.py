@@ -177,7 +177,7 @@ def test_check_names_the_row_of_a_damaged_fragment_and_the_events_of_a_lost_file
     assert "events-000000.parquet, row group 0, row 5, event 5, source 1: CRC-32C of its payload is" in done.stdout
     lost = pq.read_table(files[1])["event_number"].to_pylist()
     assert f"events {lost[0]} to {lost[-1]} are in no file" in done.stdout
-    why = f"NOT verified: 1 problems in files; {len(lost)} events are missing between the first and the last"
+    why = f"NOT verified: 1 problems in files; {len(lost)} events are missing (--allow-gaps"
     assert why in done.stdout.splitlines()[-1]
 
 
@@ -211,3 +211,32 @@ def test_a_fragment_is_cut_into_its_parts_by_its_table() -> None:
     assert list(parts(row, 0)) == [(0, set(), b"first"), (3, {"cut", "trigger_differs"}, b"two")]
     assert list(parts(row, 1)) == []
     assert list(parts({"sources": [4], "fragments": [b"of an older file"]}, 0)) == []
+
+
+def test_equal_events_of_two_files_are_no_fault_where_that_is_allowed_and_others_are(
+    built: Path, tmp_path: Path
+) -> None:
+    """Of a receiver that was killed and started again: what boards had not heard of is stored twice."""
+    files = []
+    for number, (begin, end, extra) in enumerate([(0, 6, 0), (4, 9, 0), (4, 9, 1)]):
+        rows = {
+            "event_number": pa.array(range(begin, end), pa.uint64()),
+            "timestamp_ns": pa.array(range(begin, end), pa.uint64()),
+            "complete": [True] * (end - begin),
+            "sources": pa.array([[0]] * (end - begin), pa.list_(pa.uint16())),
+            "missing": pa.array([[]] * (end - begin), pa.list_(pa.uint16())),
+            "fragments": pa.array([[bytes(extra)]] * (end - begin), pa.list_(pa.binary())),
+            "crc32c": pa.array([[0 if extra == 0 else 0x527D5351]] * (end - begin), pa.list_(pa.uint32())),
+        }
+        files.append(tmp_path / f"run{number}" / "events-000000.parquet")
+        files[-1].parent.mkdir()
+        table = pa.table(rows).replace_schema_metadata({"penstock.schema": "events/2"})
+        pq.write_table(table, files[-1], compression="zstd")
+    for others, options, status, said in (
+        (files[1], (), 1, "2 events are in more than one file (--allow-twice"),
+        (files[1], ("--allow-twice",), 0, "verified"),
+        (files[2], ("--allow-twice",), 1, "2 events are in more than one file, and differ there"),
+    ):
+        command = [built / "penstock", "check", files[0], others, *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == status and said in done.stdout.splitlines()[-1], done.stdout

@@ -42,6 +42,10 @@ pub struct Arguments {
     /// Event numbers that are not there are no fault: a part of a run
     #[arg(long)]
     allow_gaps: bool,
+    /// Events in more than one file are no fault if they are equal there: a receiver that was restarted stores what
+    /// boards send again
+    #[arg(long)]
+    allow_twice: bool,
     /// Print JSON instead of tables
     #[arg(short = 'J', long)]
     json: bool,
@@ -85,6 +89,8 @@ struct Report {
     misplaced: Misplaced,
     /// Events that more than one file holds.
     events_twice: u64,
+    /// Of these, that are not the same there: other sources, or other payloads.
+    events_differing: u64,
 }
 
 /// Runs the command.
@@ -126,8 +132,12 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     let tables = arguments.servers.as_deref().map(read_tables).transpose()?;
     let pattern = arguments.payload.map(PatternName::pattern);
     let files: Vec<FileReport> = files.iter().map(|file| verify_file(file, pattern)).collect();
-    let mut numbers: Vec<u64> = files.iter().flat_map(|file| file.numbers.iter().copied()).collect();
-    numbers.sort_unstable();
+    let events = |file: &FileReport| file.numbers.iter().copied().zip(file.digests.iter().copied()).collect::<Vec<_>>();
+    let mut events: Vec<(u64, u32)> = files.iter().flat_map(events).collect();
+    events.sort_unstable();
+    let differs = |pair: &&[(u64, u32)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
+    let events_differing = events.windows(2).filter(differs).count() as u64;
+    let numbers: Vec<u64> = events.into_iter().map(|(number, _)| number).collect();
     let span = tables.as_ref().map_or(Span::default(), |t| Span { begin: Some(t.begin()), end: t.end() });
     let holes = holes(&numbers, span);
     let events_missing = holes.iter().map(|hole| hole.end - hole.start).sum();
@@ -140,6 +150,7 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
     let parts = if arguments.allow_incomplete { 0 } else { sum(&|file| file.parts.lost()) };
     let missing = if arguments.allow_gaps { 0 } else { events_missing };
+    let twice = if arguments.allow_twice { 0 } else { events_twice };
     let reasons = [
         (unfinished.len() as u64, "files were not closed (--recover completes them)"),
         (sum(&|file| file.problems), "problems in files"),
@@ -150,7 +161,8 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         (misplaced.nameless, "files do not say of which run they are"),
         (misplaced.events, "events are in the files of a server that they did not belong to"),
         (misplaced.outside, "events are before the begin of the run, or after its end"),
-        (events_twice, "events are in more than one file"),
+        (twice, "events are in more than one file (--allow-twice: that is no fault where they are equal)"),
+        (events_differing, "events are in more than one file, and differ there"),
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let nothing = files.is_empty().then(|| "no file with events is left".to_owned());
@@ -169,6 +181,7 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         missing_of,
         misplaced,
         events_twice,
+        events_differing,
     })
 }
 
@@ -358,6 +371,7 @@ mod tests {
     use penstock_farm::{Change, Mark};
 
     #[test]
+    #[allow(clippy::single_range_in_vec_init)] // ranges are what it is about
     fn events_that_are_not_there_are_found_between_others_and_at_both_ends_of_the_run() {
         let of = |begin, end| holes(&[3, 4, 4, 5, 8, 10], Span { begin, end });
         assert_eq!(of(None, None), [6..8, 9..10]);

@@ -93,6 +93,9 @@ pub struct FileReport {
     /// Event numbers, for what only several files show.
     #[serde(skip)]
     pub numbers: Vec<u64>,
+    /// Of each of these events a digest of its sources and their payloads.
+    #[serde(skip)]
+    pub digests: Vec<u32>,
 }
 
 /// Reads a whole file and reports. A pattern is looked for where it is given.
@@ -288,6 +291,19 @@ impl Verifier {
         self.report.first_event.get_or_insert(event);
         self.report.last_event = Some(event);
         self.report.numbers.push(event);
+        self.report.digests.push(0);
+    }
+
+    /// Adds a source of the last event to its digest; no payload: it is missing.
+    fn digest(&mut self, source: u16, payload: Option<(usize, u32)>) {
+        let Some(digest) = self.report.digests.last_mut() else { return };
+        let (len, crc) = payload.map_or((u64::MAX, 0), |(len, crc)| (len as u64, crc));
+        let mut bytes = [0; 14];
+        bytes[..2].copy_from_slice(&source.to_le_bytes());
+        bytes[2..10].copy_from_slice(&len.to_le_bytes());
+        bytes[10..].copy_from_slice(&crc.to_le_bytes());
+        // In whichever order a table has the sources.
+        *digest = digest.wrapping_add(crc32c(&bytes));
     }
 
     fn end_event(&mut self, event: Option<(u64, bool)>) {
@@ -303,6 +319,7 @@ impl Verifier {
     }
 
     fn missing(&mut self, source: u16) {
+        self.digest(source, None);
         if let Some(pattern) = &mut self.pattern {
             pattern.skip(source);
         }
@@ -320,6 +337,7 @@ impl Verifier {
         self.report.fragments += 1;
         self.report.payload_bytes += payload.len() as u64;
         let computed = crc32c(payload);
+        self.digest(source, Some((payload.len(), computed)));
         if computed != crc {
             self.problem(Some((event, source)), format!("CRC-32C of its payload is {computed:#010x}, not {crc:#010x}"));
         }

@@ -143,3 +143,29 @@ fn parts_are_counted_by_what_the_board_said_and_a_table_that_is_wrong_is_named()
         assert!(what.starts_with("entry 1 of the table of parts, input 3, has bytes 4..8 of 12"), "{what}");
     }
 }
+
+#[test]
+fn the_digest_of_an_event_is_that_of_its_sources_and_payloads_in_either_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let digests = |table, change: usize| {
+        let path = folder.path().join("events.parquet");
+        let mut writer = EventWriter::create(&path, &WriterOptions { table, ..WriterOptions::default() }).unwrap();
+        for number in 0..4 {
+            let payload = [7 + u8::from(change == 1); 20];
+            let fragments = [0, 2].map(|source| Fragment::of(source, 5, &payload[..20 - usize::from(change == 2)]));
+            let here = if change == 3 { &fragments[..1] } else { &fragments[..] };
+            let missing: &[u16] = if change == 3 { &[1, 2] } else { &[1] };
+            let event = Event { number, timestamp_ns: Some(5), complete: false, fragments: here, missing };
+            writer.store(&event).unwrap();
+        }
+        writer.close().unwrap();
+        let report = verify_file(&path, None);
+        assert_eq!(report.described, []);
+        report.digests
+    };
+    let all: Vec<_> = (0..4).map(|change| digests(Table::Events, change)).collect();
+    for (change, found) in all.iter().enumerate() {
+        assert_eq!(&digests(Table::Fragments, change), found);
+        assert!(all[..change].iter().all(|other| other[0] != found[0]), "change {change}");
+    }
+}
