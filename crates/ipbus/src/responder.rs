@@ -78,6 +78,8 @@ pub struct ResponderConfig {
     /// Byte addresses that stand for something where this is a front end: other writes are refused. None: all that the
     /// map lets be written.
     pub writes: Option<&'static [Range<u32>]>,
+    /// The same of reads.
+    pub reads: Option<&'static [Range<u32>]>,
 }
 
 impl Default for ResponderConfig {
@@ -92,6 +94,7 @@ impl Default for ResponderConfig {
             streams: 0,
             inputs: 0,
             writes: None,
+            reads: None,
         }
     }
 }
@@ -282,7 +285,7 @@ impl Responder {
         while done < count {
             let step = if is_fifo { 0 } else { done as u32 };
             let address = words[1].wrapping_add(step).checked_mul(4);
-            let old = address.and_then(|address| self.read(address));
+            let old = address.filter(|address| self.shows(*address)).and_then(|address| self.read(address));
             let written = match header.kind {
                 Kind::Read | Kind::ReadFifo => None,
                 Kind::Write | Kind::WriteFifo => Some(words[2 + done]),
@@ -326,6 +329,13 @@ impl Responder {
         let Device::Board(config) = self.device else { return false };
         let streams = if fact.of_streams_too { config.streams } else { 0 };
         fact.row.is_some_and(|row| row >= config.build.queue_pairs + streams)
+    }
+
+    /// Whether a register stands for something that can be read here; what is to be changed is.
+    fn shows(&self, address: u32) -> bool {
+        let Device::Board(ResponderConfig { reads: Some(reads), writes, .. }) = self.device else { return true };
+        let ranges = reads.iter().chain(writes.into_iter().flatten());
+        ranges.into_iter().any(|range| range.contains(&address))
     }
 
     fn read(&self, address: u32) -> Option<u32> {

@@ -11,8 +11,9 @@ use super::window::Window;
 use penstock_cc::{DcqcnParams, Law, ReactionPoint, State};
 use penstock_readout::Servers;
 use penstock_transport::{
-    CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmOpener, CmOpenerConfig, CmState, Ending, Endpoint,
-    Refusal, Requester, RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus, SendWr, Verb,
+    CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig, CmState,
+    Ending, Endpoint, Refusal, Requester, RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus,
+    SendWr, Verb,
 };
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;
@@ -58,6 +59,7 @@ struct Side {
     first: u64,
     posted: u64,
     bytes_ahead: u64,
+    bytes_acked: u64,
     ready: bool,
     /// The server has closed the queue pair: acknowledgements that came before are taken first.
     closing: bool,
@@ -100,6 +102,7 @@ impl FrontEnd {
             first: 0,
             posted: 0,
             bytes_ahead: 0,
+            bytes_acked: 0,
             ready: false,
             closing: false,
             lives: 0,
@@ -165,6 +168,26 @@ impl FrontEnd {
             add(&mut sum, requester.counters());
         }
         sum
+    }
+
+    /// Bytes of messages that were acknowledged, of all connections.
+    pub fn bytes_acked(&self) -> u64 {
+        self.side.bytes_acked
+    }
+
+    /// The present connection.
+    pub fn requester(&self) -> Option<&Requester> {
+        self.side.requester.as_ref()
+    }
+
+    /// Key of the server's ring.
+    pub fn rkey(&self) -> u32 {
+        self.side.peer.rkey
+    }
+
+    /// Of the connection manager's requests.
+    pub fn cm_counters(&self) -> &CmListenerCounters {
+        self.listener.counters()
     }
 
     /// Rate in bit/s and CNPs that cut it, of the present connection.
@@ -377,6 +400,7 @@ impl Side {
             if done.status == SendStatus::Success {
                 self.messages.acknowledged();
                 self.bytes_ahead = self.bytes_ahead.saturating_sub(done.byte_len.into());
+                self.bytes_acked += u64::from(done.byte_len);
             }
         }
         if let RequesterState::Error(fault) = requester.state() {
@@ -484,4 +508,7 @@ fn add(sum: &mut RequesterCounters, more: &RequesterCounters) {
     sum.rnr_nak += more.rnr_nak;
     sum.local_ack_timeout_err += more.local_ack_timeout_err;
     sum.rp_cnp_received += more.rp_cnp_received;
+    sum.rcvd_pkts += more.rcvd_pkts;
+    sum.stale_acks += more.stale_acks;
+    sum.messages_err += more.messages_err;
 }
