@@ -565,3 +565,20 @@ def test_a_peer_that_never_answers_arp_is_named(start, machine):
     board = start(*wire, *connect(), "--prbs", "100x1")
     _, err = board.process.communicate(timeout=DEADLINE_S)
     assert board.process.returncode == 1 and SERVER_IP in err and "--peer-mac" in err
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "unfinished"),
+    [
+        (("--counter", "2000x5"), 1, "0 of 5 messages had ended: no server has opened the queue pair"),
+        (("--counter", "2000"), 0, None),
+    ],
+)
+def test_messages_that_were_asked_for_and_have_not_ended_in_time_are_a_fault(
+    penstock, tmp_path, source, status, unfinished
+):
+    wire = ("--ip", BOARD_IP, "--unix", f"{tmp_path / 'own'},{tmp_path / 'peer'}")
+    command = (penstock.binary, "board", *wire, *source, "--wall", "0.2", "--json")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["end"], summary.get("unfinished")) == (status, "wall time limit", unfinished)

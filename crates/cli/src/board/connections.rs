@@ -27,6 +27,9 @@ pub struct Connection {
     /// The server refused a message: not a matter of the connection.
     #[serde(skip)]
     is_refused: bool,
+    /// The server ended it by RST, or closed it: of a stream.
+    #[serde(skip)]
+    is_reset: bool,
 }
 
 /// All of them, the last one being in use or having ended.
@@ -59,6 +62,7 @@ impl Connections {
             ended_us: None,
             ended: None,
             is_refused: false,
+            is_reset: false,
         });
     }
 
@@ -78,16 +82,23 @@ impl Connections {
                     WcStatus::RetryExceeded | WcStatus::RnrRetryExceeded | WcStatus::RemoteAborted | WcStatus::Flushed
                 );
                 last.is_refused = !is_gone;
+                last.is_reset = status == WcStatus::RemoteAborted;
                 last.end(at, status.to_string());
             }
         }
     }
 
-    /// The queue pair is not the one that was opened, or is closed.
-    pub fn closed(&mut self, at: Time) {
+    /// The queue pair or stream is not the one that was opened, or is closed; `by_server`: a stream, by its receiver.
+    pub fn closed(&mut self, at: Time, why: &str, by_server: bool) {
         if let Some(last) = self.all.last_mut().filter(|last| last.ended.is_none()) {
-            last.end(at, "queue pair closed".to_owned());
+            last.is_reset = by_server;
+            last.end(at, why.to_owned());
         }
+    }
+
+    /// How many were reset in a row, the last one included, before a message of theirs was acknowledged.
+    pub fn resets(&self) -> usize {
+        self.all.iter().rev().take_while(|one| one.is_reset && one.acknowledged == 0).count()
     }
 
     /// The last one has ended, and another server may take what is left.
@@ -135,10 +146,30 @@ mod tests {
         connections.opened(SERVER, Time::from_us(50));
         end(&mut connections, &[Success; 3]);
         assert!(!connections.is_lost() && connections.next() == 5);
-        connections.closed(Time::from_us(60));
+        connections.closed(Time::from_us(60), "queue pair closed", false);
         assert!(connections.is_lost() && connections.next() == 5);
         let firsts: Vec<u64> = connections.all().iter().map(|connection| connection.first).collect();
         assert_eq!(firsts, [0, 2]);
+    }
+
+    #[test]
+    fn resets_count_as_long_as_no_message_is_taken() {
+        use WcStatus::{Flushed, RemoteAborted, RetryExceeded, Success};
+        let mut connections = Connections::default();
+        for (statuses, resets) in [
+            (&[RemoteAborted][..], 1),
+            (&[RemoteAborted, Flushed], 2),
+            (&[Success, RemoteAborted], 0),
+            (&[RemoteAborted], 1),
+            (&[RetryExceeded], 0),
+        ] {
+            connections.opened(SERVER, Time::ZERO);
+            end(&mut connections, statuses);
+            assert_eq!(connections.resets(), resets, "{statuses:?}");
+        }
+        connections.opened(SERVER, Time::ZERO);
+        connections.closed(Time::ZERO, "reset by the receiver", true);
+        assert_eq!(connections.resets(), 1, "before its messages have ended");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use page::{threshold, BoardPage};
 use penstock_cc::Law;
 use penstock_dashboard::Listener;
 use plan::Plan;
-use report::{BoardReport, ABANDONED};
+use report::{BoardReport, ABANDONED, REFUSED};
 use session::{Progress, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -98,6 +98,7 @@ fn follow(
         match session.turn(LONGEST_SLEEP)? {
             Progress::Done if !plan.end.stay => return Ok("done"),
             Progress::Abandoned => return Ok(ABANDONED),
+            Progress::Refused => return Ok(REFUSED),
             _ => {}
         }
         if let Some((page, board)) = watched.as_deref_mut() {

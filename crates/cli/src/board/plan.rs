@@ -128,6 +128,15 @@ pub enum Start {
 }
 
 impl Start {
+    /// Whether it is a certain number of messages.
+    pub fn has_end(&self) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Generator { series, .. } => series.count.is_some(),
+            Self::Events { .. } | Self::Slices { .. } => true,
+        }
+    }
+
     /// Bytes of the longest message.
     fn longest(&self) -> u32 {
         match self {

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// How a run ends when the server is gone and no other one comes.
 pub const ABANDONED: &str = "no server";
+/// How it ends when the server ends each connection without taking a message.
+pub const REFUSED: &str = "refused";
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -29,8 +31,11 @@ const SCHEMA: u32 = 1;
 #[derive(Debug, Serialize)]
 pub struct BoardReport {
     schema: u32,
-    /// "done", "interrupted", "time limit", "wall time limit", "no server".
+    /// "done", "interrupted", "time limit", "wall time limit", "no server", "refused".
     end: &'static str,
+    /// How many of the messages that were to be sent have ended, and why not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished: Option<String>,
     frames: Frames,
     messages: Messages,
     /// Those that the messages went over, one after the other.
@@ -210,11 +215,16 @@ impl BoardReport {
             .iter()
             .map(|&(name, address)| Ok((name, session.board.read(address)?)))
             .collect::<Result<_, Failure>>()?;
+        let unfinished = match end {
+            REFUSED => Some(session.refused()),
+            _ => session.unfinished(),
+        };
         let errors = stats.messages.errors.iter().map(|(status, count)| (status.to_string(), *count)).collect();
         let seconds = |time: Duration| time.as_secs_f64();
         Ok(Self {
             schema: SCHEMA,
             end,
+            unfinished,
             frames: Frames {
                 sent: stats.tx_frames,
                 sent_bytes: stats.tx_bytes,
@@ -267,13 +277,14 @@ impl BoardReport {
         self.end
     }
 
-    /// A fault: a message failed or was not sent for want of a server, a frame was cut, a queue pair is in
+    /// A fault: a message failed or was not sent for want of a server or of time, a frame was cut, a queue pair is in
     /// error, or slices lack data.
     pub fn verdict(&self) -> Verdict {
         const ERROR: u32 = 6;
         let broken = self.queue_pairs.iter().any(|pair| pair.state == ERROR);
         let whole = self.slices.as_ref().is_none_or(Slices::are_whole);
-        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && whole && self.end != ABANDONED {
+        let finished = self.unfinished.is_none() && self.end != ABANDONED;
+        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && whole && finished {
             true => Verdict::Verified,
             false => Verdict::Fault,
         }
@@ -415,6 +426,7 @@ pub fn text(report: &BoardReport) -> String {
         ),
         format!("messages     {} ok, {} failed, {} sent again", messages.ok, messages.failed, messages.sent_again),
     ];
+    lines.extend(report.unfinished.iter().map(|why| format!("unfinished   {why}")));
     lines.extend(report.connections.iter().map(|connection| format!("connection   {}", connection.text())));
     lines.extend(report.destinations.iter().map(|destination| format!("server       {}", destination.text())));
     lines.extend(report.outages.iter().map(|outage| format!("outage       {}", outage.text())));

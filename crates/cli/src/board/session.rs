@@ -32,6 +32,8 @@ pub enum Progress {
     Done,
     /// No other server has come for what is left.
     Abandoned,
+    /// The server ends each connection without taking a message.
+    Refused,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +103,8 @@ pub struct Session {
     /// Since when there is no server, and how long one is waited for.
     lost: Option<Instant>,
     wait: Option<Duration>,
+    /// All messages have ended, or what was to be sent has no end.
+    is_done: bool,
     /// R_C, R_T and alpha wherever they changed.
     pub rates: Vec<RateSample>,
     /// The measured rate and the threshold of the emulated switch, every `MEASURED`.
@@ -120,6 +124,10 @@ const MEASURED: Time = Time::from_us(10);
 
 /// Cycles in which nothing is left before the next server is let in: a descriptor on its way to the ring shows nowhere.
 const DRAINED_CYCLES: u64 = 1024;
+
+/// Streams that a receiver has reset in a row without acknowledging a message of theirs, until it is taken that it wants
+/// none of them: one that is restarted resets the first, one that has just begun to listen maybe another.
+const RESETS: usize = 3;
 
 /// From the opening of a connection to the first trigger: the clock is set meanwhile.
 const BEFORE_TRIGGERS: Time = Time::from_us(10);
@@ -163,6 +171,7 @@ impl Session {
             again: 0,
             lost: None,
             wait: (!plan.end.stay).then_some(plan.end.wait),
+            is_done: !start.has_end(),
             rates: Vec::new(),
             measured: Vec::new(),
         };
@@ -192,6 +201,9 @@ impl Session {
                 let lost = self.board.stats().lost_events;
                 let is_left = expected.is_none_or(|expected| self.connections.next() + lost < expected);
                 if !self.by_event && is_left && self.loses_connection()? {
+                    if self.connections.resets() >= RESETS {
+                        return Ok(Progress::Refused);
+                    }
                     if self.while_busy != WhileBusy::Wait {
                         // The triggers without a server have gone by.
                         return Ok(Progress::Abandoned);
@@ -236,6 +248,7 @@ impl Session {
 
     /// All messages have ended.
     fn finish(&mut self, messages: u64) -> Result<Progress, Failure> {
+        self.is_done = true;
         let rx_frames = self.board.stats().rx_frames;
         let parts = self.is_opened && self.board.wire_time() == WireTime::Wall;
         if !parts {
@@ -262,6 +275,37 @@ impl Session {
         let is_closed = activity == Activity::Idle && !self.has_server()?;
         let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
         Ok(if is_over { Progress::Done } else { Progress::Going })
+    }
+
+    /// What a server that refuses the messages is told apart by; a stream has no word for it.
+    pub fn refused(&self) -> String {
+        format!(
+            "the receiver has reset {} streams in a row and acknowledged no message of theirs: has it slots of {} bytes, \
+             as the messages need (`penstock recv --slot-size`)?",
+            self.connections.resets(),
+            self.slot_size
+        )
+    }
+
+    /// Why not all messages have ended, if there is a number that had to.
+    pub fn unfinished(&self) -> Option<String> {
+        let why = match self.phase {
+            _ if self.is_done => return None,
+            Phase::Opening | Phase::Awaiting | Phase::Draining { .. } if self.lost.is_some() => {
+                "no server has come for the rest"
+            }
+            Phase::Opening => "the connection was not opened",
+            Phase::Awaiting => "no server has opened the queue pair",
+            _ => "the rest was not acknowledged",
+        };
+        let wanted = match &self.start {
+            Start::Generator { series: Series { count: Some(count), .. }, .. } => format!("{count} messages"),
+            Start::Events { count, .. } => format!("{count} events"),
+            // How many slices they become is not known.
+            Start::Slices { count, .. } => format!("the slices of {count} events"),
+            Start::Nothing | Start::Generator { .. } => return None,
+        };
+        Some(format!("{} of {wanted} had ended: {why}", self.ended()))
     }
 
     /// Ended messages, and their total number; 0 while it is unknown.
@@ -336,7 +380,8 @@ impl Session {
             let is_gone = connection != self.connection || !self.target.is_live(&mut self.board)?;
             // The completion of a failed message has the reason, and may not have arrived yet at the first poll.
             if is_gone && self.was_gone {
-                self.connections.closed(self.board.now());
+                let (why, by_server) = self.target.end(&mut self.board)?;
+                self.connections.closed(self.board.now(), why, by_server);
             }
             self.was_gone = is_gone;
         }

@@ -65,6 +65,17 @@ impl Target {
         }
     }
 
+    /// Why a connection is over that is, and whether its receiver has ended it.
+    pub fn end(self, board: &mut LiveBoard) -> Result<(&'static str, bool), RegisterError> {
+        use regs::stream as s;
+        const RESET: u32 = 2;
+        const FINISHED: u32 = 3;
+        let Self::Stream(index) = self else { return Ok(("queue pair closed", false)) };
+        let state = board.read(stream_register(index, s::STATE))?;
+        let ended = (state & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT;
+        Ok((stream_failure(ended), matches!(ended, RESET | FINISHED)))
+    }
+
     /// Nothing waits in its ring for an acknowledgement.
     pub fn is_empty(self, board: &mut LiveBoard) -> Result<bool, RegisterError> {
         match self {
