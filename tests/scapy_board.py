@@ -38,6 +38,7 @@ class Target(NamedTuple):
 FRAMES: dict[str, Callable[[Target], list[Packet]]] = {
     "key": lambda to: [to.write(key=to.key ^ 1)],
     "long": lambda to: [to.write(payload=4096)],
+    "jumbo": lambda to: [to.write(payload=8800)],
     "priority": lambda to: [to.write(tag=Dot1Q(vlan=0, prio=3))],
     "vlan": lambda to: [to.write(tag=Dot1Q(vlan=5)), to.write()],
     "version": lambda to: [to.write(version=6), to.write()],

@@ -115,6 +115,19 @@ def test_a_killed_receiver_comes_back_and_gets_what_was_not_acknowledged(cable, 
     assert found == {n: [recorded[n % len(recorded), 0::SHARED].tobytes()] for n in numbers}
 
 
+def test_messages_longer_than_the_receivers_slots_are_a_fault_at_both_ends(cable):
+    """Whole events, 265 kB and more, and slots as they are by default."""
+    receiver = cable.recv("--first-event", 0)
+    fixed = ("--tap", "pstk0", "--ip", BOARD_IP, "--protocol", "tcp", "--peer-ip", SERVER_IP)
+    board = ended(cable.start("board", *fixed, "--data", DATA, "--events", 3), 300)
+    summary = json.loads(board.stdout)
+    assert board.status == 1 and summary["end"] == "refused" and summary["messages"]["ok"] == 0, board
+    assert "acknowledged no message" in summary["unfinished"] and "--slot-size" in summary["unfinished"], summary
+    receiver.send_signal(signal.SIGINT)
+    received = ended(receiver, 300)
+    assert received.status == 1 and "and slots of 131072" in json.loads(received.stdout)["faults"][0], received
+
+
 def established(cable: Cable) -> bool:
     """The kernel has a connection to the board over which bytes have come."""
     said = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")

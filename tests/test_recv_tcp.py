@@ -145,10 +145,6 @@ def test_strangers_are_refused_and_damage_is_passed_over(wire):
     damaged = bytearray(stream)
     damaged[3 * message] ^= 1  # the header of message 3
     damaged[5 * message + 500] ^= 1  # the payload of message 5
-    # Cut anywhere, and with a message of a length that no slot takes between two.
-    long = (5000).to_bytes(4, "little")
-    other = long + (5000 ^ int.from_bytes(b"PSTL", "little")).to_bytes(4, "little") + bytes(5000)
-    damaged[8 * message : 8 * message] = other
     for at in range(0, len(damaged), 333):
         board.sendall(damaged[at : at + 333])
     wire.counted(8, "fragments_good")
@@ -158,10 +154,38 @@ def test_strangers_are_refused_and_damage_is_passed_over(wire):
     report = result.json()
     counters = report["boards"][0]["counters"]
     assert (counters["resynchronised"], counters["bytes_skipped"]) == (1, message)
-    assert counters["messages_refused"] == 1
+    assert counters["messages_refused"] == 0
     assert report["readout"]["receiver"]["fragments_crc_error"] == 1
     assert report["counters"]["connections_refused"] == 1
     assert report["readout"]["builder"]["events_complete"] == 8
+
+
+@pytest.mark.parametrize("stack", ["emulator", "sockets"])
+def test_messages_longer_than_a_slot_are_refused_by_name_at_both_ends(wire, stack):
+    """Other boards go on; neither end ends with status 0."""
+    length, slot = 5000, 4096
+    first, second = boards(2)
+    if stack == "sockets":
+        wire.address("b", first)
+    receiver = recv(wire, first, second, "--slot-size", slot, "--first-event", 0, "--metrics", METRICS)
+    refused = ended(send(wire, "-n", 10, "-l", length, "--slot-size", 8192, "--stack", stack))
+    why = f"a message of {length + 40} bytes, and slots of {slot}: `penstock recv --slot-size {length + 40}`"
+    assert refused.status == 1, refused
+    assert any("cannot take its messages" in fault and why in fault for fault in refused.json()["faults"]), refused
+    other = wire.start(
+        "b",
+        *map(str, (wire.binary, "send", "--protocol", "tcp", "--iface", "veth1", "--ip", second, "--first-source", 1)),
+        *map(str, ("--connect", SERVER_IP, "-n", 20, "-l", 1000, "--json")),
+    )
+    assert ended(other).status == 0
+    wire.counted(20, "fragments_good")
+    receiver.send_signal(signal.SIGINT)
+    received = ended(receiver)
+    report = received.json()
+    assert received.status == 1 and report["boards"][0]["counters"]["messages_refused"] == 1, received
+    assert any(
+        fault.startswith(f"{first} came up once and sent nothing") and why in fault for fault in report["faults"]
+    )
 
 
 def test_what_cannot_work_is_refused_by_name(wire):

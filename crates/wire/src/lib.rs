@@ -64,7 +64,10 @@ pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
 pub use reth::RethRepr;
 pub use roce::RocePacket;
-pub use stream_frame::{read_stream_header, stream_header, stream_padding, STREAM_HEADER_LEN};
+pub use stream_frame::{
+    read_stream_header, read_stream_refusal, stream_header, stream_padding, stream_refusal, STREAM_HEADER_LEN,
+    STREAM_REFUSAL_LEN,
+};
 pub use tcp::{SackBlocks, SynOptions, TcpFlags, TcpPacket};
 pub use udp::{UdpView, UDP_PORT_ROCE};
 

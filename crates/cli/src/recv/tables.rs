@@ -130,7 +130,8 @@ pub fn faults(report: &SessionReport) -> Vec<String> {
     let ended = report.boards.iter().filter(|board| !fruitless(board) && board.lives > 0);
     faults.extend(ended.filter_map(|board| {
         let refused = board.refused.as_ref()?;
-        Some(format!("{}: its queue pair was ended: {refused}", called(board)))
+        let what = if report.backend == "tcp" { "stream" } else { "queue pair" };
+        Some(format!("{}: its {what} was ended: {refused}", called(board)))
     }));
     let mut count = |n: u64, what: &str| {
         if n > 0 {

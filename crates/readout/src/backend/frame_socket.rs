@@ -78,7 +78,9 @@ impl FrameSocket {
                 Err(error) => Some(error),
             },
         };
-        let socket = PacketSocket::open(interface, UDP_PORT_ROCE, Some(ip), frames).map_err(OpenError::Ring)?;
+        let mut socket = PacketSocket::open(interface, UDP_PORT_ROCE, Some(ip), frames).map_err(OpenError::Ring)?;
+        // One that is longer than any path MTU is answered: NAK, invalid request (IBTA 9.7.4.1).
+        socket.take_long_frames().map_err(OpenError::Ring)?;
         let why = why.map_or_else(String::new, |why| format!("; no AF_XDP: {why}"));
         Ok((FrameSocket::Ring(socket), format!("packet socket with a ring{why}")))
     }

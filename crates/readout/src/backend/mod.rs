@@ -10,6 +10,7 @@
 //! close_qp --> the last Completions; then create_qp again over the same memory: the board's next life
 //! ```
 
+mod claims;
 mod frame_socket;
 mod in_process;
 mod lending;
@@ -147,6 +148,8 @@ pub enum LinkChange {
     Up,
     /// With the reason, as a sentence.
     Down(String),
+    /// The back end has ended it for what the board sends, which cannot be taken; with the reason.
+    Refused(String),
 }
 
 /// Name, as the kernel's RDMA counters have it where there is one, and value.

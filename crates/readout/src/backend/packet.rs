@@ -15,6 +15,7 @@ use penstock_transport::{Memory, Mtu, RecvWr};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
+use super::claims::Claims;
 use super::frame_socket::{FrameSocket, OpenError, SocketChoice, FOREIGN_VLAN};
 use super::responders::Responders;
 use super::{
@@ -59,8 +60,7 @@ pub struct PacketConfig {
 impl PacketConfig {
     fn ring(&self) -> Frames {
         let bytes = self.boards.saturating_mul(BYTES_A_BOARD).clamp(*BYTES.start(), *BYTES.end());
-        // Small packets are many. One that is longer than the path MTU comes in whole, so that it is answered: NAK,
-        // invalid request (IBTA 9.7.4.1).
+        // Small packets are many, and one may be longer than the path MTU.
         let longest = Mtu::B4096.bytes() + AROUND;
         Frames { longest, count: (bytes / self.mtu.bytes()).min(*BYTES.end() / longest) }
     }
@@ -94,6 +94,8 @@ pub struct PacketBackend {
     link_downed: u64,
     address_lost: u64,
     has_address: bool,
+    /// None where the kernel has no more sockets: it is a help and no part of receiving.
+    claims: Option<Claims>,
     /// The interface was taken down and has not been seen up again. Frames do not tell: those from before may still lie
     /// in the ring.
     is_down: bool,
@@ -155,6 +157,7 @@ impl PacketBackend {
             link_downed: 0,
             address_lost: 0,
             has_address: true,
+            claims: Claims::open(&interface, ip).ok(),
             is_down: false,
             next_look: Time::ZERO,
         })
@@ -214,6 +217,9 @@ impl PacketBackend {
     fn look_after_interface(&mut self) -> Result<(), BackendError> {
         self.socket.take_error().or_else(|error| self.went_down(error))?;
         self.look_after_address();
+        if let Some(claims) = &mut self.claims {
+            claims.look(&self.interface.0);
+        }
         if self.is_down {
             self.is_down = !self.interface.1.is_up().map_err(|error| self.is_gone(error))?;
         }
@@ -398,6 +404,7 @@ impl Backend for PacketBackend {
             ("send_err".into(), self.send_err),
             ("link_downed".into(), self.link_downed),
             ("address_lost".into(), self.address_lost),
+            ("address_claimed".into(), self.claims.as_ref().map_or(0, Claims::count)),
         ]);
         counters
     }

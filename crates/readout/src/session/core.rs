@@ -272,6 +272,12 @@ impl<S: EventSink> Core<S> {
                 self.boards[i].lost(self.now, why);
                 self.tell_if_lost(i);
             }
+            LinkChange::Refused(why) => {
+                let trouble = format!("{}: its stream was ended: {why}", self.boards[i].spec.ip);
+                self.boards[i].refused = Some(why);
+                self.boards[i].lost(self.now, trouble);
+                self.tell_if_lost(i);
+            }
         }
     }
 

@@ -68,6 +68,8 @@ pub struct PacketSocket {
     mac: [u8; 6],
     /// Frames of a VLAN other than 0.
     foreign_vlan: u64,
+    /// Where frames are put that are longer than a place of the ring; empty if these come cut off.
+    whole: Vec<u8>,
 }
 
 // SAFETY: the ring belongs to this value alone, and the kernel does not mind which thread reads it.
@@ -154,9 +156,22 @@ impl PacketSocket {
             dropped: 0,
             mac,
             foreign_vlan: 0,
+            whole: Vec::new(),
         };
         socket.bind(interface.index, protocol)?;
         Ok(socket)
+    }
+
+    /// From now on frames that are longer than a place of the ring come whole: the kernel queues a copy of each
+    /// (`PACKET_COPY_THRESH`), of as many as the socket's buffer takes. Others come cut off, as before.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn take_long_frames(&mut self) -> io::Result<()> {
+        const LONGEST: usize = 1 << 16;
+        set_option(&self.fd, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
+        self.whole = vec![0; LONGEST];
+        Ok(())
     }
 
     fn bind(&self, index: u32, protocol: c_int) -> io::Result<()> {
@@ -205,6 +220,9 @@ impl PacketSocket {
             let is_foreign = pkttype == libc::PACKET_OTHERHOST && frame.get(..6) == Some(&self.mac[..]);
             self.foreign_vlan += u64::from(is_foreign);
             let has_checksum = flags & libc::TP_STATUS_CSUMNOTREADY == 0;
+            // Its copy was queued before the frame was handed over, so the copies come in the order of the frames.
+            let frame =
+                if flags & libc::TP_STATUS_COPY == 0 { frame } else { next_copy(&self.fd, &mut self.whole, frame) };
             let more = is_foreign || take(frame, arrived, has_checksum);
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
@@ -290,6 +308,13 @@ impl Drop for PacketSocket {
         // SAFETY: the mapping made by `open`; no slice of it outlives `receive`.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_len) };
     }
+}
+
+/// The next frame in the socket's queue, or `cut` if there is none.
+fn next_copy<'a>(fd: &OwnedFd, room: &'a mut [u8], cut: &'a [u8]) -> &'a [u8] {
+    // SAFETY: room of the length given, that lives over the call, which writes no more.
+    let len = unsafe { libc::recv(fd.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(len).ok().filter(|len| *len >= cut.len()).map_or(cut, |len| &room[..len])
 }
 
 /// Lets a UDP socket drop all datagrams: it only prevents the kernel from answering "port unreachable".

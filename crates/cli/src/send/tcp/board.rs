@@ -9,7 +9,9 @@ use crate::send::payload::Messages;
 use crate::send::plan::Plan;
 use penstock_transport::simple_tcp::{Arrival, End, Outgoing, State, Stream};
 use penstock_units::Time;
-use penstock_wire::{stream_header, stream_padding, MacAddr, TcpFlags, TcpPacket, STREAM_HEADER_LEN};
+use penstock_wire::{
+    read_stream_refusal, stream_header, stream_padding, MacAddr, Payload, TcpFlags, TcpPacket, STREAM_HEADER_LEN,
+};
 use std::net::Ipv4Addr;
 
 /// Wait before a stream that has ended is opened again.
@@ -49,6 +51,8 @@ pub struct Board {
     lives: u32,
     tx_payload_bytes: u64,
     trouble: Option<String>,
+    /// The server cannot take its messages: the stream is not opened again.
+    is_refused: bool,
     /// A segment that did not fit the frame before it.
     pending: Option<Outgoing>,
     /// Of the last connection, as negotiated.
@@ -73,6 +77,7 @@ impl Board {
             lives: 0,
             tx_payload_bytes: 0,
             trouble: None,
+            is_refused: false,
             pending: None,
             mss: 0,
         })
@@ -121,8 +126,22 @@ impl Board {
         self.wants_all() && !self.messages.has(self.messages.done())
     }
 
+    /// The server cannot take its messages.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
     pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) {
+        let before = self.stream.row().rcv_nxt;
         self.stream.handle_segment(now, &Arrival::of(packet));
+        let is_next = self.stream.row().rcv_nxt != before && packet.seq == before;
+        if let (Payload::Bytes(data), true) = (&packet.payload, is_next) {
+            if let Some(why) = read_stream_refusal(data) {
+                self.is_refused = true;
+                self.trouble = Some(format!("{}: {} cannot take its messages: {why}", self.peers.ip, self.server));
+                self.stream.abort(now);
+            }
+        }
         self.settle(now);
     }
 
@@ -140,7 +159,7 @@ impl Board {
     pub fn next(&self) -> Time {
         let timer = self.stream.next_timeout().unwrap_or(Time::MAX);
         match self.stream.state() {
-            State::Closed if self.is_done() => timer,
+            State::Closed if self.is_done() || self.is_refused => timer,
             State::Closed => timer.min(self.open_at),
             _ if self.interval > Time::ZERO && self.messages.has(self.next) => timer.min(self.due()),
             _ => timer,
@@ -158,6 +177,7 @@ impl Board {
             self.settle(now);
         }
         match self.stream.state() {
+            State::Closed if self.is_refused => {}
             State::Closed if now >= self.open_at && !self.is_done() && link.is_ready() => self.open(now),
             State::Closed => {}
             State::SynSent | State::Established => self.write(now),
@@ -232,7 +252,7 @@ impl Board {
             }
         }
         if let Some(end) = self.stream.take_ended() {
-            if end != End::Aborted {
+            if end != End::Aborted && !self.is_refused {
                 self.trouble = Some(format!("{}: {}: {end}", self.peers.ip, self.server));
             }
             self.open_at = now + REOPEN;

@@ -14,7 +14,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
-use penstock_wire::{stream_header, stream_padding, STREAM_HEADER_LEN};
+use penstock_wire::{read_stream_refusal, stream_header, stream_padding, STREAM_HEADER_LEN, STREAM_REFUSAL_LEN};
 use socket2::{Domain, Socket, Type};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
@@ -93,21 +93,32 @@ impl Sender {
     }
 
     fn fail(&mut self, why: impl std::fmt::Display) {
-        self.trouble = Some(format!("{}: {why}", self.ip));
-        self.stream = None;
+        let refusal = self.stream.take().and_then(|mut stream| refusal(&mut stream));
+        self.trouble = Some(match refusal {
+            Some(why) => refused(self.ip, &why),
+            None => format!("{}: {why}", self.ip),
+        });
     }
 
     /// Closes the sending side, and waits until the other end has taken everything.
     fn end(&mut self) {
         let Some(stream) = &mut self.stream else { return };
-        if stream.shutdown(Shutdown::Write).is_err() {
+        // What was written and not read is lost if the connection is over.
+        if let Err(error) = stream.shutdown(Shutdown::Write) {
             self.ended = true;
-            return;
+            return self.fail(error);
         }
         loop {
-            match stream.read(&mut [0; 4096]) {
+            let mut said = [0; 4096];
+            match stream.read(&mut said) {
                 Ok(0) => self.ended = true,
-                Ok(_) => continue,
+                Ok(len) => match read_stream_refusal(&said[..len]) {
+                    Some(why) => {
+                        self.ended = true;
+                        self.trouble = Some(refused(self.ip, why));
+                    }
+                    None => continue,
+                },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
                     self.ended = true;
@@ -117,6 +128,17 @@ impl Sender {
             return;
         }
     }
+}
+
+fn refused(ip: Ipv4Addr, why: &str) -> String {
+    format!("{ip}: the server cannot take its messages: {why}")
+}
+
+/// What the server has said before it ended the connection, if it refuses the messages.
+fn refusal(stream: &mut TcpStream) -> Option<String> {
+    let mut said = [0; STREAM_REFUSAL_LEN];
+    let len = stream.read(&mut said).ok()?;
+    read_stream_refusal(&said[..len]).map(str::to_owned)
 }
 
 fn write(stream: &mut TcpStream, under: &Under) -> io::Result<usize> {

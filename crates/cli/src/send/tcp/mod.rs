@@ -53,7 +53,7 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
         say(report::opening(plan, tcp, link.mac()));
     }
     let (mut now, mut turn, mut failure) = (clock.now(), 0, None);
-    let is_over = |boards: &[Board]| boards.iter().all(Board::is_done);
+    let is_over = |boards: &[Board]| boards.iter().all(|board| board.is_done() || board.is_refused());
     while !interrupted.load(Ordering::Relaxed) && now < plan.end && !is_over(&boards) {
         let mut busy = link.receive(now, &mut boards);
         // The link fills up before all have had their turn: each time another one is first.

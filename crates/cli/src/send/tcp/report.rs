@@ -53,6 +53,8 @@ pub struct BoardReport {
     /// Payload bytes of a segment, as negotiated.
     pub mss: u16,
     pub trouble: Option<String>,
+    /// The server cannot take its messages: the stream was not opened again.
+    pub refused: bool,
 }
 
 impl BoardReport {
@@ -85,6 +87,7 @@ impl BoardReport {
             path_mtu: count(Counts::PATH_MTU),
             mss: board.mss(),
             trouble: board.trouble().map(str::to_owned),
+            refused: board.is_refused(),
         }
     }
 }
@@ -112,7 +115,7 @@ pub fn with_faults(
         (board.lives == 0).then(|| format!("{} never came up: {}", board.ip, why(board, "the server has not answered")))
     };
     let unfinished = |(board, done): (&BoardReport, &bool)| {
-        (wants_all && !done && board.lives > 0).then(|| {
+        ((wants_all || board.refused) && !done && board.lives > 0).then(|| {
             let why = why(board, "it was interrupted");
             format!("{}: {} messages acknowledged, not all: {why}", board.ip, board.messages)
         })

@@ -47,6 +47,17 @@ pub(super) enum Turn {
     Busy,
     /// The connection is over: why, and whether within a message.
     Over(String),
+    /// It is to be ended: the next message has this number of bytes, and no slot takes it.
+    Refused(u32),
+}
+
+/// What became of the held bytes.
+enum Parsed {
+    All,
+    /// A message waits for a slot.
+    Starved,
+    /// A message of this number of bytes fits no slot.
+    Refused(u32),
 }
 
 /// Where the bytes come from. Reading never waits (`WouldBlock`).
@@ -132,7 +143,7 @@ impl<S: ByteSource> Connection<S> {
 
     /// Whether bytes that come have a place.
     pub(super) fn has_place(&self, slots: &VecDeque<RecvWr>) -> bool {
-        !self.starved && (self.slot.is_some() || !slots.is_empty())
+        !self.starved && !self.deframer.is_refused() && (self.slot.is_some() || !slots.is_empty())
     }
 
     /// Who sends, by the first bytes of the stream.
@@ -178,9 +189,12 @@ impl<S: ByteSource> Connection<S> {
     ) -> Turn {
         let mut taken = 0;
         loop {
-            self.starved = !self.parse(board, slots, memory, out);
-            if self.starved {
-                return Turn::Waits;
+            let parsed = self.parse(board, slots, memory, out);
+            self.starved = matches!(parsed, Parsed::Starved);
+            match parsed {
+                Parsed::Refused(len) => return Turn::Refused(len),
+                Parsed::Starved => return Turn::Waits,
+                Parsed::All => {}
             }
             if !self.readable {
                 self.acknowledge();
@@ -251,15 +265,15 @@ impl<S: ByteSource> Connection<S> {
         Ok(len)
     }
 
-    /// Takes what is held. False: a message waits for a slot.
+    /// Takes what is held.
     fn parse(
         &mut self,
         board: u16,
         slots: &mut VecDeque<RecvWr>,
         memory: &mut dyn Memory,
         out: &mut Vec<Completion>,
-    ) -> bool {
-        let waits = loop {
+    ) -> Parsed {
+        let parsed = loop {
             if let Some((slot, len)) = self.slot.filter(|_| self.deframer.left() == 0) {
                 self.slot = None;
                 out.push(Completion {
@@ -274,12 +288,16 @@ impl<S: ByteSource> Connection<S> {
             }
             let (done, next) = self.deframer.look(&self.held[self.at..]);
             self.at += done;
-            let Next::Message(left) = next else { break false };
+            let left = match next {
+                Next::More => break Parsed::All,
+                Next::Refused(len) => break Parsed::Refused(len),
+                Next::Message(left) => left,
+            };
             let (slot, filled) = match self.slot {
                 Some(under_way) => under_way,
                 None => match slots.pop_front() {
                     Some(slot) => (slot, 0),
-                    None => break true,
+                    None => break Parsed::Starved,
                 },
             };
             let bytes = &self.held[self.at..];
@@ -294,7 +312,7 @@ impl<S: ByteSource> Connection<S> {
             self.deframer.took(taken as u32);
             self.at += taken;
             if taken < left as usize {
-                break false;
+                break Parsed::All;
             }
         };
         if self.at == self.held.len() {
@@ -304,6 +322,6 @@ impl<S: ByteSource> Connection<S> {
             self.held.drain(..self.at);
             self.at = 0;
         }
-        !waits
+        parsed
     }
 }

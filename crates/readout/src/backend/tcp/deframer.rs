@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finds the messages in a stream of bytes, and detects damage.
 //! Promise: a byte is examined once, except during the search for a header; after damage the next intact header is
-//! found; sans-IO, stores no bytes.
+//! found; a stream with a message that no slot takes is read no further; sans-IO, stores no bytes.
 //! Source: docs/fragments.md, "In a TCP stream".
 
 use penstock_wire::{read_stream_header, stream_padding, STREAM_HEADER_LEN};
@@ -13,6 +13,9 @@ pub(crate) enum Next {
     More,
     /// A message of this number of bytes; pass them to [`Deframer::took`].
     Message(u32),
+    /// A message of this number of bytes, none or more than a slot has: the ends do not agree, and nothing that follows
+    /// is looked at.
+    Refused(u32),
 }
 
 /// Counts since the start.
@@ -22,7 +25,7 @@ pub(crate) struct DeframerCounts {
     pub(crate) resynchronised: u64,
     /// Bytes passed over until the next one.
     pub(crate) bytes_skipped: u64,
-    /// Messages that no slot can take, or of no bytes, which were passed over.
+    /// Messages that no slot can take, or of no bytes.
     pub(crate) messages_refused: u64,
 }
 
@@ -35,8 +38,10 @@ enum State {
         left: u32,
         padding: u32,
     },
-    /// This number of bytes is not usable.
-    Passing(u64),
+    /// This number of zeros is to come.
+    Passing(u32),
+    /// For good.
+    Refused(u32),
 }
 
 /// The reader of one stream.
@@ -59,7 +64,12 @@ impl Deframer {
 
     /// Whether the stream may end here.
     pub(crate) fn is_between_messages(&self) -> bool {
-        matches!(self.state, State::Header | State::Passing(0))
+        matches!(self.state, State::Header | State::Passing(0) | State::Refused(_))
+    }
+
+    /// Whether a message has come that no slot takes.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.state, State::Refused(_))
     }
 
     /// Bytes of the message under way that are still to come; 0 between messages.
@@ -77,9 +87,10 @@ impl Deframer {
             let rest = &bytes[at..];
             match self.state {
                 State::Message { left, .. } => return (at, Next::Message(left)),
+                State::Refused(len) => return (at, Next::Refused(len)),
                 State::Passing(0) => self.state = State::Header,
                 State::Passing(left) => {
-                    let passed = left.min(rest.len() as u64);
+                    let passed = left.min(rest.len() as u32);
                     self.state = State::Passing(left - passed);
                     at += passed as usize;
                     if passed < left {
@@ -119,12 +130,11 @@ impl Deframer {
     }
 
     fn begin(&mut self, len: u32) {
-        let padding = stream_padding(len as usize) as u32;
         self.state = if (1..=self.longest).contains(&len) {
-            State::Message { left: len, padding }
+            State::Message { left: len, padding: stream_padding(len as usize) as u32 }
         } else {
             self.counts.messages_refused += 1;
-            State::Passing(u64::from(len) + u64::from(padding))
+            State::Refused(len)
         };
     }
 
@@ -134,7 +144,7 @@ impl Deframer {
         *left -= bytes.min(*left);
         let whole = *left == 0;
         if whole {
-            self.state = State::Passing(u64::from(*padding));
+            self.state = State::Passing(*padding);
         }
         whole
     }
@@ -209,10 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_slot_takes_is_passed_over() {
-        let messages = [&[1_u8; 8][..], &[2; 300], &[], &[3; 8]];
-        let (read, counts) = read(&framed(&messages), 17, 200);
-        assert_eq!(read, [messages[0], messages[3]]);
-        assert_eq!(counts, DeframerCounts { messages_refused: 2, ..DeframerCounts::default() });
+    fn nothing_is_read_behind_a_message_that_no_slot_takes() {
+        for len in [0, 201, u32::MAX] {
+            let stream = [framed(&[&[1; 8]]), stream_header(len).to_vec(), framed(&[&[3; 8]])].concat();
+            let mut deframer = Deframer::new(200);
+            assert_eq!(deframer.look(&stream), (8, Next::Message(8)));
+            assert!(deframer.took(8));
+            assert_eq!(deframer.look(&stream[16..]), (8, Next::Refused(len)));
+            assert_eq!(deframer.look(&stream[24..]), (0, Next::Refused(len)));
+            assert_eq!(deframer.counts(), DeframerCounts { messages_refused: 1, ..DeframerCounts::default() });
+        }
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back end over the kernel's TCP: boards that speak the simplified TCP, or any program that writes the same bytes.
 //! Promise: needs no privileges; accepts only the addresses of boards; a board without a free slot waits and does not
-//! delay others; boards may disconnect and reconnect.
+//! delay others; boards may disconnect and reconnect; connections of one address keep out no other address; a message
+//! that no slot takes ends its stream, with the reason at both ends.
 //! Source: CMS-TCP section 3.1 (an ordinary host receives); docs/fragments.md, "In a TCP stream".
 
 mod connection;
@@ -9,7 +10,7 @@ mod deframer;
 mod in_process;
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use penstock_transport::{Memory, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
+use penstock_wire::{stream_refusal, Ipv4Addr, MacAddr, Psn, Qpn};
+use socket2::SockRef;
 
 use super::{
     Backend, BackendError, Completion, Counters, LinkChange, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
@@ -30,8 +32,8 @@ pub use in_process::TcpInProcess;
 
 /// Of the listening socket.
 const LISTENER: Token = Token(usize::MAX);
-/// Connections that may wait to be accepted, and those that have not said whose they are, next to one for each board.
-const STRANGERS: usize = 64;
+/// Connections of one address that have not said whose they are, next to one for each board of it.
+const SILENT: usize = 8;
 /// The time within which a connection must identify its board.
 const PATIENCE: Time = Time::from_s(10);
 /// Bytes read at a time: the stage of all connections.
@@ -138,17 +140,16 @@ impl TcpBackend {
     fn take(&mut self, mut stream: TcpStream, from: SocketAddr) {
         let SocketAddr::V4(from) = from else { return };
         let ip = *from.ip();
-        let open = self.connections.iter().flatten().count();
-        let is_board = self.config.boards.contains(&ip);
-        if !is_board || open >= self.config.boards.len() + STRANGERS {
+        let boards = self.config.boards.iter().filter(|board| **board == ip).count();
+        if boards == 0 {
             self.refused += 1;
             if self.last_refused != Some(ip) {
-                let why = if is_board { "too many connections are open" } else { "no board has this address" };
-                tracing::warn!("connection from {from} refused: {why}");
+                tracing::warn!("connection from {from} refused: no board has this address");
                 self.last_refused = Some(ip);
             }
             return;
         }
+        self.make_room(ip, boards + SILENT);
         let free = self.connections.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
             self.connections.push(None);
@@ -160,6 +161,20 @@ impl TcpBackend {
         self.accepted += 1;
         let longest = self.ends.iter().map(|end| end.slot_bytes).max().unwrap_or(0);
         self.connections[at] = Some(Connection::new(stream, ip, self.clock.now(), longest));
+    }
+
+    /// Of too many connections of an address that have not said whose they are the oldest gives way.
+    fn make_room(&mut self, ip: Ipv4Addr, most: usize) {
+        let is_silent = |connection: &Connection| connection.ip == ip && connection.board.is_none();
+        let silent = self.connections.iter().enumerate().filter_map(|(at, connection)| {
+            connection.as_ref().filter(|connection| is_silent(connection)).map(|connection| (connection.since, at))
+        });
+        let silent: Vec<(Time, usize)> = silent.collect();
+        let oldest = silent.iter().min().filter(|_| silent.len() >= most);
+        if let Some((_, at)) = oldest {
+            let is_known = self.last_refused.replace(ip) == Some(ip);
+            self.dismiss(*at, if is_known { "" } else { "too many of this address have not said whose they are" });
+        }
     }
 
     /// Identifies the board of a new connection.
@@ -192,7 +207,7 @@ impl TcpBackend {
             }
         };
         if let Some(old) = self.ends[usize::from(board)].connection {
-            self.over(old, format!("{ip}: it has opened another connection"));
+            self.over(old, LinkChange::Down(format!("{ip}: it has opened another connection")));
         }
         self.ends[usize::from(board)].connection = Some(at);
         if let Some(connection) = self.connections[at].as_mut() {
@@ -212,8 +227,26 @@ impl TcpBackend {
         }
     }
 
+    /// The next message of a board's stream has `len` bytes, none or more than a slot: the stream ends at both ends with
+    /// the reason. A board that cannot read it sees the RST.
+    fn refuse(&mut self, at: usize, len: u32) {
+        let Some(connection) = self.connections[at].as_mut() else { return };
+        let slot = connection.board.map_or(0, |board| self.ends[usize::from(board)].slot_bytes);
+        let why = match len {
+            0 => "a message of no bytes".to_owned(),
+            _ => format!(
+                "a message of {len} bytes, and slots of {slot}: `penstock recv --slot-size {len}`, or shorter messages"
+            ),
+        };
+        let refusal: Vec<u8> = stream_refusal(&why).collect();
+        // Best effort: a peer that does not read loses the reason and not the end.
+        let _ = connection.stream.write(&refusal);
+        let _ = SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
+        self.over(at, LinkChange::Refused(why));
+    }
+
     /// The connection of a board is over.
-    fn over(&mut self, at: usize, why: String) {
+    fn over(&mut self, at: usize, change: LinkChange) {
         let Some(mut connection) = self.connections[at].take() else { return };
         let _ = self.poll.registry().deregister(&mut connection.stream);
         let Some(board) = connection.board else { return };
@@ -227,7 +260,7 @@ impl TcpBackend {
         if end.connection == Some(at) {
             end.connection = None;
         }
-        self.changes.push_back((board, LinkChange::Down(why)));
+        self.changes.push_back((board, change));
     }
 
     /// One look at everything that may have something. Whether anything was done.
@@ -246,8 +279,10 @@ impl TcpBackend {
                 continue;
             }
             busy = true;
-            if let Turn::Over(why) = connection.turn(board, &mut end.slots, memory, &mut self.stage, out) {
-                self.over(at, why);
+            match connection.turn(board, &mut end.slots, memory, &mut self.stage, out) {
+                Turn::Over(why) => self.over(at, LinkChange::Down(why)),
+                Turn::Refused(len) => self.refuse(at, len),
+                Turn::Waits | Turn::Busy => {}
             }
         }
         busy
@@ -366,7 +401,7 @@ impl Backend for TcpBackend {
 
     fn close_qp(&mut self, board: u16, _out: &mut Vec<Completion>) -> Result<(), BackendError> {
         if let Some(at) = self.ends.get(usize::from(board)).and_then(|end| end.connection) {
-            self.over(at, "closed by this server".to_owned());
+            self.over(at, LinkChange::Down("closed by this server".to_owned()));
         }
         Ok(())
     }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The back end over the kernel's TCP, with plain sockets of 127.0.0.0/8 as boards.
+//! Promise checked: silent connections of one address keep out no board, and a length that no slot takes ends its stream
+//! with the reason at both ends.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use penstock_readout::backend::*;
+use penstock_readout::*;
+use penstock_transport::RecvWr;
+use penstock_units::Time;
+use penstock_wire::{read_stream_refusal, stream_header, FragmentHeader, Ipv4Addr};
+use socket2::{Domain, Socket, Type};
+
+const SLOT_BYTES: u32 = 2048;
+const SLOTS: u32 = 4;
+
+struct Bench {
+    backend: TcpBackend,
+    receiver: Receiver<Discard>,
+    at: SocketAddr,
+    begun: Instant,
+    out: Vec<Completion>,
+}
+
+fn board(k: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 7, 0, 1 + k)
+}
+
+impl Bench {
+    /// A receiver of boards that have these addresses.
+    fn new(boards: &[Ipv4Addr]) -> Bench {
+        let clock = SessionClock::start();
+        let config = TcpConfig { ip: Ipv4Addr::LOCALHOST, port: 0, boards: boards.to_vec(), bare: false };
+        let mut backend = TcpBackend::open(&config, clock).unwrap();
+        let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
+        let (mut rings, mut memories) = (Vec::new(), Vec::new());
+        for board in 0..boards.len() as u16 {
+            let memory = RingMemory::allocate(shape.len(), Pages::Normal).unwrap();
+            let spec = QpSpec { board, memory: memory.mapping().clone(), len: shape.len(), max_receives: SLOTS };
+            let local = backend.create_qp(&spec).unwrap();
+            rings.push(RingConfig { va: local.base, ..shape });
+            memories.push(memory);
+        }
+        let sources = std::num::NonZeroU16::new(boards.len() as u16).unwrap();
+        let builder = BuilderConfig { sources, ..BuilderConfig::default() };
+        let config = ReceiverConfig { rings, builder, consumer_rate: None };
+        let mut receiver = Receiver::with_memories(config, memories, Discard::default()).unwrap();
+        for board in 0..boards.len() as u16 {
+            let mut receives: Vec<RecvWr> = Vec::new();
+            receiver.take_receives(board, |wr| receives.push(wr));
+            backend.post_receives(board, &receives).unwrap();
+        }
+        let at = backend.listens_at().unwrap();
+        Bench { backend, receiver, at, begun: Instant::now(), out: Vec::new() }
+    }
+
+    /// A connection of a board.
+    fn connect(&self, from: Ipv4Addr) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&self.at.into()).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    fn poll(&mut self) {
+        self.backend.poll(&mut self.receiver, PollMode::Event, Time::ZERO, &mut self.out).unwrap();
+    }
+
+    /// The next change of a connection.
+    fn change(&mut self) -> (u16, LinkChange) {
+        while self.begun.elapsed() < Duration::from_secs(60) {
+            if let Some(change) = self.backend.poll_link() {
+                return change;
+            }
+            self.poll();
+        }
+        panic!("nothing has changed");
+    }
+}
+
+/// A fragment of a board as its stream has it.
+fn framed(source: u16) -> Vec<u8> {
+    let payload = [5; 24];
+    let header = FragmentHeader::for_payload(source, 0, 0, &payload).to_bytes();
+    let len = (header.len() + payload.len()) as u32;
+    [&stream_header(len)[..], &header, &payload].concat()
+}
+
+#[test]
+fn silent_connections_of_one_address_keep_out_neither_another_board_nor_its_own() {
+    let mut bench = Bench::new(&[board(0), board(1)]);
+    let mut silent = Vec::new();
+    for _ in 0..150 {
+        silent.push(bench.connect(board(0)));
+        bench.poll(); // the kernel lets 128 wait
+    }
+    let mut others = [bench.connect(board(1)), bench.connect(board(0))];
+    others[0].write_all(&framed(1)).unwrap();
+    assert_eq!(bench.change(), (1, LinkChange::Up));
+    others[1].write_all(&framed(0)).unwrap();
+    assert_eq!(bench.change(), (0, LinkChange::Up));
+    let counters = bench.backend.counters();
+    let refused = counters.iter().find(|(name, _)| name == "connections_refused").unwrap().1;
+    assert!((130..150).contains(&refused), "the oldest have given way: {refused}");
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_length_that_no_slot_takes_ends_the_stream_by_name_at_both_ends_and_the_next_one_works() {
+    for len in [SLOT_BYTES + 1, u32::MAX, 0] {
+        let mut bench = Bench::new(&[board(2)]);
+        let mut stream = bench.connect(board(2));
+        stream.write_all(&framed(0)).unwrap();
+        assert_eq!(bench.change(), (0, LinkChange::Up));
+        stream.write_all(&stream_header(len)).unwrap();
+        stream.write_all(&[0; 64]).unwrap();
+        let (0, LinkChange::Refused(why)) = bench.change() else { panic!("it is to be ended") };
+        let told = if len == 0 { "a message of no bytes".to_owned() } else { format!("a message of {len} bytes") };
+        assert!(why.starts_with(&told), "{why}");
+        assert!(len == 0 || (why.contains("slots of 2048") && why.contains(&format!("--slot-size {len}"))), "{why}");
+        let mut said = [0; 1000];
+        let size = stream.read(&mut said).unwrap();
+        assert_eq!(read_stream_refusal(&said[..size]), Some(&why[..]));
+        let end = stream.read(&mut said).unwrap_err();
+        assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset);
+        assert_eq!(bench.out.len(), 1, "what came before is there");
+        let counters = bench.backend.board_counters(0);
+        assert!(counters.contains(&("messages_refused".into(), 1)) && counters.contains(&("messages_cut".into(), 0)));
+
+        let mut again = bench.connect(board(2));
+        again.write_all(&framed(0)).unwrap();
+        assert_eq!(bench.change(), (0, LinkChange::Up));
+    }
+}
