@@ -4,9 +4,12 @@
 Promise checked: errors are reported at once, and acknowledged data is not lost.
 """
 
+import json
+import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -77,6 +80,41 @@ def test_a_third_signal_ends_it_at_once_and_the_report_is_printed_once(network, 
     ended(sender)
 
 
+def test_a_full_disk_and_two_signals_leave_what_the_report_says_and_a_recovery_finds(network, tmp_path):
+    """The disk takes the first row groups, or not even one, if it is as long as it may be."""
+    disk, kept, program = tmp_path / "disk", tmp_path / "kept", network.binary
+    disk.mkdir()
+    script = f'mount -t tmpfs -o size=6m none "$0"; "$@"; status=$?; cp -r {disk}/run {kept}; exit $status'
+    for flush, rate in ((50, 200), (60_000, 4000)):
+        shutil.rmtree(kept, ignore_errors=True)
+        options = ("--event-timeout", 60_000, "--out", disk / "run", "--flush", flush, "--slot-size", 16384, "--json")
+        command = ("sh", "-c", script, disk, program, "recv", "--iface", "veth0", first_board(), *TOLD, *options)
+        receiver = network.start("s", *map(str, command))
+        said_until(receiver, "veth0: ")
+        sender = network.send("-l", 10_000, "--rate", rate, "--ack-timeout", 16, "--slot-size", 16384)
+        said_until(receiver, "storage waits")
+        # The shell waits for the receiver, whose signals these are.
+        [pid] = Path(f"/proc/{receiver.pid}/task/{receiver.pid}/children").read_text().split()
+        os.kill(int(pid), signal.SIGINT)
+        said_until(receiver, "events are held until they can be stored")
+        os.kill(int(pid), signal.SIGINT)
+        result = ended(receiver)
+        sender.send_signal(signal.SIGINT)
+        ended(sender)
+        report = result.json()
+        counters, builder = report["readout"]["receiver"], report["readout"]["builder"]
+        stored, taken = counters["events_stored"], builder["events_complete"] + builder["events_incomplete"]
+        [fault] = [fault for fault in report["faults"] if fault.startswith("stopped by a second signal: ")]
+        lost, unwritten = map(int, re.search(r"(\d+) events are given up: (\d+) that are not on", fault).groups())
+        assert result.status == 1 and unwritten == taken - stored > 0 and lost > unwritten, fault
+        assert f"; {stored} events are on the disk" in fault and counters["bytes_stored"] == stored * 10_000
+        assert (stored > 0) == (flush == 50), fault
+        recovered = subprocess.run([program, "check", kept, "--recover", "--json"], capture_output=True, text=True)
+        found = json.loads(recovered.stdout)
+        assert sum(file["rows"] for file in found["recovered"]) == stored, recovered.stdout
+        assert sum(file["events"] for file in found["files"]) == stored, recovered.stdout
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(network, tmp_path, as_json):
     events = 4000
@@ -88,9 +126,8 @@ def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(netw
     assert result.status == 1 and said in result.stdout, result
     if as_json:
         report = result.json()
-        assert any(
-            fault.startswith(said) and "events that had begun are given up" in fault for fault in report["faults"]
-        )
+        assert any(fault.startswith(said) and "0 events are on the disk" in fault for fault in report["faults"])
+        assert report["readout"]["receiver"]["events_stored"] == 0, "what the deleted folder held is gone"
         assert 0 < report["readout"]["builder"]["events_complete"] < events
     else:
         assert f"fault: {said}" in result.stdout and "BW average" in result.stdout, "the whole report"
@@ -244,6 +281,46 @@ def test_a_packet_far_above_the_path_mtu_is_answered_nak_and_the_fault_says_so(n
     assert told.endswith("answered 0x61\n"), "NAK, invalid request"
     assert "4096" in result.json()["faults"][0] and "1024" in result.json()["faults"][0], result
     assert result.json()["counters"]["rx_malformed"] == 0
+
+
+@pytest.mark.usefixtures("either_socket")
+def test_a_packet_longer_than_any_path_mtu_is_answered_by_either_socket(network):
+    for end, interface in (("s", "veth0"), ("b", "veth1")):
+        command = ["ip", "-n", f"{network.name}-{end}", "link", "set", interface, "mtu", "9000"]
+        subprocess.run(command, check=True)
+    told, result = scapy_board(network, "jumbo", "--mtu", 1024)
+    assert told.endswith("answered 0x61\n"), "NAK, invalid request"
+    assert "8800" in result.json()["faults"][0] and "1024" in result.json()["faults"][0], result
+    assert result.json()["counters"]["rx_malformed"] == 0
+
+
+def test_another_device_that_claims_the_servers_address_is_named(network):
+    """A forged announcement: boards that believe it lose the server, which can only say so."""
+    receiver = network.recv(first_board(), "--bring-up", 60)
+    said_until(receiver, "veth0: ")  # how frames come in: all sockets are open
+    mac, ip = bytes.fromhex("020077000099"), bytes(map(int, SERVER_IP.split(".")))
+    arp = bytes.fromhex("0001 0800 06 04 0002") + (mac + ip) * 2
+    with network.inside("b"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind(("veth1", 0))
+        raw.send(b"\xff" * 6 + mac + b"\x08\x06" + arp)
+    said = said_until(receiver, "says by ARP that it has")
+    assert f"veth0: 02:00:77:00:00:99 says by ARP that it has {SERVER_IP}, this server's address" in said
+    receiver.send_signal(signal.SIGINT)
+    assert ended(receiver).json()["counters"]["address_claimed"] == 1
+
+
+def test_boards_that_are_up_and_send_nothing_are_told_while_the_run_goes_on_and_are_its_fault(network):
+    """One event, and then triggers that never come."""
+    sender = network.send("--rate", 0.001, "-l", 1000)
+    receiver = network.recv(first_board(), "--seconds", 2.5, "--event-timeout", 700, "--first-event", 0)
+    said = said_until(receiver, "no message has come for")
+    assert "and 1 board is up: are there triggers" in said and receiver.poll() is None
+    result = ended(receiver)
+    sender.send_signal(signal.SIGINT)
+    ended(sender)
+    report = result.json()
+    assert report["readout"]["builder"]["events_complete"] == 1
+    assert result.status == 1 and report["faults"][0].startswith("no message came for "), report["faults"]
 
 
 @pytest.mark.usefixtures("either_socket")

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use penstock_readout::{Event, EventSink, Pattern, PatternMonitor, PatternReport, StoreError};
+use penstock_readout::{Event, EventSink, Kept, Pattern, PatternMonitor, PatternReport, StoreError};
 use penstock_units::Time;
 use serde::Serialize;
 
@@ -348,6 +348,14 @@ impl<S: EventSink> EventSink for OnGpu<S> {
     fn settled(&self) -> u64 {
         let own = if self.in_slots && !self.has_failed() { self.settled } else { u64::MAX };
         own.min(self.inner.settled())
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        self.inner.kept()
+    }
+
+    fn give_up(&mut self) {
+        self.inner.give_up();
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -125,6 +125,11 @@ impl EventFile {
         sync_folder_of(&self.path).map_err(fail)
     }
 
+    /// Whether it is still where it is written, as far as can be told.
+    pub fn is_there(&self) -> bool {
+        self.renamed || self.medium.is_at(&self.partial).unwrap_or(true)
+    }
+
     /// Checks that the file is still at its path: data written to a deleted or moved file, or to one of an unmounted
     /// file system, would be lost.
     fn stay(&mut self) -> Result<(), StoreError> {

@@ -67,7 +67,7 @@ pub use rotate::{RunOptions, RunWriter};
 pub use schema::Table;
 pub use serve::{stream_schema, ServeAt, ServeOptions, Serving, SlowConsumer};
 pub use servers::{Servers, ServersError, MAX_ROWS};
-pub use sink::{Discard, Event, EventSink, Fragment, StoreError};
+pub use sink::{Discard, Event, EventSink, Fragment, Kept, StoreError};
 pub use source::{EventSource, SourceError};
 pub use sys::{node_of_device, stay_on_node, Mapping, MemoryError, NumaError, Pages, RingMemory};
 pub use verify::{verify_file, FileReport, PartCounts, Problem};

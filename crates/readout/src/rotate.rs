@@ -16,7 +16,7 @@ use crate::event_file::{Encoder, EventFile};
 use crate::medium::{create_file, CreateMedium};
 use crate::recover::{list, recover_folder, Recovered};
 use crate::schema::Rows;
-use crate::sink::{Event, EventSink, StoreError};
+use crate::sink::{Event, EventSink, Kept, StoreError};
 use crate::write_behind::{Files, WriteBehind};
 use crate::writer::payload_of_one_row;
 use crate::writer_options::{WriterOptions, MAX_BATCH_BYTES};
@@ -63,6 +63,8 @@ pub struct RunWriter {
     now: Time,
     /// Nothing that is due is tried before: there was no room.
     not_before: Time,
+    /// Nothing more is written.
+    given_up: bool,
     behind: WriteBehind,
 }
 
@@ -124,6 +126,7 @@ impl RunWriter {
             file_since: None,
             now: Time::ZERO,
             not_before: Time::ZERO,
+            given_up: false,
             behind,
         })
     }
@@ -159,9 +162,10 @@ impl RunWriter {
         }
         let fail =
             |error: arrow_schema::ArrowError| StoreError::Parquet { file: self.folder.clone(), source: error.into() };
+        let held = Kept { events: self.rows.events(), bytes: self.rows.payload_bytes() as u64, unclosed: 0 };
         let batch = self.rows.take().map_err(fail)?;
         self.rows_since = None;
-        self.behind.push(batch);
+        self.behind.push(batch, held);
         Ok(true)
     }
 
@@ -216,6 +220,15 @@ impl EventSink for RunWriter {
         Ok(())
     }
 
+    fn kept(&self) -> Option<Kept> {
+        Some(self.behind.kept())
+    }
+
+    fn give_up(&mut self) {
+        self.given_up = true;
+        self.behind.stop();
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
         let due = [self.rows_due(), self.file_due()].into_iter().flatten().min();
         due.map(|due| due.max(self.not_before))
@@ -236,6 +249,9 @@ impl EventSink for RunWriter {
 impl Drop for RunWriter {
     /// An early end (an error, Ctrl-C handled above us, a panic) leaves valid files with what came so far.
     fn drop(&mut self) {
+        if self.given_up {
+            return;
+        }
         if let Err(error) = self.close() {
             tracing::error!(%error, "the run could not be closed; `penstock check --recover` completes it");
         }
@@ -285,6 +301,10 @@ impl Files for Folder {
 
     fn take_closed(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.closed)
+    }
+
+    fn is_there(&self) -> bool {
+        self.open.as_ref().is_none_or(EventFile::is_there)
     }
 
     fn broken(&self, source: ParquetError) -> StoreError {

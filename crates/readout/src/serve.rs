@@ -20,7 +20,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use penstock_units::Time;
 
 use crate::schema::{Rows, Table};
-use crate::sink::{Event, EventSink, StoreError};
+use crate::sink::{Event, EventSink, Kept, StoreError};
 
 /// The sleep time of the listener without connections.
 const ACCEPT_EVERY: Duration = Duration::from_millis(20);
@@ -204,6 +204,14 @@ impl<S: EventSink> EventSink for Serving<S> {
 
     fn reconnected(&mut self, board: u16) {
         self.inner.reconnected(board);
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        self.inner.kept()
+    }
+
+    fn give_up(&mut self) {
+        self.inner.give_up();
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -149,6 +149,24 @@ impl StoreError {
     }
 }
 
+/// The events that are on a disk, as far as the sink has one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub events: u64,
+    /// Payload bytes of these.
+    pub bytes: u64,
+    /// Of these events, in a file that is not closed: [`crate::recover_file`] finds them there.
+    pub unclosed: u64,
+}
+
+impl std::ops::AddAssign for Kept {
+    fn add_assign(&mut self, more: Kept) {
+        self.events += more.events;
+        self.bytes += more.bytes;
+        self.unclosed += more.unclosed;
+    }
+}
+
 /// Takes events in order of their number.
 pub trait EventSink {
     /// # Errors
@@ -179,6 +197,14 @@ pub trait EventSink {
 
     /// A board has begun again, from the next event on: its test pattern need not go on where it was.
     fn reconnected(&mut self, _board: u16) {}
+
+    /// What of the taken events is on a disk; none if the sink has no disk.
+    fn kept(&self) -> Option<Kept> {
+        None
+    }
+
+    /// What is not on the disk is given up: nothing more is written, and [`Self::kept`] does not change any more.
+    fn give_up(&mut self) {}
 
     /// When [`Self::handle_timeout`] has something to do.
     fn poll_timeout(&self) -> Option<Time> {

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 
 use crate::event_file::Encoder;
-use crate::sink::StoreError;
+use crate::sink::{Kept, StoreError};
 
 /// The state of the writing thread.
 pub(crate) trait Files: Send + 'static {
@@ -34,6 +34,9 @@ pub(crate) trait Files: Send + 'static {
 
     /// Files closed since the last call.
     fn take_closed(&mut self) -> Vec<PathBuf>;
+
+    /// Whether the open file, if any, is where it is written.
+    fn is_there(&self) -> bool;
 
     /// The name of a failure that is not the disk's.
     fn broken(&self, source: ParquetError) -> StoreError;
@@ -55,6 +58,13 @@ struct Queue {
     work: VecDeque<Work>,
     /// Number of the front of `work` since the start.
     front: u64,
+    /// What the row groups of `work` hold, in their order.
+    held: VecDeque<Kept>,
+    /// On disk: in closed files, and in the open one.
+    closed_kept: Kept,
+    open_kept: Kept,
+    /// The open file is gone from its place, and what was written to it with it.
+    is_gone: bool,
     /// Why the writer waits.
     error: Option<StoreError>,
     /// Errors so far.
@@ -118,8 +128,27 @@ impl WriteBehind {
         self.row_groups() < self.room
     }
 
-    pub fn push(&self, batch: RecordBatch) {
+    /// A row group, and what it holds.
+    pub fn push(&self, batch: RecordBatch, held: Kept) {
+        self.shared.lock().held.push_back(held);
         self.shared.add(Work::Batch(batch));
+    }
+
+    /// What is on disk.
+    pub fn kept(&self) -> Kept {
+        let queue = self.shared.lock();
+        let mut kept = queue.closed_kept;
+        if !queue.is_gone {
+            kept += Kept { unclosed: queue.open_kept.events, ..queue.open_kept };
+        }
+        kept
+    }
+
+    /// Stops the threads after what they are doing; what is not on disk then never will be.
+    pub fn stop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.news.notify_all();
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 
     /// Events pushed from now on go into another file.
@@ -173,9 +202,7 @@ impl WriteBehind {
 
 impl Drop for WriteBehind {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
-        self.shared.news.notify_all();
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.stop();
     }
 }
 
@@ -234,10 +261,21 @@ impl Shared {
                 None => files.end_file(),
             });
             let done = done.unwrap_or_else(|what| Err(files.broken(ParquetError::General(what))));
+            let is_gone = done.is_err() && !files.is_there();
             queue = self.lock();
-            queue.closed.extend(files.take_closed());
+            let closed = files.take_closed();
+            if !closed.is_empty() {
+                let kept = std::mem::take(&mut queue.open_kept);
+                queue.closed_kept += kept;
+            }
+            queue.closed.extend(closed);
+            queue.is_gone = is_gone;
             match done {
                 Ok(()) => {
+                    if segment.is_some() {
+                        let held = queue.held.pop_front().unwrap_or_default();
+                        queue.open_kept += held;
+                    }
                     queue.work.pop_front();
                     queue.front += 1;
                     self.clear(&mut queue);

@@ -14,7 +14,7 @@ use penstock_units::Time;
 use crate::event_file::{Encoder, EventFile};
 use crate::medium::{create_file, CreateMedium};
 use crate::schema::Rows;
-use crate::sink::{Event, EventSink, StoreError};
+use crate::sink::{Event, EventSink, Kept, StoreError};
 use crate::writer_options::{WriterOptions, MAX_BATCH_BYTES};
 
 /// Payload bytes of an event, if one row can hold them.
@@ -38,8 +38,9 @@ pub struct EventWriter {
     /// When the first of `rows` came, as far as is known.
     rows_since: Option<Time>,
     now: Time,
-    /// A row group that is encoded and not yet on disk.
-    unwritten: Option<Bytes>,
+    /// A row group that is encoded and not yet on disk, and what it holds.
+    unwritten: Option<(Bytes, Kept)>,
+    kept: Kept,
     bytes_written: u64,
     /// None once closed.
     file: Option<EventFile>,
@@ -75,6 +76,7 @@ impl EventWriter {
             rows_since: None,
             now: Time::ZERO,
             unwritten: None,
+            kept: Kept::default(),
             bytes_written: file.bytes_written(),
             file: Some(file),
         })
@@ -100,18 +102,20 @@ impl EventWriter {
         self.write_unwritten()?;
         self.rows_since = None;
         let parquet = |source| StoreError::Parquet { file: self.path.clone(), source };
+        let held = Kept { events: self.rows.events(), bytes: self.rows.payload_bytes() as u64, unclosed: 0 };
         let batch = self.rows.take().map_err(|error| parquet(error.into()))?;
         if batch.num_rows() > 0 {
-            self.unwritten = Some(self.encoder.encode(&batch).map_err(parquet)?);
+            self.unwritten = Some((self.encoder.encode(&batch).map_err(parquet)?, held));
         }
         self.write_unwritten()
     }
 
     /// Writes the encoded row group, if there is one. If that fails it is kept.
     fn write_unwritten(&mut self) -> Result<(), StoreError> {
-        if let (Some(segment), Some(file)) = (&self.unwritten, &mut self.file) {
+        if let (Some((segment, held)), Some(file)) = (&self.unwritten, &mut self.file) {
             file.write(segment)?;
             self.bytes_written = file.bytes_written();
+            self.kept += *held;
             self.unwritten = None;
         }
         Ok(())
@@ -146,6 +150,11 @@ impl EventSink for EventWriter {
             self.write_row_group()?;
         }
         Ok(())
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        let unclosed = if self.file.is_some() { self.kept.events } else { 0 };
+        Some(Kept { unclosed, ..self.kept })
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -224,3 +224,44 @@ fn a_broken_disk_ends_the_run_with_a_sentence_and_so_does_a_panic() {
         assert_eq!(recovered.iter().map(|file| file.rows).collect::<Vec<_>>(), [6], "what was on disk stays");
     }
 }
+
+#[test]
+fn what_is_told_as_kept_is_what_a_recovery_finds_after_the_rest_was_given_up() {
+    static GATE: Gate = Gate::new();
+    const ENOSPC: u64 = 28;
+    let payload = 1000;
+    for written in [0, 3, 9] {
+        let folder = tempfile::tempdir().unwrap();
+        let create = |path: &Path| Ok(Box::new(Gated { file: create_file(path)?, gate: &GATE }) as Box<dyn Medium>);
+        let mut run = RunWriter::open_on(folder.path(), options(3, 1), create).unwrap();
+        GATE.errno.store(0, Ordering::SeqCst);
+        (0..written).for_each(|number| with_event(number, |event| run.store_waiting(event)).unwrap());
+        until("the disk", || run.row_groups_waiting() == 0);
+        GATE.errno.store(ENOSPC, Ordering::SeqCst);
+        (written..written + 5).for_each(|number| with_event(number, |event| run.store_waiting(event)).unwrap());
+        until("the error", || run.handle_timeout(Time::ZERO).is_err());
+        run.give_up();
+        // Room at last, and too late: what was given up stays so.
+        GATE.errno.store(0, Ordering::SeqCst);
+        let kept = run.kept().unwrap();
+        assert_eq!(kept, Kept { events: written, bytes: written * payload, unclosed: written });
+        drop(run);
+        let recovered = recover_folder(folder.path()).unwrap();
+        assert_eq!(recovered.iter().map(|file| file.rows).sum::<u64>(), kept.events);
+    }
+}
+
+#[test]
+fn events_of_closed_files_are_kept_and_those_of_a_file_that_was_removed_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RunOptions { file_bytes: 1, ..options(2, 1) };
+    let mut run = RunWriter::open(folder.path(), options).unwrap();
+    (0..9).for_each(|number| with_event(number, |event| run.store_waiting(event)).unwrap());
+    until("the disk", || run.row_groups_waiting() == 0);
+    assert_eq!(run.kept().unwrap(), Kept { events: 9, bytes: 9000, unclosed: 3 });
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    (9..12).for_each(|number| with_event(number, |event| run.store_waiting(event)).unwrap());
+    until("the error", || run.handle_timeout(Time::ZERO).is_err());
+    run.give_up();
+    assert_eq!(run.kept().unwrap().unclosed, 0, "the open file is gone");
+}

@@ -16,6 +16,7 @@ mod metrics;
 mod no_gpu;
 mod plan;
 mod sharing;
+mod silence;
 mod sink;
 mod speed;
 mod state;
@@ -34,6 +35,7 @@ use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaE
 use penstock_units::Time;
 use plan::{BackendPlan, EndPlan, Plan};
 use sharing::Sharing;
+use silence::Silence;
 use sink::Sink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -111,6 +113,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     plan.end.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(&plan, interrupted));
     let (mut broken, mut silence_due) = (None, Time::MAX);
+    let mut silence = Silence::new(plan.session.builder.timeout);
     interrupt::speaks_itself();
     loop {
         if interrupt::gives_up() {
@@ -136,6 +139,12 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             waiting.tell_of_boards(&session.out_of_reach());
         }
         next_turn = now + TURN;
+        // Boards get no slots while storage is waited for, and a server of several may have no part of the events.
+        let waits = session.receiver().stalled().is_some() || sharing.is_some();
+        let may_send = if waits { 0 } else { session.boards_up() };
+        if let Some(told) = silence.look(now, session.messages(), may_send).filter(|_| !end.is_near) {
+            say(told);
+        }
         if let Some(sharing) = &mut sharing {
             if let Err(error) = sharing.look(&mut session) {
                 broken = Some(breaks(&session, &error));
@@ -166,6 +175,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             tables::silent(&session.report()).iter().for_each(say);
         }
     }
+    let up = if sharing.is_some() { 0 } else { session.boards_up() };
+    let silent = silence.fault(session.now(), up, end.by_time);
     let report = session.report();
     drop(view);
     interrupt::last_words(last_words(&plan, &mut session));
@@ -183,8 +194,11 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
     let in_vain = sharing.as_ref().and_then(|sharing| sharing.waited_in_vain(session.messages()));
     let shared = sharing.into_iter().flat_map(|sharing| sharing.faults).chain(in_vain);
-    let stopped = (!is_finished && interrupt::gives_up()).then(|| given_up(&plan, &session));
-    let faults = broken.into_iter().chain(stopped).chain(unstored).chain(shared).collect();
+    let stopped = (!is_finished && interrupt::gives_up()).then(|| {
+        session.give_up();
+        given_up(&plan, &session)
+    });
+    let faults = broken.into_iter().chain(silent).chain(stopped).chain(unstored).chain(shared).collect();
     let told = line.map(|mut line| line.told());
     let (text, verdict) = conclude(&plan, report, session.report(), gpu, told, faults);
     interrupt::speaks_itself();
@@ -193,14 +207,24 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
 
 /// The fault of a run that a second signal has stopped.
 fn given_up(plan: &Plan, session: &Session<Sink>) -> String {
-    let files = match plan.out {
-        Some(_) => "; what was written of an open file is in its *.partial: `penstock check --recover` completes it",
-        None => "",
+    let receiver = session.receiver();
+    let (kept, open) = (receiver.kept(), receiver.open_events() as u64);
+    let unwritten = receiver.events_stored().saturating_sub(kept.events);
+    let begun = format!("{open} that had begun, from event {} on", receiver.next_event());
+    let events = match (unwritten, open) {
+        (0, 0) => "no event was given up".to_owned(),
+        (0, _) => format!("{open} events are given up: {begun}"),
+        (_, 0) => format!("{unwritten} events are given up: none of these is on the disk"),
+        _ => format!("{} events are given up: {unwritten} that are not on the disk and {begun}", unwritten + open),
     };
-    let (open, next) = (session.receiver().open_events(), session.receiver().next_event());
-    let events = match open {
-        0 => "no event was given up".to_owned(),
-        _ => format!("{open} events that had begun are given up, from event {next} on"),
+    let files = match (&plan.out, kept.unclosed) {
+        (None, _) => String::new(),
+        (Some(_), 0) => format!("; {} events are on the disk", kept.events),
+        (Some(_), unclosed) => format!(
+            "; {} events are on the disk, {unclosed} of them in a file that is not closed: `penstock check --recover` \
+             completes it",
+            kept.events
+        ),
     };
     format!("stopped by a second signal: {events}{files}")
 }
@@ -224,11 +248,13 @@ struct End {
     interrupted: Arc<AtomicBool>,
     /// The run continues only for events that have begun.
     is_near: bool,
+    /// It has lasted for as long as was asked for.
+    by_time: bool,
 }
 
 impl End {
     fn new(plan: &Plan, interrupted: Arc<AtomicBool>) -> Self {
-        End { plan: plan.end, bare: plan.check.bare, interrupted, is_near: false }
+        End { plan: plan.end, bare: plan.check.bare, interrupted, is_near: false, by_time: false }
     }
 
     fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, SessionError> {
@@ -237,6 +263,7 @@ impl End {
         let is_time = is_in_vain || session.now() >= self.plan.deadline || self.interrupted.load(Ordering::Relaxed);
         if is_time && !self.is_near {
             self.is_near = true;
+            self.by_time = session.now() >= self.plan.deadline;
             session.end_now()?;
         }
         let messages = session.receiver().messages_compared();

@@ -6,7 +6,7 @@ use super::gpu;
 use super::listening::not_listening;
 use super::plan::Plan;
 use crate::output::screen::say;
-use penstock_readout::{Discard, Event, EventSink, RunWriter, Serving, StoreError};
+use penstock_readout::{Discard, Event, EventSink, Kept, RunWriter, Serving, StoreError};
 use penstock_units::Time;
 
 /// Takes the events of a run.
@@ -72,6 +72,14 @@ impl EventSink for Sink {
 
     fn reconnected(&mut self, board: u16) {
         self.sink.reconnected(board);
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        self.sink.kept()
+    }
+
+    fn give_up(&mut self) {
+        self.sink.give_up();
     }
 
     fn poll_timeout(&self) -> Option<Time> {

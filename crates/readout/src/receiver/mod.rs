@@ -33,7 +33,7 @@ use crate::check::Reference;
 use crate::monitor::PatternMonitor;
 use crate::pattern::Pattern;
 use crate::ring::{Region, Ring, RingConfig};
-use crate::sink::{EventSink, StoreError};
+use crate::sink::{EventSink, Kept, StoreError};
 use crate::sys::{Pages, RingMemory};
 use fragment::{read_fragment, Refused};
 use slots::{Place, Slots};
@@ -420,10 +420,22 @@ impl<S: EventSink> Receiver<S> {
         events_complete + events_incomplete
     }
 
+    /// Gives up the events that are not on disk: see [`EventSink::give_up`].
+    pub fn give_up(&mut self) {
+        self.storing.sink.give_up();
+    }
+
+    /// What is on disk; of a sink without one, what was handed to it.
+    pub fn kept(&self) -> Kept {
+        let taken = || Kept { events: self.events_stored(), bytes: self.counters.bytes_stored, unclosed: 0 };
+        self.storing.sink.kept().unwrap_or_else(taken)
+    }
+
     /// All counters.
     pub fn report(&self) -> ReceiverReport {
+        let Kept { events: events_stored, bytes: bytes_stored, .. } = self.kept();
         ReceiverReport {
-            receiver: self.counters.clone(),
+            receiver: ReceiverCounters { events_stored, bytes_stored, ..self.counters.clone() },
             builder: self.builder.counters().clone(),
             rings: self.slots.counters(),
             check: self.storing.reference.is_some().then(|| self.storing.check.clone()),

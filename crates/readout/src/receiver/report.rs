@@ -21,7 +21,8 @@ pub struct ReceiverCounters {
     pub fragments_crc_error: u64,
     /// The header names another board than that of the ring.
     pub fragments_wrong_source: u64,
-    /// Payload bytes of all events handed to the sink.
+    /// Events on disk, and their payload bytes; of a sink without a disk those handed to it.
+    pub events_stored: u64,
     pub bytes_stored: u64,
     /// How often storage could not go on, and had to be waited for.
     pub store_stalls: u64,

@@ -339,6 +339,11 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
+    /// Gives up the events that are not on disk: see [`Receiver::give_up`].
+    pub fn give_up(&mut self) {
+        self.core.receiver.give_up();
+    }
+
     /// Continues to answer until no packet has been repeated for a while. It does not wait for boards that continue
     /// with new messages: they have the acknowledgements of earlier ones.
     fn linger(&mut self, limit: Time) -> Result<(), SessionError> {
