@@ -344,8 +344,12 @@ local function dissect_2(buffer, pinfo, tree, len, ends)
   pinfo.cols.info:append(" fragment: " .. text)
 end
 
+-- Number of the last frame in which a message was looked for.
+local last_frame
+
 function fragment.dissector(buffer, pinfo, root)
   local opcode = opcode_field()
+  last_frame = pinfo.number
   if not opcode or not BEGINS[opcode.value] then return 0 end
   if buffer:len() < 4 or buffer(0, 4):string() ~= "PSTF" then return 0 end
   pinfo.cols.protocol = "Fragment"
@@ -372,3 +376,19 @@ end
 fragment:register_heuristic("infiniband.payload", function(buffer, pinfo, tree)
   return fragment.dissector(buffer, pinfo, tree) > 0
 end)
+
+---------------------------------------------------------------------------------------------------
+-- A packet that was cut when it was captured (`tcpdump -s`, `capture.snap`). InfiniBand's own dissector looks for the
+-- ICRC at the packet's end, and stops in front of the payload where there is none: its headers are read here.
+local cut = Proto("penstock.cut", "RoCEv2 Packet, Captured in Part")
+
+function cut.dissector(buffer, pinfo, root)
+  local opcode, bth, udp_length = opcode_field(), bth_field(), udp_length_field()
+  if not opcode or not bth or not udp_length or opcode.value == CNP_OPCODE then return end
+  if bth.offset + udp_length.value - 8 <= buffer:len() or last_frame == pinfo.number then return end
+  pinfo.cols.info:clear_fence()
+  pinfo.cols.info = ("%s (%d of %d bytes captured)"):format(opcode.display, buffer:len(), buffer:reported_len())
+  local begin = BEGINS[opcode.value] and bth.offset + BTH_LEN + BEGINS[opcode.value]
+  if begin and begin < buffer:len() then fragment.dissector(buffer(begin):tvb(), pinfo, root) end
+end
+register_postdissector(cut)

@@ -141,6 +141,31 @@ def test_captures_that_are_cut_anywhere_are_read_without_an_error_of_the_dissect
     assert said.count("Frame Length:") == len(frames) * (whole - 13) and not errors, errors[:3]
 
 
+def test_headers_of_packets_that_were_cut_are_read(tmp_path: Path) -> None:
+    """As `tcpdump -s` leaves them: InfiniBand's own dissector stops in front of the payload of such a packet."""
+    frames = [
+        (rdma(WRITE_ONLY_IMM, fragment(bytes(1000)), RETH + IMMEDIATE), "RDMA WRITE Only with Immediate", True),
+        (rdma(WRITE_FIRST, fragment(bytes(984), length=5000), RETH), "RDMA WRITE First", True),
+        (rdma(SEND_ONLY, fragment_2(bytes(1000), [(0, 0, 0, 1000)], event=77)), "SEND Only", True),
+        (rdma(WRITE_MIDDLE, bytes(1000)), "RDMA WRITE Middle", False),
+    ]
+    capture = tmp_path / "cut.pcap"
+    for snap in (256, 142):
+        with PcapWriter(str(capture), linktype=1) as writer:
+            writer.write_header(None)
+            for frame, *_ in frames:
+                writer.write_packet(bytes(frame)[:snap], wirelen=len(frame))
+        names = ["penstock.fragment.event", "penstock.fragment.source", "penstock.fragment.time", "_ws.col.Info"]
+        rows = fields(capture, names)
+        numbers = [str(0x123456789ABCDEF0)] * 2 + ["77"]
+        assert [row[:3] for row in rows[:3]] == [[number, "3", "987654321012"] for number in numbers]
+        assert rows[3][:3] == ["", "", ""]
+        for (frame, opcode, is_fragment), row in zip(frames, rows, strict=True):
+            assert f"{opcode} (" in row[3] and f"({snap} of {len(frame)} bytes captured)" in row[3], row
+            assert ("fragment: source 3, event" in row[3], "Malformed" in row[3]) == (is_fragment, False), row
+        assert tshark(capture, "-Y", ERROR) == []
+
+
 def test_malformed_messages_of_the_connection_manager_are_flagged(tmp_path: Path) -> None:
     def changed(at: int, value: int) -> bytes:
         data = bytearray(MESSAGE.pack())
@@ -297,6 +322,15 @@ def test_a_run_of_boards_is_captured_with_no_malformed_frame_and_its_fragments_a
     assert all(len(time.split(".")[1]) == 9 for time in times) and any(not time.endswith("000") for time in times)
     assert times == sorted(times, key=float)
     assert tshark(captured, "-Y", ERROR) == []
+
+
+def test_the_default_capture_has_the_headers_of_all_fragments(penstock: Penstock, tmp_path: Path) -> None:
+    settings = ["replay.events=3", 'capture.links=["server0-switch"]']
+    run = penstock.run(tmp_path / "out", *settings, scenario=SCENARIO)
+    assert run.status == 0, run.stderr
+    names = ["penstock.fragment.source", "penstock.fragment.event", "frame.interface_name"]
+    rows = [row for row in fields(run.out / "capture.pcapng", names) if row[0] and row[2] == "switch:3>server0:0"]
+    assert sorted((int(row[0]), int(row[1])) for row in rows) == [(s, event) for s in range(3) for event in range(3)]
 
 
 TCP_RUN = """
