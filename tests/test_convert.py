@@ -9,6 +9,7 @@ import os
 import struct
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import h5py
@@ -90,7 +91,7 @@ def test_a_fits_table_has_the_rows_that_astropy_reads(tmp_path):
     for ours, row in zip(events, theirs, strict=True):
         energy, pha, grade = (row[name] for name in names)
         assert ours.modules[0] == struct.pack("<fih", energy, pha, grade)
-        assert (ours.timestamp_ns, ours.trigger_type) == (round(float(row["time"]) * 1e9), row["ccd_id"])
+        assert (ours.timestamp_ns, ours.trigger_type) == (round(Fraction(float(row["time"])) * 10**9), row["ccd_id"])
     assert "no column nothing; there are: time, ccd_id" in refused(*words[:-1], "nothing")
     assert "HDU 0 is no binary table; the file's are: 1" in refused(*words, "--hdu", 0)
 
@@ -155,6 +156,7 @@ def test_raw_records_are_cut_as_the_description_says(tmp_path):
     (tmp_path / "in.raw").write_bytes(b"HEAD" + records.tobytes())
     (tmp_path / "in.toml").write_text(RAW)
     words = ("raw", tmp_path / "in.raw", tmp_path / "o.npz", "--description", tmp_path / "in.toml")
+    (tmp_path / "in.toml").write_text(RAW, encoding="utf-8-sig")
     events = converted(tmp_path / "o.npz", *words)
     assert events[1].modules == [np.arange(start, start + 3, dtype="<i2").tobytes() for start in (0, 3)]
     assert recorded.module_type(tmp_path / "o.npz")["adc"] == np.dtype(("<i2", (1, 3)))
@@ -166,11 +168,115 @@ def test_raw_records_are_cut_as_the_description_says(tmp_path):
         ('">i2"', '"q9"', "fields:"),
         ('payload = "adc"', 'payload = "x"', "no column x; there are: number, adc"),
         ("modules = 2", "moduls = 2", "key moduls: allowed are"),
-        ("modules = 2", "modules = 5", "--modules 5: a row of 12 bytes does not divide"),
+        ("modules = 2", "modules = 5", "--modules 5: row 0 has 12 bytes, which do not divide"),
     ]:
         (tmp_path / "in.raw").write_bytes(b"HEAD" + records.tobytes() + b"x" * (old == "skip = 4"))
         (tmp_path / "in.toml").write_text(RAW.replace(old, new))
         assert told in refused(*words)
+
+
+EVENTS = ("--event-number", "event", "--payload")
+
+
+def test_hdf5_reads_what_is_named_wherever_its_link_leads_and_nothing_else(tmp_path):
+    adc = np.arange(32, dtype="u2").reshape(4, 8)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["entry/data"] = adc
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["event"], file["raw/adc"] = np.arange(4), adc
+        file["alias"], file["soft"] = file["raw/adc"], h5py.SoftLink("/raw/adc")
+        file["external"] = h5py.ExternalLink("part.h5", "/entry/data")
+        file["broken"] = h5py.ExternalLink("none.h5", "/entry/data")
+        file["a.b/c.d"] = np.array([(1, (2, 3))] * 4, [("x", "u1"), ("in", [("y", "u1"), ("z", "u1")])])
+        # Another's, of a terabyte, and of a compression that is not installed.
+        file.create_dataset("unrelated", shape=(1 << 40,), dtype="u1", chunks=(1 << 20,))
+        file.create_dataset("long", shape=(1 << 40, 8), dtype="u2", chunks=(1 << 10, 8))
+        file.create_dataset("number", shape=(1 << 40,), dtype="u4", chunks=(1 << 10,))
+    words = ("hdf5", tmp_path / "in.h5", tmp_path / "o.npz")
+    for name in ("raw/adc", "/raw/adc", "alias", "soft", "external"):
+        events = converted(tmp_path / "o.npz", *words, *EVENTS, name)
+        assert [event.modules for event in events] == [[row.tobytes()] for row in adc], name
+    events = converted(tmp_path / "o.npz", *words, *EVENTS, "a.b/c.d.x,a.b/c.d.in.z")
+    assert [event.modules for event in events] == [[b"\x01\x03"]] * 4
+    events = converted(tmp_path / "o.npz", *words, "--event-number", "number", "--payload", "long", "--events", 3)
+    assert [event.modules for event in events] == [[bytes(16)]] * 3
+    assert "column broken is a link to /entry/data in none.h5" in refused(*words, *EVENTS, "broken")
+    assert "name a field: a.b/c.d.x" in refused(*words, *EVENTS, "a.b/c.d")
+    assert "column long has 1099511627776 rows, column event has 4" in refused(*words, "--payload", "event,long")
+    assert "there is no column nothing; there are: a.b/c.d.x, " in refused(*words, *EVENTS, "nothing")
+
+
+def test_a_virtual_dataset_of_which_a_file_is_absent_is_refused(tmp_path):
+    layout = h5py.VirtualLayout((4, 2), "u2")
+    layout[:] = h5py.VirtualSource("part.h5", "adc", (4, 2))
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_virtual_dataset("adc", layout)
+    words = ("hdf5", tmp_path / "in.h5", tmp_path / "o.npz", "--payload", "adc")
+    assert "part.h5, which is absent" in refused(*words)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["adc"] = np.arange(8, dtype="u2").reshape(4, 2)
+    assert converted(tmp_path / "o.npz", *words)[3].modules == [struct.pack("<2H", 6, 7)]
+
+
+def test_rows_of_unequal_length_are_events_of_unequal_length(tmp_path):
+    rows = np.empty(4, object)
+    rows[:] = [np.arange(k, dtype=">i2") for k in (3, 0, 5, 1)]
+    expected = [[row.astype("<i2").tobytes()] for row in rows]
+    columns = [fits.Column("EVT", "J", array=np.arange(4)), fits.Column("WF", "PI()", array=rows)]
+    fits.BinTableHDU.from_columns(columns).writeto(tmp_path / "in.fits")
+    words = ("fits", tmp_path / "in.fits", tmp_path / "o.npz", "--event-number", "EVT", "--payload")
+    assert [event.modules for event in converted(tmp_path / "o.npz", *words, "WF")] == expected
+    assert "does not say what a module's bytes are" in not_typed(tmp_path / "o.npz")
+    assert [event.modules for event in converted(tmp_path / "o.npz", *words, "wf", "--events", 2)] == expected[:2]
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["event"] = np.arange(4)
+        file.create_dataset("wf", (4,), dtype=h5py.vlen_dtype(">i2"))[:] = rows
+        file.create_dataset("text", (4,), dtype=h5py.string_dtype())[:] = ["a", "", "bcd", "e"]
+    words = ("hdf5", tmp_path / "in.h5", tmp_path / "o.npz", *EVENTS)
+    assert [event.modules for event in converted(tmp_path / "o.npz", *words, "wf")] == expected
+    assert [event.modules for event in converted(tmp_path / "o.npz", *words, "text")] == [
+        [b"a"],
+        [b""],
+        [b"bcd"],
+        [b"e"],
+    ]
+    assert "--modules 4: row 0 has 6 bytes, which do not divide" in refused(*words, "wf", "--modules", 4)
+    rows[:] = [np.arange(5, dtype=">i2")] * 4
+    fits.BinTableHDU.from_columns([fits.Column("WF", "PI()", array=rows)]).writeto(tmp_path / "equal.fits")
+    converted(tmp_path / "o.npz", "fits", tmp_path / "equal.fits", tmp_path / "o.npz", "--payload", "WF")
+    assert recorded.module_type(tmp_path / "o.npz")["WF"] == np.dtype(("<i2", (5,)))
+
+
+def not_typed(archive: Path) -> str:
+    with pytest.raises(ValueError) as error:
+        recorded.module_type(archive)
+    return str(error.value)
+
+
+def test_csv_times_keep_every_digit_and_byte_order_marks_are_no_text(tmp_path):
+    text = "event,t,adc\n1,1490195805.433502912,1\n2,1490195805.433503,2\n3.0,1490195805.4335031,3\n4e0,1.5e9,4\n"
+    words = ("csv", tmp_path / "in.csv", tmp_path / "o.npz", "--event-number", "event", "--payload", "adc")
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        (tmp_path / "in.csv").write_text(text, encoding=encoding)
+        events = converted(tmp_path / "o.npz", *words, "--time", "t", "--time-unit", "s")
+        times = [1490195805433502912, 1490195805433503000, 1490195805433503100, 1500000000000000000]
+        assert [(event.number, event.timestamp_ns) for event in events] == list(enumerate(times, 1)), encoding
+    (tmp_path / "in.csv").write_text("event,t,adc\n1,1,1\n2,1e400,x\n")
+    assert len(converted(tmp_path / "o.npz", *words, "--time", "t", "--events", 1)) == 1
+    assert "line 3, column adc: `x`: allowed is u2" in refused(*words)
+    (tmp_path / "in.csv").write_text("event,t,adc\n1,1e400,1\n")
+    assert "line 2, column t: `1e400`: allowed is a number" in refused(*words, "--time", "t")
+    (tmp_path / "in.csv").write_text("event,t,adc\n1.5,1,1\n")
+    assert "column event, row 0: 1.5: allowed is a whole number" in refused(*words)
+    (tmp_path / "in.csv").write_text("event,t,adc\n1,1,1e39\n")
+    assert "`1e39`: allowed is f4" in refused(*words, "--type", "f4")
+
+
+def test_the_first_events_of_a_table_of_fragments_are_whole(tmp_path):
+    (tmp_path / "in.csv").write_text("n,s,a\n5,2,1\n6,2,2\n5,4,3\n7,2,4\n7,4,5\n")
+    words = ("--event-number", "n", "--source", "s", "--payload", "a", "--events", 2)
+    events = converted(tmp_path / "o.npz", "csv", tmp_path / "in.csv", tmp_path / "o.npz", *words)
+    assert [event.modules for event in events] == [[b"\x01\0", b"\x03\0"], [b"\x02\0", b""]]
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,20 @@ the file, little-endian, in C order.
 """
 
 import argparse
-import csv
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock.recorded import Event, write
+from penstock.tables import Table, csv_table, fits_table, hdf5_table, of_arrays, whole
 
 UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 # Where the payload of an event may lie in a zfits file, by generation of the cameras' data model.
@@ -33,221 +36,175 @@ ZFITS_TIMES = (
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are what; a missing one gets what `_events` says."""
+    """Which columns of a table are what; a missing one gets what `_events` says. `events` limits the result."""
 
     payload: list[str]
-    number: str | None
-    time: str | None
-    unit: str
-    trigger: str | None
-    source: str | None
-    modules: int | None
+    number: str | None = None
+    time: str | None = None
+    unit: str = "ns"
+    trigger: str | None = None
+    source: str | None = None
+    modules: int | None = None
+    events: int | None = None
+
+    def others(self) -> list[str]:
+        """The columns of one number a row."""
+        return [name for name in (self.number, self.time, self.trigger, self.source) if name]
 
 
-Table = Mapping[str, np.ndarray]
+Events = tuple[Iterator[Event], list[int], np.dtype | None]
 
 
-def _column(table: Table, name: str) -> np.ndarray:
-    try:
-        return table[name]
-    except KeyError:
-        raise ValueError(f"there is no column {name}; there are: {', '.join(table) or 'none'}") from None
+def _one_a_row(table: Table, name: str, rows: int, allowed: str) -> Any:
+    values = table.column(name).read(rows)
+    if isinstance(values, list) and all(isinstance(value, Decimal) for value in values):
+        return values
+    if isinstance(values, list) or values.ndim != 1 or values.dtype.kind not in "iubf":
+        found = "rows of variable length" if isinstance(values, list) else f"type {values.dtype}, shape {values.shape}"
+        raise ValueError(f"column {name} has {found}: allowed is {allowed} a row")
+    return values
 
 
-def _numbers(table: Table, name: str) -> list[int]:
+def _numbers(table: Table, name: str, rows: int) -> list[int]:
     """Whole numbers of a column, one a row."""
-    values = _column(table, name)
-    if values.ndim != 1 or values.dtype.kind not in "iub":
-        raise ValueError(
-            f"column {name} has type {values.dtype}, shape {values.shape}: allowed is a whole number a row"
-        )
-    return [int(value) for value in values]
+    numbers = []
+    for row, value in enumerate(_one_a_row(table, name, rows, "a whole number")):
+        try:
+            numbers.append(whole(Decimal(value.item() if isinstance(value, np.generic) else value)))
+        except (ValueError, ArithmeticError):
+            raise ValueError(f"column {name}, row {row}: {value}: allowed is a whole number") from None
+    return numbers
 
 
 def _times(table: Table, columns: Columns, rows: int) -> list[int]:
-    """Times in ns. Whole numbers keep every digit; without a column events are a microsecond apart."""
+    """Times in ns, rounded to the nearest one. Whole and decimal numbers keep every digit; without a column events are
+    a microsecond apart."""
     if columns.time is None:
         return [row * 1000 for row in range(rows)]
-    values = _column(table, columns.time)
-    if values.ndim != 1 or values.dtype.kind not in "iuf":
-        raise ValueError(
-            f"column {columns.time} has type {values.dtype}, shape {values.shape}: allowed is a number a row"
-        )
+    values = _one_a_row(table, columns.time, rows, "a number")
+    scale = UNITS[columns.unit]
+    if isinstance(values, list):
+        return [round(Fraction(value) * scale) for value in values]
+    if values.dtype.kind != "f":
+        return [int(value) * scale for value in values]
     if bad := [row for row in range(rows) if not np.isfinite(values[row])]:
         raise ValueError(f"column {columns.time}, row {bad[0]}: {values[bad[0]]} is no time")
-    scale = UNITS[columns.unit]
-    return [round(float(value) * scale) if values.dtype.kind == "f" else int(value) * scale for value in values]
+    step = float(np.max(np.spacing(np.abs(values)), initial=0)) * scale
+    if step > 1:
+        print(
+            f"warning: column {columns.time} is {values.dtype}: its times are exact to {step:.0f} ns only",
+            file=sys.stderr,
+        )
+    return [round(Fraction(float(value)) * scale) for value in values]
 
 
-def _payload(table: Table, columns: Columns, rows: int) -> tuple[np.ndarray, np.dtype | None]:
-    """Bytes of the rows, shape (rows, bytes), and the type of a row where it is one array or several."""
-    fields: list[tuple] = []
-    for name in columns.payload:
-        values = _column(table, name)
-        if values.dtype.kind not in "iufcbSV" or len(values) != rows:
-            allowed = f"numbers or bytes of one length in each of {rows} rows"
-            raise ValueError(f"column {name} has type {values.dtype}, shape {values.shape}: allowed are {allowed}")
-        fields.append((name, values.dtype.newbyteorder("<"), values.shape[1:]))
-    records = np.zeros(rows, np.dtype(fields))
-    for name, *_ in fields:
-        records[name] = table[name]
-    if not records.dtype.itemsize:
+def _payload(table: Table, columns: Columns, rows: int) -> tuple[Sequence[bytes], np.dtype | None]:
+    """Bytes of the rows, and the type of a row where all rows are one array or several of the same shapes."""
+    found = [(name, _stacked(table.column(name).read(rows))) for name in columns.payload]
+    fixed: list[tuple] = []
+    for name, values in found:
+        kinds = {value.dtype for value in values} if isinstance(values, list) else {values.dtype}
+        if wrong := [kind for kind in kinds if kind.kind not in "iufcbSV"]:
+            raise ValueError(f"column {name} has type {wrong[0]}: allowed are numbers or bytes")
+        if not isinstance(values, list):
+            fixed.append((name, values.dtype.newbyteorder("<"), values.shape[1:]))
+    if len(fixed) == len(found):
+        records = np.zeros(rows, np.dtype(fixed))
+        for name, values in found:
+            records[name] = values
+        if not records.dtype.itemsize:
+            raise ValueError(f"columns {', '.join(columns.payload)} have no bytes")
+        return [record.tobytes() for record in records.view(np.uint8).reshape(rows, -1)], records.dtype
+    pieces = [[value.astype(value.dtype.newbyteorder("<")).tobytes() for value in values] for _, values in found]
+    payload = [b"".join(row) for row in zip(*pieces, strict=True)]
+    if not any(payload):
         raise ValueError(f"columns {', '.join(columns.payload)} have no bytes")
-    return records.view(np.uint8).reshape(rows, -1), records.dtype
+    return payload, None
 
 
-def _events(table: Table, columns: Columns) -> tuple[Iterator[Event], list[int], np.dtype | None]:
-    """Events of a table. Without `source` a row is an event and is cut into `modules` equal pieces."""
-    rows = len(_column(table, columns.payload[0]))
+def _stacked(values: Any) -> Any:
+    """One array where all rows of a list are alike."""
+    alike = isinstance(values, list) and len({(value.shape, value.dtype) for value in values}) == 1
+    return np.stack(values) if alike else values
+
+
+def _rows(table: Table, columns: Columns) -> int:
+    """Rows of all columns that are named."""
+    first, *others = [*columns.payload, *columns.others()]
+    rows = table.column(first).rows
+    for name in others:
+        if (found := table.column(name).rows) != rows:
+            raise ValueError(f"column {name} has {found} rows, column {first} has {rows}")
     if not rows:
         raise ValueError("there is no event in the file")
+    return rows
+
+
+def _events(table: Table, columns: Columns) -> Events:
+    """Events of a table. Without `source` a row is an event and is cut into `modules` equal pieces."""
+    rows = _rows(table, columns)
+    if columns.source is not None:
+        return _joined(table, columns, rows)
+    rows = min(rows, columns.events or rows)
     payload, kind = _payload(table, columns, rows)
-    numbers = _numbers(table, columns.number) if columns.number else None
+    numbers = _numbers(table, columns.number, rows) if columns.number else range(rows)
     times = _times(table, columns, rows)
-    types = _numbers(table, columns.trigger) if columns.trigger else [0] * rows
-    if columns.source is None:
-        pieces = columns.modules or 1
-        cut, module = _cut(kind, pieces)
-        events = (
-            Event(numbers[row] if numbers else row, times[row], types[row], _pieces(payload[row].tobytes(), cut))
-            for row in range(rows)
-        )
-        return events, list(range(pieces)), module
-    if numbers is None:
+    types = _numbers(table, columns.trigger, rows) if columns.trigger else [0] * rows
+    pieces = columns.modules or 1
+    events = (Event(numbers[row], times[row], types[row], _cut(payload[row], pieces, row)) for row in range(rows))
+    return events, list(range(pieces)), _type_of_piece(kind, pieces)
+
+
+def _joined(table: Table, columns: Columns, rows: int) -> Events:
+    """Events of a table in which a row is the fragment of a source. An event has no bytes of a source without a row."""
+    if columns.number is None or columns.source is None:
         raise ValueError("--source needs --event-number: it says which rows are one event")
-    owners = _numbers(table, columns.source)
-    sources = sorted(set(owners))
+    owners = _numbers(table, columns.source, rows)
     rows_of: dict[int, dict[int, int]] = {}
-    for row, (number, owner) in enumerate(zip(numbers, owners, strict=True)):
+    for row, (number, owner) in enumerate(zip(_numbers(table, columns.number, rows), owners, strict=True)):
         if owner in rows_of.setdefault(number, {}):
             raise ValueError(f"row {row}: event {number} has source {owner} already, in row {rows_of[number][owner]}")
         rows_of[number][owner] = row
-    whole = all(len(found) == len(sources) for found in rows_of.values())
+    wanted = dict(islice(rows_of.items(), columns.events))
+    rows = 1 + max(row for found in wanted.values() for row in found.values())
+    sources = sorted({owner for found in wanted.values() for owner in found})
+    is_whole = all(len(found) == len(sources) for found in wanted.values())
+    payload, kind = _payload(table, columns, rows)
+    times = _times(table, columns, rows)
+    types = _numbers(table, columns.trigger, rows) if columns.trigger else [0] * rows
 
     def joined() -> Iterator[Event]:
-        for number, found in rows_of.items():
+        for number, found in wanted.items():
             first = min(found.values())
-            modules = [payload[found[owner]].tobytes() if owner in found else b"" for owner in sources]
+            modules = [payload[found[owner]] if owner in found else b"" for owner in sources]
             yield Event(number, times[first], types[first], modules)
 
-    return joined(), sources, kind if whole else None
+    return joined(), sources, kind if is_whole else None
 
 
-def _cut(kind: np.dtype | None, pieces: int) -> tuple[int, np.dtype | None]:
-    """Bytes of each of so many pieces of a row, and a piece's type: the first axis of a single array may be cut."""
-    assert kind is not None
-    if kind.itemsize % pieces:
-        raise ValueError(f"--modules {pieces}: a row of {kind.itemsize} bytes does not divide into as many pieces")
-    size = kind.itemsize // pieces
-    if pieces == 1:
-        return size, kind
+def _cut(payload: bytes, pieces: int, row: int) -> list[bytes]:
+    size, left = divmod(len(payload), pieces)
+    if left:
+        raise ValueError(
+            f"--modules {pieces}: row {row} has {len(payload)} bytes, which do not divide into as many pieces"
+        )
+    return [payload[size * piece : size * (piece + 1)] for piece in range(pieces)]
+
+
+def _type_of_piece(kind: np.dtype | None, pieces: int) -> np.dtype | None:
+    """The type of each of so many pieces of a row: the first axis of a single array may be cut."""
+    if kind is None or pieces == 1:
+        return kind
     [name, *others] = kind.names or ()
     base, shape = kind[name].base, kind[name].shape
     if others or not shape or shape[0] % pieces:
-        return size, None
-    inner = (shape[0] // pieces, *shape[1:])
-    return size, np.dtype([(name, base, inner)])
+        return None
+    return np.dtype([(name, base, (shape[0] // pieces, *shape[1:]))])
 
 
-def _pieces(payload: bytes, size: int) -> list[bytes]:
-    return [payload[at : at + size] for at in range(0, len(payload), size)]
-
-
-def fits(path: Path, hdu: int | None, columns: Columns) -> tuple[Iterator[Event], list[int], np.dtype | None]:
-    """Rows of a binary table of a FITS file; the first one where `hdu` does not say which."""
-    from astropy.io import fits as astropy_fits
-
-    with astropy_fits.open(path, memmap=False) as file:
-        tables = [index for index, unit in enumerate(file) if isinstance(unit, astropy_fits.BinTableHDU)]
-        wanted = (tables[0] if tables else None) if hdu is None else hdu
-        if wanted not in tables:
-            raise ValueError(
-                f"HDU {wanted} is no binary table; the file's are: {', '.join(map(str, tables)) or 'none'}"
-            )
-        data = file[wanted].data
-        table = {name: np.array(data[name]) for name in file[wanted].columns.names}
-    return _events(table, columns)
-
-
-def hdf5(path: Path, columns: Columns) -> tuple[Iterator[Event], list[int], np.dtype | None]:
-    """Datasets of an HDF5 file with one row an event or fragment; fields of compound datasets as DATASET.FIELD."""
-    import h5py
-
-    table: dict[str, np.ndarray] = {}
-    with h5py.File(path) as file:
-
-        def visit(name: str, found: Any) -> None:
-            if isinstance(found, h5py.Dataset) and found.shape:
-                fields = found.dtype.names
-                table.update({f"{name}.{field}": found[field] for field in fields} if fields else {name: found[()]})
-
-        file.visititems(visit)
-    return _events(table, columns)
-
-
-def from_csv(path: Path, kind: str, columns: Columns) -> tuple[Iterator[Event], list[int], np.dtype | None]:
-    """A table with a header line. Payload columns are numbers of type `kind`, or hexadecimal digits (`hex`)."""
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        lines = [(reader.line_num, row) for row in reader if row]
-    table: dict[str, np.ndarray] = {}
-    for line, row in lines:
-        if len(row) != len(header):
-            raise ValueError(f"line {line} has {len(row)} columns, the first line has {len(header)}")
-    if twice := sorted({name for name in header if header.count(name) > 1}):
-        raise ValueError(f"line 1: two columns are called {twice[0]}")
-    named = [columns.number, columns.time, columns.trigger, columns.source]
-    for index, name in enumerate(header):
-        if name in columns.payload:
-            parse = _digits if kind == "hex" else _number_of(np.dtype(kind))
-        elif name in named:
-            parse = float if name == columns.time and any("." in row[index] for _, row in lines) else int
-        else:
-            continue
-        values = []
-        for line, row in lines:
-            try:
-                values.append(parse(row[index].strip()))
-            except (ValueError, OverflowError):
-                allowed = "hexadecimal digits" if parse is _digits else kind if name in columns.payload else "a number"
-                raise ValueError(f"line {line}, column {name}: `{row[index]}`: allowed is {allowed}") from None
-        if parse is _digits:
-            if len(set(map(len, values))) > 1:
-                raise ValueError(
-                    f"column {name}: rows of {min(map(len, values))} to {max(map(len, values))} bytes; pad them"
-                )
-            table[name] = np.array([np.frombuffer(value, np.uint8) for value in values])
-        else:
-            table[name] = np.array(values, kind) if name in columns.payload else np.array(values)
-    missing = [name for name in (*columns.payload, *named) if name and name not in table]
-    if missing:
-        raise ValueError(f"there is no column {missing[0]}; line 1 has: {', '.join(header) or 'nothing'}")
-    return _events(table, columns)
-
-
-def _digits(text: str) -> bytes:
-    return bytes.fromhex(text)
-
-
-def _number_of(kind: np.dtype) -> Callable[[str], Any]:
-    if kind.kind not in "iuf":
-        raise ValueError(f"--type {kind}: allowed are whole numbers, floating point (u2, i4, f4, ...) and hex")
-
-    def parse(text: str) -> int | float:
-        if kind.kind == "f":
-            return float(text)
-        value, limits = int(text), np.iinfo(kind)
-        if not limits.min <= value <= limits.max:
-            raise ValueError
-        return value
-
-    return parse
-
-
-def raw(path: Path, description: Path) -> tuple[Iterator[Event], list[int], np.dtype | None]:
-    """Records of one length, one behind the other, as a description in TOML says (docs/your-data.md)."""
-    said = tomllib.loads(description.read_text(encoding="utf-8"))
+def raw(path: Path, description: Path, events: int | None) -> Events:
+    """Records of one length, one after the other, as a description in TOML says (docs/your-data.md)."""
+    said = tomllib.loads(description.read_text(encoding="utf-8-sig"))
     allowed = {"skip", "fields", "payload", "event_number", "time", "time_unit", "trigger_type", "source", "modules"}
     if strange := sorted(set(said) - allowed):
         raise ValueError(f"{description}: key {strange[0]}: allowed are {', '.join(sorted(allowed))}")
@@ -271,12 +228,11 @@ def raw(path: Path, description: Path) -> tuple[Iterator[Event], list[int], np.d
         raise ValueError(
             f"{path}: {size - skip} bytes are no whole number of records of {record.itemsize}; {left} are left"
         )
-    data = np.fromfile(path, record, offset=skip)
     payload = said.get("payload", [])
     columns = Columns(
         [payload] if isinstance(payload, str) else payload,
         said.get("event_number"), said.get("time"), said.get("time_unit", "ns"), said.get("trigger_type"),
-        said.get("source"), said.get("modules"),
+        said.get("source"), said.get("modules"), events,
     )  # fmt: skip
     if not columns.payload:
         raise ValueError(f"{description}: payload is missing: the name of a field, or a list of them")
@@ -284,10 +240,11 @@ def raw(path: Path, description: Path) -> tuple[Iterator[Event], list[int], np.d
         raise ValueError(f"{description}: time_unit {columns.unit}: allowed are {', '.join(UNITS)}")
     if columns.modules is not None and (not isinstance(columns.modules, int) or columns.modules < 1):
         raise ValueError(f"{description}: modules = {columns.modules}: allowed is 1 and more")
-    return _events({name: data[name] for name in record.names or ()}, columns)
+    data = np.memmap(path, record, "r", offset=skip) if size > skip else np.empty(0, record)
+    return _events(of_arrays({name: data[name] for name in record.names or ()}), columns)
 
 
-def zfits(path: Path, payload: str | None, modules: int | None) -> tuple[Iterator[Event], list[int], np.dtype | None]:
+def zfits(path: Path, payload: str | None, modules: int | None, events: int | None) -> Events:
     """Events of a camera's zfits file (CTAO's protozfits): the waveforms, cut into modules of equal length."""
     import protozfits
 
@@ -295,7 +252,7 @@ def zfits(path: Path, payload: str | None, modules: int | None) -> tuple[Iterato
         if not hasattr(file, "Events"):
             raise ValueError("there is no table Events")
         # The rows are used while the file is open: protozfits reads after a close without looking.
-        rows = list(file.Events)
+        rows = list(islice(file.Events, events))
         if not rows:
             raise ValueError("table Events is empty")
         name = payload or next((name for name in ZFITS_WAVEFORMS if _has_samples(rows[0], name)), None)
@@ -304,19 +261,16 @@ def zfits(path: Path, payload: str | None, modules: int | None) -> tuple[Iterato
         first = _attribute(rows[0], name)
         if not isinstance(first, np.ndarray) or not first.size or first.dtype.kind not in "iuf":
             raise ValueError(f"--payload {name}: no array of numbers; an event has {', '.join(rows[0]._fields)}")
-        if odd := next(
-            (row for row, event in enumerate(rows) if np.shape(_attribute(event, name)) != first.shape), None
-        ):
-            raise ValueError(f"event {odd}: {name} has another number of samples than in event 0; choose another field")
-        table: dict[str, np.ndarray] = {
-            name: np.stack([_attribute(event, name) for event in rows]),
+        table: dict[str, Any] = {
+            name: [_attribute(event, name) for event in rows],
             "number": np.array([_first(event, ZFITS_NUMBERS, row) for row, event in enumerate(rows)]),
             "type": np.array([int(_first(event, ZFITS_TYPES, 0)) for event in rows]),
         }
         times = [_zfits_time(event) for event in rows]
         if timed := all(time is not None for time in times):
             table["time"] = np.array([time or 0 for time in times], np.uint64)
-    return _events(table, Columns([name], "number", "time" if timed else None, "ns", "type", None, modules))
+    time = "time" if timed else None
+    return _events(of_arrays(table), Columns([name], "number", time, trigger="type", modules=modules))
 
 
 def _has_samples(event: Any, path: str) -> bool:
@@ -390,22 +344,26 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _read(asked: argparse.Namespace) -> tuple[Iterator[Event], list[int], np.dtype | None]:
+def _read(asked: argparse.Namespace) -> Events:
     if asked.kind == "zfits":
-        return zfits(asked.input, asked.payload, asked.modules)
+        return zfits(asked.input, asked.payload, asked.modules, asked.events)
     if asked.kind == "raw":
-        return raw(asked.input, asked.description)
+        return raw(asked.input, asked.description, asked.events)
     if asked.source and asked.modules:
         raise ValueError("--modules cuts events; with --source a row is one module already: leave one of them out")
     columns = Columns(
         asked.payload.split(","), asked.event_number, asked.time, asked.time_unit, asked.trigger_type, asked.source,
-        asked.modules,
+        asked.modules, asked.events,
     )  # fmt: skip
     if asked.kind == "fits":
-        return fits(asked.input, asked.hdu, columns)
+        with fits_table(asked.input, asked.hdu) as table:
+            return _events(table, columns)
     if asked.kind == "hdf5":
-        return hdf5(asked.input, columns)
-    return from_csv(asked.input, asked.type, columns)
+        with hdf5_table(asked.input) as table:
+            return _events(table, columns)
+    # The rows of an event may be anywhere in the file.
+    rows = None if asked.source else asked.events
+    return _events(csv_table(asked.input, asked.type, columns.payload, columns.others(), rows), columns)
 
 
 def main() -> int:
@@ -414,8 +372,7 @@ def main() -> int:
         with asked.input.open("rb"):  # the libraries' own words for this are many
             pass
         events, sources, module = _read(asked)
-        limited = (event for count, event in enumerate(events) if asked.events is None or count < asked.events)
-        written = write(asked.output, limited, sources, module)
+        written = write(asked.output, events, sources, module)
     except ModuleNotFoundError as error:
         print(f"error: {asked.kind} needs the package {error.name}: pip install {error.name}", file=sys.stderr)
         return 2

@@ -53,7 +53,7 @@ class Scenario:
         if isinstance(source, Mapping):
             self._begin(to_toml(source), Path("scenario"), sets)
         else:
-            self._begin(Path(source).read_text(encoding="utf-8"), Path(source), sets)
+            self._begin(Path(source).read_text(encoding="utf-8-sig"), Path(source), sets)
 
     @classmethod
     def from_text(

@@ -251,7 +251,7 @@ class _Search:
 def _is_network(file: str) -> bool:
     """Whether `run.kind` says so; what is no TOML is left to the reader of scenarios to refuse."""
     try:
-        run = tomllib.loads(Path(file).read_text(encoding="utf-8")).get("run", {})
+        run = tomllib.loads(Path(file).read_text(encoding="utf-8-sig")).get("run", {})
     except ValueError:
         return True
     return not isinstance(run, dict) or run.get("kind", "network") == "network"

@@ -18,8 +18,8 @@ pub enum SourceError {
     #[error("{modules} modules cannot be dealt out to {boards} boards; choose 1 to {modules} boards")]
     Boards { boards: u16, modules: usize },
     #[error(
-        "board {board} of {boards} has no byte of recorded event {event}; share the modules among fewer boards, or \
-         leave such events out of the file"
+        "board {board} of {boards} has no byte of recorded event {event}, and the gateware makes no message of none; \
+         share the modules among fewer boards, leave such events out of the file, or send them by software boards"
     )]
     Empty { board: usize, boards: u16, event: usize },
     #[error("board {board} of {boards} has {bytes} bytes of recorded event {event}; a fragment has fewer than 2^32")]
@@ -35,6 +35,10 @@ pub struct EventSource {
     payloads: Vec<Share>,
     /// By recorded event.
     trigger_types: Vec<u16>,
+    /// By recorded event, ns.
+    times: Vec<u64>,
+    /// From one pass through the file to the next, ns.
+    period_ns: u64,
 }
 
 /// What a board has of one recorded event.
@@ -50,7 +54,7 @@ impl EventSource {
     /// Deals the modules of every recorded event out to boards `0..boards`.
     ///
     /// # Errors
-    /// [`SourceError`] if there is no board, not a module for each, or a board without a byte of an event.
+    /// [`SourceError`] if there is no board, not a module for each, or a payload that is too long.
     pub fn new(dataset: &Dataset, boards: u16) -> Result<EventSource, SourceError> {
         let modules = dataset.modules();
         let step = usize::from(boards);
@@ -61,10 +65,8 @@ impl EventSource {
         for event in 0..dataset.events() {
             for board in 0..step {
                 let bytes = dataset.share_len(event, board, step);
-                match u32::try_from(bytes) {
-                    Ok(0) => return Err(SourceError::Empty { board, boards, event }),
-                    Err(_) => return Err(SourceError::TooLong { board, boards, event, bytes }),
-                    Ok(_) => {}
+                if u32::try_from(bytes).is_err() {
+                    return Err(SourceError::TooLong { board, boards, event, bytes });
                 }
                 let mut payload = BytesMut::with_capacity(bytes);
                 dataset.share(board, step).for_each(|module| payload.put_slice(dataset.module(event, module)));
@@ -74,7 +76,24 @@ impl EventSource {
             }
         }
         let trigger_types = (0..dataset.events()).map(|event| dataset.trigger_type(event)).collect();
-        Ok(EventSource { boards, recorded_events: dataset.events() as u64, payloads, trigger_types })
+        let times: Vec<u64> = (0..dataset.events()).map(|event| dataset.time_ns(event)).collect();
+        let span = times.last().unwrap_or(&0).saturating_sub(*times.first().unwrap_or(&0));
+        // The next pass begins as long after this one as its events are apart, on average.
+        let period_ns = span.saturating_add((span / (times.len() as u64 - 1).max(1)).max(1));
+        Ok(EventSource { boards, recorded_events: dataset.events() as u64, payloads, trigger_types, times, period_ns })
+    }
+
+    /// Whether boards of gateware can send these events: they make no message without a byte.
+    ///
+    /// # Errors
+    /// [`SourceError::Empty`] names the first such event.
+    pub fn check_gateware(&self) -> Result<(), SourceError> {
+        let step = usize::from(self.boards);
+        let empty = self.payloads.iter().position(|share| share.payload.is_empty());
+        match empty {
+            Some(at) => Err(SourceError::Empty { board: at % step, boards: self.boards, event: at / step }),
+            None => Ok(()),
+        }
     }
 
     /// Number of boards, at least 1.
@@ -124,6 +143,12 @@ impl EventSource {
     pub fn streams(&self, event: u64, board: u16) -> Vec<Bytes> {
         let Share { payload, streams, .. } = self.share(event, board);
         streams.iter().map(|range| payload.slice(range.clone())).collect()
+    }
+
+    /// When `event` was recorded, ns; each pass through the file follows the one before.
+    pub fn time_ns(&self, event: u64) -> u64 {
+        let (pass, recorded) = (event / self.recorded_events, (event % self.recorded_events) as usize);
+        self.times[recorded].wrapping_add(self.period_ns.wrapping_mul(pass))
     }
 
     /// The trigger type of `event`, as recorded.

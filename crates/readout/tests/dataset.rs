@@ -156,8 +156,12 @@ fn modules_of_any_length_are_read_and_dealt_out() {
     assert_eq!((&source.payload(3, 0)[..], source.trigger_type(3)), (&[15, 16, 17, 18, 19][..], 32));
     assert_eq!((source.streams(0, 0).len(), source.inputs(0), source.inputs(1)), (1, 1, 1));
     assert_eq!((source.max_message_len(), source.message(3, 1, 0).len()), (HEADER_LEN + 9, HEADER_LEN + 3));
-    let text = EventSource::new(&data, 3).unwrap_err().to_string();
+    assert_eq!([0, 1, 2, 3].map(|event| source.time_ns(event)), [1000, 3000, 5000, 7000]);
+    let thirds = EventSource::new(&data, 3).unwrap();
+    assert_eq!((thirds.payload(1, 0).len(), thirds.message(1, 0, 7).len()), (0, HEADER_LEN));
+    let text = thirds.check_gateware().unwrap_err().to_string();
     assert!(text.contains("board 0 of 3 has no byte of recorded event 1"), "{text}");
+    assert_eq!(source.check_gateware(), Ok(()));
 }
 
 #[test]

@@ -358,6 +358,7 @@ fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
     let dataset = Dataset::load(&file).map_err(refused)?;
     let source =
         EventSource::new(&dataset, messages.share.boards).map_err(|error| refused(format!("--share: {error}")))?;
+    source.check_gateware().map_err(|error| refused(format!("--share: {error}")))?;
     let bytes = source.max_payload_len();
     if bytes > BOARD_EVENT_BYTES {
         let share = messages.share.boards;

@@ -174,10 +174,10 @@ impl Messages {
     }
 
     fn make(&mut self, event: u64) -> Bytes {
-        let timestamp_ns = event.wrapping_mul(self.interval_ns);
         if let Kind::Recorded(events) = &self.kind {
-            return events.message(event, self.source, timestamp_ns);
+            return events.message(event, self.source, events.time_ns(event));
         }
+        let timestamp_ns = event.wrapping_mul(self.interval_ns);
         self.pass_over(event - self.pattern_event);
         self.pattern_event = event + 1;
         let mut message = self.spare.pop().unwrap_or_default();

@@ -25,11 +25,13 @@ impl CameraEvents {
         shares.map(|(event, board)| self.fragment_bytes(event, board)).max().unwrap_or(0)
     }
 
-    /// Bytes of a board's fragment of a recorded event, including headers and trailers.
+    /// Bytes of a board's fragment of a recorded event, including headers and trailers. 0: a board of gateware makes no
+    /// message without a byte.
     pub fn fragment_bytes(&self, event: usize, board: usize) -> u64 {
         let payload = self.dataset.share_len(event, board, self.boards);
         let bytes = match self.sender {
             SenderKind::Software => HEADER_LEN + payload,
+            SenderKind::Gateware if payload == 0 => 0,
             SenderKind::Gateware => {
                 message_2_len(payload, self.dataset.input_streams(event, board, self.boards, BOARD_INPUTS).len())
             }

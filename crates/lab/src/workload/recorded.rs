@@ -34,7 +34,8 @@ pub enum RecordedError {
     #[error("{modules} modules cannot be dealt out to {boards} hosts; name 1 to {modules}")]
     Boards { boards: usize, modules: usize },
     #[error(
-        "host {board} of {boards} has no byte of event {event}; name fewer hosts, or leave such events out of the file"
+        "host {board} of {boards} has no byte of event {event}, and the gateware makes no message of none; name fewer \
+         hosts, leave such events out of the file, or set sender = \"software\""
     )]
     Without { event: usize, board: usize, boards: usize },
     #[error("host {board} has a fragment of {bytes} bytes in event {event}; allowed are fewer than 2^32")]
@@ -104,10 +105,10 @@ impl RecordedEvents {
             }
             times.push(Time::from_ns(at_ns - camera.time_ns(0)));
             for board in 0..boards.len() {
-                if camera.share_len(event, board, boards.len()) == 0 {
+                let len = message_len(event, board);
+                if len == 0 {
                     return Err(RecordedError::Without { event, board, boards: boards.len() });
                 }
-                let len = message_len(event, board);
                 bytes.push(u32::try_from(len).map_err(|_| RecordedError::TooLong { event, board, bytes: len })?);
             }
         }
