@@ -13,6 +13,7 @@ from test_python_module import environment, installed, snippets  # noqa: F401
 CODE = """
 import json
 import os
+import pickle
 import sys
 import warnings
 from pathlib import Path
@@ -26,6 +27,15 @@ board.scratch = 7
 assert int(board.scratch) == 7
 board.cc[0].rate_ai = "40Mbps"
 assert board.cc[0].rate_ai.text == "40Mbps" and abs(board.cc[0].rate_ai.quantity - 40e6) < 10
+rate = board.cc[0].rate_ai
+assert abs(float(rate) - 40e6) < 10 and int(rate) == int(rate.quantity) and rate == rate.quantity != rate.number
+board.cc[1].rate_ai = rate
+assert board.cc[1].rate_ai.number == rate.number and board.cc[1].rate_ai == rate
+assert board.qp[3].state == "reset" and board.qp[3].state == 0 and board.qp[3].state != "rts"
+assert bool(board.scratch) and not board.qp[3].state and board.scratch and "abcdefgh"[board.scratch] == "h"
+assert len(board.qp) == 4 and [pair.state.text for pair in board.qp] == ["reset"] * 4
+assert board.qp[-1] == board.qp[3] and board.qp[3] in board.qp and board.cc[0] not in board.qp
+assert repr(board.qp[3]) == f"<qp[3] of {sys.argv[1]}>"
 board.flow_control.traffic_class = 5
 assert board.flow_control.traffic_class == 5 and board.flow_control.pfc_en == 1
 assert board.qp[3].state.text == "reset"
@@ -45,6 +55,15 @@ def refused(kind, what):
     raise AssertionError("not refused")
 
 assert "no such register" in refused(AttributeError, lambda: board.nothing)
+assert "there are qp[0] to qp[3]" in refused(IndexError, lambda: board.qp[4])
+assert "len(qp)" in refused(TypeError, lambda: 3 in board.qp)
+assert "has no copies" in refused(TypeError, lambda: list(board.flow_control))
+assert "name one of them" in refused(TypeError, lambda: bool(board.flow_control))
+assert "compare one of them" in refused(TypeError, lambda: board.flow_control == 5)
+assert "its bits are .number" in refused(TypeError, lambda: hex(rate))
+for error in (RegisterError("range", "cc[0].rate_ai", "too much"), BoardError("silent", None, "no answer")):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error)), again
 assert "0 to 4294967295" in refused(ValueError, lambda: board.write("cc[0].rate_ai", "1Tbps"))
 assert "read-only" in refused(ValueError, lambda: board.write("id", 1))
 assert "force=True" in refused(ValueError, lambda: board.write("local_ip", "10.0.0.9"))

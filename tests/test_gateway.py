@@ -276,6 +276,32 @@ def test_epics_registers_have_units_limits_and_access_and_writes_reach_board_and
     assert all("@127.0.0.1:" in line["operator"] for line in gateway.written())
 
 
+def test_epics_pvs_have_the_fields_of_records(start, serve, epics):  # noqa: F811
+    lost = start(1)
+    gateway = serve("epics", {FIRST: lost.address(0)})
+    client = epics(gateway)
+
+    def field(register: str, name: str) -> object:
+        found = client.ask("read", name=f"{pv(register)}.{name}")
+        assert name == "VAL" or found["access"] == "read-only"
+        return found["enum_strs"][found["value"]] if "enum_strs" in found else found["value"]
+
+    assert client.ask("write", name=f"{pv('source:count')}.VAL", kind="long", value=7) == {"status": DONE}
+    assert client.ask("read", name=pv("source:count"))["value"] == field("source:count", "VAL") == 7
+    rate = "cc0:rate_ai"
+    assert [field(rate, name) for name in ("EGU", "RTYP", "SEVR", "STAT")] == ["bit/s", "ao", "NO_ALARM", "NO_ALARM"]
+    assert field(rate, "NAME") == pv(rate) and 0 < len(field(rate, "DESC")) < 40
+    assert (field(rate, "HOPR"), field(rate, "LOPR"), field(rate, "PREC")) == (319999999925, 0, 0)
+    kinds = {"qp3:state": "mbbo", "counters:tx_frames": "longin", "local_ip": "stringout", "connected": "longin"}
+    assert {register: field(register, "RTYP") for register in kinds} == kinds
+    client.ask("monitor", name=f"{pv(rate)}.SEVR")
+    lost.process.kill()
+    gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
+    wait_until(lambda: [value for _, value, *_ in client.ask("seen")["seen"] if value == 3], "its severity")
+    assert [field(rate, name) for name in ("SEVR", "STAT")] == ["INVALID", "COMM"]
+    assert (field("connected", "SEVR"), field("connected", "STAT")) == ("MAJOR", "COMM")
+
+
 def test_epics_answers_what_cannot_be_by_the_protocols_status(start, serve, epics, penstock, tmp_path):  # noqa: F811
     board = start(1, "--bare", "0").address(0)
     gateway = serve("epics", {FIRST: board})

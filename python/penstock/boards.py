@@ -11,8 +11,10 @@ Names and units are those of `penstock ctl` (docs/ctl.md). So are the checks, th
 and the detection of other operators.
 """
 
+import operator
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +26,24 @@ if TYPE_CHECKING:
     from penstock._native import BoardLink
 
 
-class RegisterError(ValueError):
+class _Fault(Exception):
+    """An error of a register, by kind. Other processes get it whole (`concurrent.futures`, Dask)."""
+
+    def __init__(self, kind: str, register: str | None, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.register = kind, register
+
+    def __reduce__(self) -> tuple[type, tuple[str, str | None, str]]:
+        return type(self), (self.kind, self.register, str(self))
+
+
+class RegisterError(_Fault, ValueError):
     """What cannot be written, by `kind`: name, read_only, range, value, refused; critical: only with `force`."""
 
-    def __init__(self, kind: str, register: str | None, message: str) -> None:
-        super().__init__(message)
-        self.kind, self.register = kind, register
 
-
-class BoardError(OSError):
+class BoardError(_Fault, OSError):
     """What a board did not do, by `kind`: silent, differs; busy: another operator is changing it; journal: there is
     none; other: what became of a write is not known."""
-
-    def __init__(self, kind: str, register: str | None, message: str) -> None:
-        super().__init__(message)
-        self.kind, self.register = kind, register
 
 
 class OperatorWarning(UserWarning):
@@ -59,9 +64,14 @@ def error_of(said: list[Said]) -> RegisterError | BoardError | None:
     return (RegisterError if kind in REGISTER_KINDS else BoardError)(kind, register, message)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Value:
-    """What a register holds: `number`, `text` with its unit, `quantity` in bit/s, s or as a fraction (else None)."""
+    """What a register holds: `number` in its bits, `text` with its unit, `quantity` in bit/s, s or as a fraction
+    (None for a plain number).
+
+    It is the quantity where there is one, for `float()`, `int()` and `==`, and false where it is 0. It equals its text,
+    too: `board.qp[0].state == "rts"`.
+    """
 
     name: str
     number: int
@@ -69,23 +79,39 @@ class Value:
     quantity: float | None
 
     def __int__(self) -> int:
-        return self.number
+        return int(self._plain())
+
+    def __float__(self) -> float:
+        return float(self._plain())
 
     def __index__(self) -> int:
+        if self.quantity is not None:
+            raise TypeError(f"{self.name} is {self.text}: its bits are .number")
         return self.number
 
-    def __eq__(self, other: object) -> bool:
-        return self.number == (other.number if isinstance(other, Value) else other)
+    def __bool__(self) -> bool:
+        return self.number != 0
 
-    def __hash__(self) -> int:
-        return hash(self.number)
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Value):
+            return self._plain() == other._plain()
+        return self.text == other if isinstance(other, str) else self._plain() == other
+
+    # It equals numbers and texts, which have no hash in common.
+    __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return self.text
 
+    def _plain(self) -> int | float:
+        return self.number if self.quantity is None else self.quantity
+
 
 class Node:
-    """A group of registers, a copy of one, or a register with fields; made by `Board`."""
+    """A group of registers, a copy of one, or a register with fields; made by `Board`.
+
+    Copies are like a list: `board.qp[0]`, `board.qp[-1]`, `len(board.qp)`, `for qp in board.qp`.
+    """
 
     _board: "Board"
     _name: str
@@ -94,8 +120,41 @@ class Node:
         object.__setattr__(self, "_board", board)
         object.__setattr__(self, "_name", name)
 
-    def __getitem__(self, index: int) -> "Node":
-        return Node(self._board, f"{self._name}[{index}]")
+    def __len__(self) -> int:
+        """Copies of it. TypeError: there are none."""
+        start = f"{self._name}["
+        numbers = [name[len(start) :].split("]")[0] for name in self._board._link.names(self._name)]
+        if not self._board._link.names(self._name)[0].startswith(start):
+            raise TypeError(f"{self._name} has no copies; its registers: {self._name}.read()")
+        return 1 + max(map(int, numbers))
+
+    def __getitem__(self, index: int) -> "Node | Value":
+        copies, number = len(self), operator.index(index)
+        if not -copies <= number < copies:
+            raise IndexError(f"{self._name}[{number}]: there are {self._name}[0] to {self._name}[{copies - 1}]")
+        return self._board._at(f"{self._name}[{number % copies}]")
+
+    def __iter__(self) -> Iterator["Node | Value"]:
+        return (self[index] for index in range(len(self)))
+
+    def __contains__(self, what: object) -> bool:
+        if isinstance(what, Node):
+            return any(what == node for node in self)
+        raise TypeError(f"`in {self._name}` asks for a node; its copies: len({self._name})")
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self._name} has several registers, which are neither true nor false: name one of them")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Node):
+            return self._board is other._board and self._name == other._name
+        raise TypeError(f"{self._name} has several registers; compare one of them")
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __repr__(self) -> str:
+        return f"<{self._name} of {self._board.address}>"
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("_"):
@@ -104,6 +163,9 @@ class Node:
 
     def __setattr__(self, key: str, value: object) -> None:
         self._board.write(f"{self._name}.{key}", value)
+
+    def __setitem__(self, index: int, value: object) -> None:
+        self._board.write(f"{self._name}[{operator.index(index)}]", value)
 
     def read(self) -> dict[str, Value]:
         """All registers of it, by name."""
@@ -149,7 +211,7 @@ class Board:
         `force` also writes what breaks a run (addresses, masks, keys, PSNs and states of open queue pairs), and takes
         over from another operator. RegisterError, BoardError: it was not written; OperatorWarning: look again.
         """
-        text = str(int(value)) if isinstance(value, bool | Value) else str(value)
+        text = str(value.number if isinstance(value, Value) else int(value) if isinstance(value, bool) else value)
         said = self._link.write(name, text, force, self._journal)
         for kind, _, message in said:
             if kind == "meanwhile":

@@ -51,8 +51,11 @@ class Refused(Exception):
     """A request that is not carried out, with its status of HTTP."""
 
     def __init__(self, status: int, message: str, **more: object) -> None:
-        super().__init__(message)
+        super().__init__(status, message)  # both, so that the error can be pickled
         self.status, self.answer = status, {"error": message, **more}
+
+    def __str__(self) -> str:
+        return self.args[1]
 
 
 def configuration(body: object) -> dict[str, Any]:

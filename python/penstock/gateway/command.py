@@ -24,7 +24,7 @@ def duration(text: str) -> float:
 def listed(path: Path) -> list[tuple[str, str]]:
     """Name and address of each board of `boards.toml`; a board without a name has its address for one."""
     try:
-        document = tomllib.loads(path.read_text())
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
     boards: list[tuple[str, str]] = []

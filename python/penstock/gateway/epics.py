@@ -3,6 +3,7 @@
 
     PENSTOCK:module-0:connected           0 or 1, in alarm where it is 0
     PENSTOCK:module-0:cc0:rate_ai         DBR_DOUBLE, units bit/s, control limits, writable
+    PENSTOCK:module-0:cc0:rate_ai.SEVR    a field: VAL, DESC, EGU, HOPR, LOPR, NAME, PREC, RTYP, SEVR or STAT
 
 Promise: a PV of a board that is silent keeps its last value, and is INVALID with status COMM. A write is answered after
 the board has been written to and read back; the status gives the reason of a refusal.
@@ -23,6 +24,8 @@ log = logging.getLogger("penstock.gateway")
 PREFIX = re.compile(r"[A-Za-z0-9_:-]+")
 LONGEST = 60  # of a PV's name in most clients
 STRINGS = 16  # names of states that Channel Access has room for
+STRING_BYTES = 40  # of a DBR_STRING, with its zero
+SEVERITIES = ("NO_ALARM", "MINOR", "MAJOR", "INVALID")
 STATUSES = {
     "read_only": ca.CAStatus.ECA_NOWTACCESS,
     "refused": ca.CAStatus.ECA_NOWTACCESS,
@@ -33,7 +36,64 @@ STATUSES = {
 
 
 class Pv:
-    """What makes a channel of caproto the PV of a register."""
+    """What makes a channel of caproto a PV with fields."""
+
+    name: str
+    description: str
+    # Of an input and of an output.
+    records: tuple[str, str]
+    # Those of the channel.
+    alarm: Any
+    reported_record_type: str
+    write: Any
+
+    def get_field(self, field: str) -> Any:
+        """The channel of a record's field, which the server asks for; KeyError: it has none of this name."""
+        if field == "VAL":
+            return self
+        if not hasattr(self, "fields"):
+            self.fields: dict[str, Any] = {}
+        if field not in self.fields:
+            self.fields[field] = self._field(field)
+        return self.fields[field]
+
+    def _field(self, field: str) -> Any:
+        match field:
+            case "SEVR":
+                return FieldEnum(value=SEVERITIES[self.alarm.severity], enum_strings=SEVERITIES)
+            case "STAT":
+                return FieldString(value=self.alarm.status.name)
+            case "DESC":
+                whole = self.description
+                return FieldString(value=whole if len(whole) < STRING_BYTES else f"{whole[: STRING_BYTES - 4]}...")
+            case "EGU":
+                return FieldString(value=getattr(self, "units", None) or "")
+            case "NAME":
+                return FieldString(value=self.name)
+            case "RTYP":
+                return FieldString(value=self.reported_record_type)
+            case "HOPR" if hasattr(self, "upper_disp_limit"):
+                return FieldDouble(value=float(self.upper_disp_limit))
+            case "LOPR" if hasattr(self, "lower_disp_limit"):
+                return FieldDouble(value=float(self.lower_disp_limit))
+            case "PREC" if hasattr(self, "precision"):
+                return FieldInteger(value=self.precision)
+        raise KeyError(field)
+
+    async def put(self, value: Any, status: ca.AlarmStatus, severity: ca.AlarmSeverity) -> None:
+        """Publishes a value; its fields follow."""
+        await self.write(value, status=status, severity=severity)
+        await self.fields_follow()
+
+    async def fields_follow(self) -> None:
+        fields = getattr(self, "fields", {})
+        for field, now in (("SEVR", SEVERITIES[self.alarm.severity]), ("STAT", self.alarm.status.name)):
+            if field in fields:
+                await fields[field].write(now)
+
+
+class RegisterPv(Pv):
+    """The PV of a register."""
 
     gateway: "EpicsGateway"
     board: int
@@ -81,20 +141,48 @@ class Pv:
         return int(one)
 
 
-class DoublePv(Pv, ca.ChannelDouble):
+class ReadOnly:
+    """Clients read it."""
+
+    def check_access(self, hostname: str, username: str) -> ca.AccessRights:
+        return ca.AccessRights.READ
+
+
+class FieldDouble(ReadOnly, ca.ChannelDouble):
     pass
 
 
-class IntegerPv(Pv, ca.ChannelInteger):
+class FieldInteger(ReadOnly, ca.ChannelInteger):
     pass
 
 
-class EnumPv(Pv, ca.ChannelEnum):
+class FieldEnum(ReadOnly, ca.ChannelEnum):
     pass
 
 
-class StringPv(Pv, ca.ChannelString):
+class FieldString(ReadOnly, ca.ChannelString):
     pass
+
+
+class ConnectedPv(Pv, ReadOnly, ca.ChannelInteger):
+    description = "1: the board answers"
+    records = ("longin", "longout")
+
+
+class DoublePv(RegisterPv, ca.ChannelDouble):
+    records = ("ai", "ao")
+
+
+class IntegerPv(RegisterPv, ca.ChannelInteger):
+    records = ("longin", "longout")
+
+
+class EnumPv(RegisterPv, ca.ChannelEnum):
+    records = ("mbbi", "mbbo")
+
+
+class StringPv(RegisterPv, ca.ChannelString):
+    records = ("stringin", "stringout")
 
 
 def names_of(register: Register) -> list[str] | None:
@@ -149,10 +237,10 @@ class EpicsGateway(Gateway):
         logging.getLogger("caproto").setLevel(logging.CRITICAL)
         for name in self._names:
             alarm = ca.ChannelAlarm(status=ca.AlarmStatus.COMM, severity=ca.AlarmSeverity.MAJOR_ALARM)
-            connected = ca.ChannelInteger(value=0, alarm=alarm)
-            connected.check_access = lambda *_: ca.AccessRights.READ
+            connected = ConnectedPv(value=0, alarm=alarm, reported_record_type="longin")
+            connected.name = f"{self._prefix}:{name}:connected"
             self._connected.append(connected)
-            self._pvs[f"{self._prefix}:{name}:connected"] = connected
+            self._pvs[connected.name] = connected
         context = Context(self._pvs, [self._host])
         context.ca_server_port = self._port
         started = asyncio.Event()
@@ -180,25 +268,28 @@ class EpicsGateway(Gateway):
 
     async def found(self, board: int, registers: list[Register]) -> None:
         if self._registers.get(board) != registers:
-            for register in self._registers.get(board, []):
-                self._pvs.pop(self.pv_name(board, register), None)
+            gone = {self.pv_name(board, register) for register in self._registers.get(board, [])}
+            for name in [name for name in self._pvs if name.partition(".")[0] in gone]:  # the server adds fields
+                del self._pvs[name]
             self._registers[board], self._of[board] = registers, []
             for register in registers:
                 pv = channel_of(register)
                 pv.gateway, pv.board, pv.register = self, board, register
-                name = self.pv_name(board, register)
+                pv.name = name = self.pv_name(board, register)
+                pv.description, pv.reported_record_type = register.description, pv.records[register.writable]
                 if len(name) > LONGEST:
                     log.warning("%s: longer than the %d characters that most clients take", name, LONGEST)
                 self._pvs[name] = pv
                 self._of[board].append(pv)
         print(f"{self.camera.names[board]}: it answers", flush=True)
-        await self._connected[board].write(1, status=ca.AlarmStatus.NO_ALARM, severity=ca.AlarmSeverity.NO_ALARM)
+        await self._connected[board].put(1, ca.AlarmStatus.NO_ALARM, ca.AlarmSeverity.NO_ALARM)
 
     async def lost(self, board: int, why: str) -> None:
         print(f"{self.camera.names[board]}: {why}", flush=True)
-        await self._connected[board].write(0, status=ca.AlarmStatus.COMM, severity=ca.AlarmSeverity.MAJOR_ALARM)
+        await self._connected[board].put(0, ca.AlarmStatus.COMM, ca.AlarmSeverity.MAJOR_ALARM)
         for pv in self._of.get(board, []):
             await pv.alarm.write(status=ca.AlarmStatus.COMM, severity=ca.AlarmSeverity.INVALID_ALARM)
+            await pv.fields_follow()
 
     async def changed(self, board: int, values: list[tuple[Register, Plain]]) -> None:
         for register, value in values:
@@ -207,9 +298,9 @@ class EpicsGateway(Gateway):
                 value = float(value)
             elif isinstance(pv, EnumPv):
                 value = pv.enum_strings[int(value)] if int(value) < len(pv.enum_strings) else int(value)
-            await pv.write(value, status=ca.AlarmStatus.NO_ALARM, severity=ca.AlarmSeverity.NO_ALARM)
+            await pv.put(value, ca.AlarmStatus.NO_ALARM, ca.AlarmSeverity.NO_ALARM)
 
-    async def write(self, pv: Pv, value: Plain, operator: str) -> ca.CAStatus:
+    async def write(self, pv: RegisterPv, value: Plain, operator: str) -> ca.CAStatus:
         """What became of a client's write, as a status of Channel Access."""
         try:
             await self.camera.write(self, pv.board, pv.register, value, operator)
