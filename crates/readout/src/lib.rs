@@ -27,6 +27,7 @@ pub mod backend;
 mod builder;
 mod check;
 mod device_memory;
+mod ending;
 mod event_file;
 mod medium;
 mod monitor;
@@ -76,5 +77,5 @@ pub use writer_options::WriterOptions;
 
 /// Packet sockets, for programs that send to a [`backend`].
 pub mod link {
-    pub use crate::sys::{drop_all, offload, Frames, Gather, Interface, PacketSocket};
+    pub use crate::sys::{drop_all, has_address, offload, Frames, Gather, Interface, PacketSocket};
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A row group on disk: a whole Parquet file of one row group, preceded by a frame with its length and CRC.
-//! Promise: the footer of the enclosing file can be made from the frames alone; a torn frame is detected.
+//! Promise: the footer of the enclosing file can be made from the frames alone; a torn frame is detected; every byte of a
+//! file has a checksum.
 //! Source: ours. Parquet finds column chunks by offsets in the footer, so readers never see the bytes between them
 //! (apache/parquet-format, "File format").
 //!
 //! ```text
-//! "PAR1" | frame, segment | frame, segment | ... | footer of all row groups, its length, "PAR1"
+//! "PAR1" | frame, segment | frame, segment | ... | seal | footer of all row groups, its length, "PAR1"
 //!          32 B   "PAR1" column chunks, footer of this row group, its length, "PAR1"
 //!
 //! frame, little-endian: magic 8 "PSTKSEG1" | ordinal u32 | CRC-32C of the segment u32 | its length u64 | 0 u32 |
 //!                       CRC-32C of the 28 bytes before u32
+//! seal: a frame of the footer, with its length and "PAR1", magic "PSTKEND1"; its ordinal is the number of row groups
 //! ```
 
 use bytes::Bytes;
@@ -29,6 +31,7 @@ pub(crate) const PARQUET_MAGIC: [u8; 4] = *b"PAR1";
 pub(crate) const FRAME_LEN: usize = 32;
 
 const FRAME_MAGIC: [u8; 8] = *b"PSTKSEG1";
+const SEAL_MAGIC: [u8; 8] = *b"PSTKEND1";
 
 /// The frame before a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +48,22 @@ impl Frame {
     }
 
     pub fn to_bytes(self) -> [u8; FRAME_LEN] {
+        self.with_magic(FRAME_MAGIC)
+    }
+
+    /// None if these are not the bytes of a frame.
+    pub fn parse(bytes: &[u8; FRAME_LEN]) -> Option<Frame> {
+        Frame::after_magic(bytes, FRAME_MAGIC)
+    }
+
+    /// None if these are not the bytes of a seal, the frame of a footer.
+    pub fn parse_seal(bytes: &[u8; FRAME_LEN]) -> Option<Frame> {
+        Frame::after_magic(bytes, SEAL_MAGIC)
+    }
+
+    fn with_magic(self, magic: [u8; 8]) -> [u8; FRAME_LEN] {
         let mut bytes = [0; FRAME_LEN];
-        bytes[..8].copy_from_slice(&FRAME_MAGIC);
+        bytes[..8].copy_from_slice(&magic);
         bytes[8..12].copy_from_slice(&self.ordinal.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.segment_crc.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.segment_len.to_le_bytes());
@@ -55,10 +72,9 @@ impl Frame {
         bytes
     }
 
-    /// None if these are not the bytes of a frame.
-    pub fn parse(bytes: &[u8; FRAME_LEN]) -> Option<Frame> {
+    fn after_magic(bytes: &[u8; FRAME_LEN], magic: [u8; 8]) -> Option<Frame> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let good = bytes[..8] == FRAME_MAGIC && u32_at(28) == crc32c(&bytes[..28]);
+        let good = bytes[..8] == magic && u32_at(28) == crc32c(&bytes[..28]);
         let segment_len = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
         good.then(|| Frame { ordinal: u32_at(8), segment_crc: u32_at(12), segment_len })
     }
@@ -99,8 +115,15 @@ impl Footer {
         Ok(())
     }
 
-    /// The bytes that make a Parquet file of the segments; none as long as there is no segment.
+    /// The bytes that make a Parquet file of the segments: seal and footer. None as long as there is no segment.
     pub fn to_bytes(&self) -> Result<Option<Vec<u8>>, ParquetError> {
+        let Some(footer) = self.unsealed()? else { return Ok(None) };
+        let seal = Frame::of(self.row_groups.len() as u32, &footer).with_magic(SEAL_MAGIC);
+        Ok(Some([&seal[..], &footer].concat()))
+    }
+
+    /// The footer alone, with its length and magic.
+    pub fn unsealed(&self) -> Result<Option<Vec<u8>>, ParquetError> {
         let Some(first) = &self.file else {
             return Ok(None);
         };
@@ -142,7 +165,7 @@ mod tests {
         for bit in 0..FRAME_LEN * 8 {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Frame::parse(&damaged), None, "bit {bit}");
+            assert_eq!((Frame::parse(&damaged), Frame::parse_seal(&damaged)), (None, None), "bit {bit}");
         }
     }
 }

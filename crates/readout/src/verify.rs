@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verifies a stored file: schema, frames, order of events, CRC-32C of every fragment, and its pattern on request.
-//! Promise: every damaged byte of a payload is found, and reported with its row group and row; a damaged file gives a
-//! report, never a panic. Source: docs/storage.md.
+//! Verifies a stored file: schema, frames, footer, order of events, CRC-32C of every fragment, and its pattern on request.
+//! Promise: every damaged byte of a file is found, those of payloads with row group and row. Of a file that another program
+//! has rewritten only payloads have a checksum, and the report says so. A damaged file gives a report, never a panic.
+//! Source: docs/storage.md.
 
 use std::fs::File;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, FieldRef, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaDataReader;
 use penstock_wire::{crc32c, PartFlags, Parts};
 use serde::Serialize;
 
+use crate::ending::{ending, Ending};
 use crate::pattern::{Found, Pattern, PatternCheck};
-use crate::recover::walk;
+use crate::recover::{walk, Walk};
 use crate::schema::{Table, RUN_KEY, SCHEMA_KEY, SERVER_KEY};
 
 /// The maximum number of problems of a file that are described; all are counted.
@@ -79,6 +84,8 @@ pub struct FileReport {
     pub row_groups: usize,
     /// Row groups that have the CRC-32C of their frame; none if the file was rewritten by another program.
     pub frames: usize,
+    /// The program that has rewritten the file, if one has: then only payloads have a checksum.
+    pub rewritten_by: Option<String>,
     pub rows: u64,
     pub events: u64,
     pub events_incomplete: u64,
@@ -120,6 +127,21 @@ fn same_columns(found: &Schema, expected: &Schema) -> bool {
     found.fields().len() == expected.fields().len() && found.fields().iter().zip(expected.fields()).all(same)
 }
 
+/// The decoder panics at some damaged pages and footers; they are a report like all others.
+fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|error| error.to_string()),
+        Err(_) => Err("a page or a length is not what its header says".to_owned()),
+    }
+}
+
+/// The footer that the row groups should have: their frames prove it.
+fn of_row_groups(found: &Walk) -> Option<ArrowReaderMetadata> {
+    let footer = found.footer.unsealed().ok()??;
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer[..footer.len() - 8]).ok()?;
+    ArrowReaderMetadata::try_new(Arc::new(metadata), Default::default()).ok()
+}
+
 struct Verifier {
     report: FileReport,
     pattern: Option<PatternCheck>,
@@ -158,20 +180,34 @@ impl Verifier {
         let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
         let found = walk(&file).map_err(|error| format!("cannot be read: {error}"))?;
         self.report.frames = found.footer.row_groups();
-        let metadata = ArrowReaderMetadata::load(&file, Default::default())
-            .map_err(|error| format!("has no footer that can be read: {error}; `--recover` completes a *.partial"))?;
+        let ending = ending(&file, &found).map_err(|error| format!("cannot be read: {error}"))?;
+        let metadata = match &ending {
+            Ending::Damaged(what) => {
+                self.problem(None, what.clone());
+                match of_row_groups(&found) {
+                    Some(metadata) => metadata,
+                    None => return Ok(()),
+                }
+            }
+            Ending::Proven | Ending::Unproven(_) => guarded(|| ArrowReaderMetadata::load(&file, Default::default()))
+                .map_err(|what| format!("has no footer that can be read: {what}"))?,
+        };
         self.report.row_groups = metadata.metadata().num_row_groups();
         if found.torn {
             let (row_group, what) = (Some(self.report.frames), "its bytes do not have the CRC-32C of its frame");
             self.add(Problem { row_group, row: None, event: None, source: None, what: what.into() });
         }
-        let creator = metadata.metadata().file_metadata().created_by().unwrap_or_default();
+        let creator = metadata.metadata().file_metadata().created_by().unwrap_or("an unknown program");
         let (frames, groups) = (self.report.frames, self.report.row_groups);
-        if creator.starts_with("penstock") && frames != groups && !found.torn {
-            self.problem(
-                None,
-                format!("only {frames} of its {groups} row groups have the frame they were written with"),
-            );
+        let is_ours = creator.starts_with("penstock") || frames > 0;
+        match ending {
+            Ending::Unproven(_) if !is_ours => self.report.rewritten_by = Some(creator.to_owned()),
+            Ending::Unproven(1..) if !found.torn => self.problem(None, "the seal in front of its footer is damaged"),
+            _ => {}
+        }
+        if self.report.rewritten_by.is_none() && !found.torn && frames != groups {
+            let what = format!("only {frames} of its {groups} row groups have the frame they were written with");
+            self.problem(None, what);
         }
         let keys = metadata.metadata().file_metadata().key_value_metadata();
         let of = |key: &str| keys.and_then(|keys| keys.iter().find(|pair| pair.key == key)?.value.clone());
@@ -188,29 +224,25 @@ impl Verifier {
         }
         for row_group in 0..self.report.row_groups {
             self.row = (row_group, 0);
-            // The decoder panics at some damaged pages; they are a report like all others.
-            let decoded = catch_unwind(AssertUnwindSafe(|| self.row_group(&file, &metadata, table)));
-            let damaged = || Err("cannot be decoded from here on: a page is not what its header says".to_owned());
-            if let Err(what) = decoded.unwrap_or_else(|_| damaged()) {
+            if let Err(what) = guarded(|| self.row_group(&file, &metadata, table)) {
                 let (row_group, row) = (Some(self.row.0), Some(self.row.1));
+                let what = format!("cannot be decoded from here on: {what}");
                 self.add(Problem { row_group, row, event: None, source: None, what });
             }
         }
         Ok(())
     }
 
-    fn row_group(&mut self, file: &File, metadata: &ArrowReaderMetadata, table: Table) -> Result<(), String> {
-        let file = file.try_clone().map_err(|error| format!("cannot be read: {error}"))?;
+    fn row_group(&mut self, file: &File, metadata: &ArrowReaderMetadata, table: Table) -> Result<(), ParquetError> {
+        let file = file.try_clone()?;
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
             .with_row_groups(vec![self.row.0])
             .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(|error| format!("cannot be decoded: {error}"))?;
+            .build()?;
         for batch in reader {
-            let batch = batch.map_err(|error| format!("cannot be decoded from here on: {error}"))?;
             match table {
-                Table::Events => self.event_rows(&batch),
-                Table::Fragments => self.fragment_rows(&batch),
+                Table::Events => self.event_rows(&batch?),
+                Table::Fragments => self.fragment_rows(&batch?),
             }
         }
         Ok(())
