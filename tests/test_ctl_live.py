@@ -73,6 +73,20 @@ def test_boards_are_watched_and_steered_in_the_browser(built, ctl):
     assert written[:4] == [(names[1], f"cc[{n}].rate_ai") for n in range(4)] and len(written) == 4 + 3 * 4
 
 
+def test_a_silent_board_is_the_first_thing_on_the_page(built, ctl):
+    """One board that never answers; of the others one falls silent while the page is watched."""
+    with boards(built, 3, "--dead", "2") as group:
+        first, dead = group.address(0), group.address(2)
+        with page(ctl, group.all, "--patience", "200ms") as served:
+            found = browse("silent", served.url)
+            assert found["state"] == "1 of 3 boards silent" and found["name"] == "silent"
+            assert found["banner"].startswith(f"Not answering: {dead}: no answer to ") and first not in found["banner"]
+    with boards(built, 2) as group, page(ctl, group.all, "--patience", "200ms") as served:
+        assert browse("silent", served.url, "running")["banner"] == ""
+        group.process.kill()
+        assert browse("silent", served.url)["state"] == "2 of 2 boards silent"
+
+
 def test_a_control_is_refused_as_set_refuses_it(built, ctl):
     with boards(built, 3, "--dead", "2") as group:
         first, second, dead = (group.address(n) for n in range(3))

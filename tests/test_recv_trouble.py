@@ -197,7 +197,11 @@ def test_a_board_that_cannot_be_one_or_cannot_be_reached_is_named_with_what_is_w
     sender.send_signal(signal.SIGINT)
 
 
-def test_an_address_that_is_taken_from_the_interface_is_said_and_costs_nothing_if_it_comes_back(network):
+@pytest.mark.parametrize("nonlocal_bind", [0, 1])
+def test_an_address_that_is_taken_from_the_interface_is_said_and_costs_nothing_if_it_comes_back(network, nonlocal_bind):
+    """Also where the kernel lets a socket bind to any address."""
+    setting = f"net.ipv4.ip_nonlocal_bind={nonlocal_bind}"
+    subprocess.run(["ip", "netns", "exec", f"{network.name}-s", "sysctl", "-qw", setting], check=True)
     sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 300, "--ack-timeout", 18)
     receiver = network.recv(first_board(0), first_board(1), "--events", 600, "--keep-alive", 300, *PATIENT)
     said_until(receiver, "2 of 2 boards are up")

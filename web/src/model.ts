@@ -22,7 +22,7 @@ export class Model {
   };
   settings: Settings = { senders: [], run: {}, ecn: [], threshold_bps: null };
   applied: Applied[] = [];
-  progress: Progress = { phase: "running", end: "", now_ps: 0, done: 0, total: 0, unit: "", wall_s: 0 };
+  progress: Progress = { phase: "running", end: "", now_ps: 0, done: 0, total: 0, unit: "", wall_s: 0, silent: [] };
   summary: Summary | null = null;
   rows = 0;
   stride = 1;

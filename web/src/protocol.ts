@@ -71,6 +71,8 @@ export interface Progress {
   total: number;
   unit: string;
   wall_s: number;
+  /** Boards that do not answer, with the reason. */
+  silent: string[];
 }
 
 export interface Hello {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of the page: running, ended and how, stored, or disconnected from the run.
+// The status of the page: running, boards that are silent, ended and how, stored, or disconnected from the run.
 
 import { byId, setText } from "./dom";
 import type { Link } from "./feed";
@@ -16,16 +16,24 @@ const ENDS: Record<string, string> = {
   deadlock: "ports paused each other in a circle",
 };
 
+const SILENT_NAMED = 5;
+
 let lostAt = "";
+
+function silentBoards(silent: string[]): string {
+  const more = silent.length > SILENT_NAMED ? `; and ${silent.length - SILENT_NAMED} more` : "";
+  return `Not answering: ${silent.slice(0, SILENT_NAMED).join("; ")}${more}.`;
+}
 
 export function showStatus(source: Source, model: Model): void {
   const { progress } = model,
     state = byId("state"),
     banner = byId("banner");
-  const ended = progress.phase === "ended";
+  const ended = progress.phase === "ended",
+    silent = progress.silent;
   if (source !== "lost") lostAt = "";
   else if (!lostAt) lostAt = new Date().toLocaleTimeString();
-  const name = source === "open" ? (ended ? "ended" : "running") : source;
+  const name = source === "open" ? (ended ? "ended" : silent.length ? "silent" : "running") : source;
   state.dataset.state = name;
   setText(
     state,
@@ -35,14 +43,18 @@ export function showStatus(source: Source, model: Model): void {
         ? `ended: ${progress.end}`
         : name === "lost"
           ? "connection lost"
-          : name,
+          : name === "silent"
+            ? `${silent.length} of ${model.manifest.all_senders} boards silent`
+            : name,
   );
   const text =
     source === "lost"
       ? `The connection to the run was lost at ${lostAt}. What you see is the last that was received. Trying again every second.`
       : source === "open" && ended
         ? `The run has ended: ${ENDS[progress.end] ?? progress.end}. Its page stays until the command is stopped; report.html in the output folder keeps it.`
-        : "";
+        : name === "silent"
+          ? silentBoards(silent)
+          : "";
   banner.hidden = text === "";
   banner.dataset.state = name;
   setText(banner, text);

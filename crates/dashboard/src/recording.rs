@@ -32,6 +32,8 @@ pub struct Progress {
     pub unit: &'static str,
     /// Wall time since it began.
     pub wall_s: f64,
+    /// Boards that do not answer, with the reason.
+    pub silent: Vec<String>,
 }
 
 /// A run as its page sees it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verifies a stored file: schema, frames, footer, order of events, CRC-32C of every fragment, and its pattern on request.
-//! Promise: every damaged byte of a file is found, those of payloads with row group and row. Of a file that another program
-//! has rewritten only payloads have a checksum, and the report says so. A damaged file gives a report, never a panic.
+//! Verifies a stored file: schema, frames, footer, order of events, CRC-32C of every fragment, its pattern on request.
+//! Promise: every damaged byte of a file is found, those of payloads with row group and row. In a file that another program
+//! has rewritten only payloads have a checksum; the report says so. A damaged file gives a report, never a panic.
 //! Source: docs/storage.md.
 
 use std::fs::File;

@@ -21,6 +21,7 @@ mod live_switch;
 mod neighbour;
 pub mod pace;
 mod packet;
+mod pcapng;
 mod replay;
 mod stats;
 mod tap;

@@ -11,6 +11,7 @@ use crate::gateware::{groups, show_share, InForce, Meters, Triggers, CC_WORDS};
 use crate::outcome::{Failure, Verdict};
 use penstock_board::{qp_register, regs, stream_register, LineClock};
 use penstock_dashboard::Applied;
+use penstock_lab::report::per;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -267,7 +268,7 @@ impl BoardReport {
                 running_s: seconds(stats.running),
                 slept_s: seconds(stats.slept),
                 blocked_s: seconds(stats.blocked),
-                cycles_per_s: stats.running_cycles as f64 / seconds(stats.running).max(f64::MIN_POSITIVE),
+                cycles_per_s: per(stats.running_cycles as f64, seconds(stats.running)),
             },
         })
     }

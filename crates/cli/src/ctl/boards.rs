@@ -103,6 +103,8 @@ fn hosts(network: &str, prefix: &str, boards: &mut Vec<Listed>) -> Result<(), St
 /// One item a line; what follows a # is a comment.
 fn read_file(file: &Path, boards: &mut Vec<Listed>) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    // Some editors put a byte order mark in front.
+    let text = text.trim_start_matches('\u{FEFF}');
     for (number, line) in text.lines().enumerate() {
         let item = line.split('#').next().unwrap_or("").trim();
         let place = |error| format!("{}:{}: {error}", file.display(), number + 1);

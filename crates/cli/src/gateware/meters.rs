@@ -3,6 +3,7 @@
 //! (rtl/tcp/tcp_meter.sv), under the names of CEPC 2025.
 
 use penstock_board::{regs, LineClock};
+use penstock_lab::report::per;
 use serde::Serialize;
 
 /// A series of messages on one queue pair or stream, from its first packet on. Times are clock cycles where no unit is
@@ -76,7 +77,7 @@ impl Meters {
         let transfer_time_tot = long(m::TRANSFER_TIME_TOT_LO, m::TRANSFER_TIME_TOT_HI)?;
         let bytes = long(m::BYTES_LO, m::BYTES_HI)?;
         let latency_sum = long(m::LATENCY_SUM_LO, m::LATENCY_SUM_HI)?;
-        let transfer_ns = nanoseconds(transfer_time_tot as f64).max(f64::MIN_POSITIVE);
+        let transfer_ns = nanoseconds(transfer_time_tot as f64);
         let meters = Self {
             queue_pair: None,
             latency_first_packet: word(m::LATENCY_FIRST_PACKET)?,
@@ -85,7 +86,7 @@ impl Meters {
             bytes,
             packets,
             latency_mean_ns: 0.0,
-            throughput_gbps: bytes as f64 * 8.0 / transfer_ns,
+            throughput_gbps: per(bytes as f64 * 8.0, transfer_ns),
             resent: word(m::STATUS)? & m::STATUS_RESENT_MASK != 0,
             clock,
         };

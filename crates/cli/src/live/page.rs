@@ -126,9 +126,10 @@ impl Page {
 
     fn tell(&self, phase: Phase, end: &str, now: Time, done: u64, total: u64) {
         let wall_s = self.started.elapsed().as_secs_f64();
-        let progress =
-            Progress { phase, end: end.to_owned(), now_ps: now.as_ps(), done, total, unit: self.unit, wall_s };
-        self.recording.lock().unwrap_or_else(PoisonError::into_inner).progress = progress;
+        let (end, now_ps, unit) = (end.to_owned(), now.as_ps(), self.unit);
+        let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = std::mem::take(&mut recording.progress.silent);
+        recording.progress = Progress { phase, end, now_ps, done, total, unit, wall_s, silent };
     }
 
     /// The run is over: reports its end and results to the page.

@@ -12,7 +12,7 @@ use penstock_board::{
     MessageSource, MessageTally, NoSuchLine, QpConfig, RegisterError, RingTarget, Top, Verb, WhileBusy,
 };
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
-use penstock_lab::report::FlowSummary;
+use penstock_lab::report::{per, FlowSummary};
 use penstock_lab::{
     BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabScenario, LabVerb, MakerError, Pace, SteadyParams,
     Workload,
@@ -402,7 +402,8 @@ impl MessageSource for Messages {
 #[derive(Debug, Serialize)]
 pub struct BoardSummary {
     pub name: String,
-    /// Payload that its receiver got, per second until the board's last message ended, 10^9 bit/s.
+    /// Payload that its receiver got, per second until the board's last message ended, 10^9 bit/s; until the end of the
+    /// run where none ended.
     pub goodput_gbps: f64,
     pub messages_ok: u64,
     pub messages_error: u64,
@@ -428,6 +429,7 @@ pub struct BoardSummary {
 
 /// Ends the boards' threads, adds what their gateware counted to the summaries of their flows, and gives theirs.
 pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary>, CounterError> {
+    let now = lab.now();
     let mut nodes: Vec<_> = lab.engine.into_nodes().into_iter().map(Some).collect();
     let mut boards = Vec::new();
     for (number, info) in lab.flows.iter().enumerate().filter(|(_, info)| info.sender_index.is_none()) {
@@ -460,7 +462,7 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
             flow.naks = count(regs::qp::PACKET_SEQ_ERR);
             flow.rnr_naks = count(regs::qp::RNR_NAK);
         }
-        boards.push(summary(&info.from, delivered, &tally, &counted));
+        boards.push(summary(&info.from, delivered, now, &tally, &counted));
     }
     Ok(boards)
 }
@@ -470,12 +472,12 @@ fn paused_s(counted: &GatewareCounters) -> f64 {
     counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12
 }
 
-fn summary(name: &str, delivered: u64, tally: &MessageTally, counted: &GatewareCounters) -> BoardSummary {
-    let active_s = tally.last.as_secs_f64().max(f64::MIN_POSITIVE);
+fn summary(name: &str, delivered: u64, now: Time, tally: &MessageTally, counted: &GatewareCounters) -> BoardSummary {
+    let active = if tally.last > Time::ZERO { tally.last } else { now };
     let first = tally.first_error;
     BoardSummary {
         name: name.to_owned(),
-        goodput_gbps: delivered as f64 * 8e-9 / active_s,
+        goodput_gbps: per(delivered as f64 * 8e-9, active.as_secs_f64()),
         messages_ok: tally.ok,
         messages_error: tally.failed(),
         errors: tally.errors.iter().map(|(status, n)| (status.to_string(), *n)).collect(),

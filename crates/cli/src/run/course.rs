@@ -16,7 +16,7 @@ use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, results};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use penstock_lab::report::{self, End, LabSummary, Timing};
+use penstock_lab::report::{self, per, End, LabSummary, Timing};
 use penstock_lab::{Lab, LabScenario, RunError, SenderKind};
 use penstock_netsim::{CaptureSink, Station, Time, TraceSink, TraceTee};
 use std::fmt::Display;
@@ -121,7 +121,7 @@ fn longest_delay(scenario: &LabScenario) -> Time {
 fn timing(counted: Timing, started: Instant, before: Usage) -> Timing {
     let after = Usage::now();
     let cpu_s = after.cpu_s - before.cpu_s;
-    let traversals_per_cpu_s = counted.traversals as f64 / cpu_s.max(f64::MIN_POSITIVE);
+    let traversals_per_cpu_s = per(counted.traversals as f64, cpu_s);
     let wall_s = started.elapsed().as_secs_f64();
     Timing { wall_s, cpu_s, traversals_per_cpu_s, peak_rss_mb: after.peak_rss_mb, ..counted }
 }

@@ -6,7 +6,7 @@ use super::flow_tables::in_force;
 use super::summary::{ReadoutSummary, Summary};
 use crate::output::table;
 use comfy_table::Table;
-use penstock_lab::report::LabSummary;
+use penstock_lab::report::{per, LabSummary};
 
 /// One row a board.
 pub fn boards(boards: &[BoardSummary]) -> String {
@@ -59,7 +59,7 @@ pub fn totals(readout: &ReadoutSummary, lab: &LabSummary) -> Table {
     if let Some(goodput) = readout.goodput_first_to_last_gbps {
         add("", format!("{goodput:.3} Gb/s from its first packet to its last"));
     }
-    let slowdown = lab.timing.wall_s / lab.simulated_s.max(f64::MIN_POSITIVE);
+    let slowdown = per(lab.timing.wall_s, lab.simulated_s);
     let simulated_ms = lab.simulated_s * 1e3;
     add("time", format!("{simulated_ms:.3} ms simulated in {:.2} s, 1 : {slowdown:.0}", lab.timing.wall_s));
     table::statements(rows, table::terminal_width())

@@ -6,7 +6,7 @@ use super::board::BoardSummary;
 use super::readout::ReadoutCounts;
 use crate::outcome::Verdict;
 use penstock_dashboard::Applied;
-use penstock_lab::report::LabSummary;
+use penstock_lab::report::{per, LabSummary};
 use penstock_netsim::{StationStats, Time};
 use penstock_readout::ReceiverReport;
 use serde::Serialize;
@@ -90,7 +90,7 @@ impl ReadoutSummary {
             events_incomplete: report.builder.events_incomplete,
             bytes_stored,
             byte_exact: report.check.as_ref().is_some_and(penstock_readout::CheckReport::byte_exact),
-            goodput_gbps: bytes_stored as f64 * 8e-9 / simulated.as_secs_f64().max(f64::MIN_POSITIVE),
+            goodput_gbps: per(bytes_stored as f64 * 8e-9, simulated.as_secs_f64()),
             goodput_first_to_last_gbps: received.and_then(|received| received.gbps(bytes_stored)),
             jain_1ms: delivered.jain(),
             dropped_frames: [

@@ -11,6 +11,7 @@ use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
 
 use super::findings::Verdict;
 use super::path::{blocking, path_of, Blocking, Hop};
+use super::per::per;
 use super::summary::{
     EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,
 };
@@ -54,10 +55,7 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
 }
 
 fn gbps(bytes: u64, span: Time) -> f64 {
-    if span == Time::ZERO {
-        return 0.0;
-    }
-    bytes as f64 * 8e-9 / span.as_secs_f64()
+    per(bytes as f64 * 8e-9, span.as_secs_f64())
 }
 
 /// From the first message of any flow to the last delivery, or to now while something is outstanding.
@@ -342,7 +340,7 @@ fn link_summary(lab: &Lab, name: &str, id: LinkId, now: Time) -> LinkSummary {
         frames: stats.map(|stats| stats.frames),
         data_frames: stats.map(|stats| stats.data_frames),
         wire_bytes: stats.map(|stats| stats.wire_bytes),
-        utilisation: stats.map(|stats| stats.busy.as_secs_f64() / now.as_secs_f64().max(f64::MIN_POSITIVE)),
+        utilisation: stats.map(|stats| per(stats.busy.as_secs_f64(), now.as_secs_f64())),
         lost: stats.map(|stats| stats.lost),
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::per::per;
 use crate::offered::OfferedLoad;
 
 /// The verdict on a run.
@@ -48,7 +49,7 @@ impl From<&OfferedLoad> for Offered {
 impl Offered {
     /// 1: as much as the link can carry.
     pub(super) fn share(&self) -> f64 {
-        self.wire_gbps / self.capacity_gbps.max(f64::MIN_POSITIVE)
+        per(self.wire_gbps, self.capacity_gbps)
     }
 }
 

@@ -5,6 +5,7 @@
 mod collect;
 mod findings;
 mod path;
+mod per;
 mod summary;
 pub mod verdict;
 mod watch;
@@ -12,6 +13,7 @@ mod watch;
 pub use collect::summary;
 pub use findings::{Bottleneck, Offered, Verdict};
 pub use path::{blocking, path_of, Blocking, Hop};
+pub use per::per;
 pub use summary::{
     EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,
 };

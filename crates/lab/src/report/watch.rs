@@ -5,6 +5,7 @@
 
 use penstock_netsim::{NameNumber, PauseCycle, SharedLedger, TraceSink};
 
+use super::per::per;
 use crate::run::{Lab, LabProgress};
 use crate::scenario::{LabScenario, Stop};
 use crate::units::Time;
@@ -81,7 +82,7 @@ impl Windows {
             self.numbers = names.map(|name| trace.name_number(name)).collect();
         }
         let (numbers, length) = (&self.numbers, ledger.window_so_far(now).as_secs_f64());
-        let rate = |bytes: u64| bytes as f64 * 8.0 / length;
+        let rate = |bytes: u64| per(bytes as f64 * 8.0, length);
         let window = ledger.close_window(now, |flow, bytes| {
             trace.begin_known(now, numbers[flow.0 as usize]);
             trace.record(0, "throughput_bps", rate(bytes));

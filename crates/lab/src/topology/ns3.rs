@@ -64,7 +64,8 @@ impl Ns3Import {
         warnings.extend(network.several_links(files.topology.0));
         let mut import = Ns3Import { topology: Topology::new(), flows: Vec::new(), settings };
         if let (Some((file, _)), Some(text)) = (files.flows, &flows_text) {
-            import.flows = flows(lines(file, text), &network)?;
+            let dialect = Dialect::of(text, packet_payload(config_text.as_deref()));
+            import.flows = flows(lines(file, text), &network, dialect, warnings)?;
         }
         import.topology = network.topology;
         Ok(import)
@@ -236,7 +237,61 @@ fn link(network: &mut Network, words: &[&str]) -> Result<(), String> {
 }
 
 /// The number of flows, then "from to priority port bytes start"; start in seconds.
-fn flows(mut lines: Lines, network: &Network) -> Result<Vec<Ns3Flow>, Ns3Error> {
+/// What the last three words of a flow mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// "port bytes start" (HPCC, ns3-roce).
+    Bytes,
+    /// "packets start end" (ns3-rdma), with so many bytes in a packet.
+    Packets(u64),
+}
+
+const PACKETS: &str = "from to priority packets start end";
+/// Payload of a packet where the configuration has none: that of ns3-rdma.
+const PACKET_PAYLOAD_BYTES: u64 = 1000;
+
+impl Dialect {
+    /// Files name their columns after the flows, or in a comment. Without a name the numbers decide: no port is above
+    /// 65535, no number of bytes has a fraction.
+    fn of(text: &str, packet_payload: u64) -> Dialect {
+        let flow = |words: &[&str]| -> bool {
+            let [.., count, third, _] = words else { return false };
+            let numbers = words.len() == 6 && words.iter().all(|word| number(word).is_some());
+            let is_port = count.parse::<u16>().is_ok();
+            numbers && (!is_port || third.parse::<u64>().is_err())
+        };
+        let words = |line: &'_ str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let is_named = text.lines().any(|line| {
+            let line = line.to_lowercase();
+            line.contains("packet") && !line.contains("bytes")
+        });
+        let has_packets = text.lines().any(|line| {
+            let owned = words(line.split('#').next().unwrap_or_default());
+            flow(&owned.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+        match is_named || has_packets {
+            true => Dialect::Packets(packet_payload),
+            false => Dialect::Bytes,
+        }
+    }
+}
+
+/// Bytes of a packet by the configuration.
+fn packet_payload(config: Option<&str>) -> u64 {
+    let value = |line: &str| -> Option<u64> {
+        let mut words = line.split_whitespace();
+        words.next().filter(|key| *key == "PACKET_PAYLOAD_SIZE")?;
+        words.next()?.parse().ok().filter(|bytes| *bytes > 0)
+    };
+    config.and_then(|text| text.lines().find_map(value)).unwrap_or(PACKET_PAYLOAD_BYTES)
+}
+
+fn flows(
+    mut lines: Lines,
+    network: &Network,
+    dialect: Dialect,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Ns3Flow>, Ns3Error> {
     let (at, words) = lines.expect("the number of flows")?;
     let count: usize = match words[..] {
         [word] => word.parse().map_err(|_| lines.error(at, format!("`{word}` is no number of flows")))?,
@@ -244,16 +299,35 @@ fn flows(mut lines: Lines, network: &Network) -> Result<Vec<Ns3Flow>, Ns3Error> 
     };
     let mut flows = Vec::new();
     let mut ports = Ports::default();
+    let mut first = None;
     for _ in 0..count {
         let (at, words) = lines.expect("a flow")?;
-        flows.push(flow(&words, network, &mut ports).map_err(|message| lines.error(at, message))?);
+        flows.push(flow(&words, network, &mut ports, dialect).map_err(|message| lines.error(at, message))?);
+        first.get_or_insert(lines.place(at));
+    }
+    match (dialect, first) {
+        (Dialect::Packets(bytes), Some(place)) => warnings.push(format!(
+            "{place}: flows are read as \"{PACKETS}\", with packets of {bytes} bytes; their ends are not carried over: a flow \
+             ends when its bytes are delivered"
+        )),
+        (Dialect::Bytes, Some(place)) if flows.iter().all(|flow| is_like_packets(flow)) => warnings.push(format!(
+            "{place}: every flow has fewer bytes than seconds before its start; if the file means \"{PACKETS}\", add the \
+             line \"# {PACKETS}\""
+        )),
+        _ => {}
     }
     Ok(flows)
 }
 
-fn flow(words: &[&str], network: &Network, ports: &mut Ports) -> Result<Ns3Flow, String> {
-    let [from, to, class, _port, bytes, start] = words else {
-        return Err(format!("`{}` is not \"from to priority port bytes start\"", words.join(" ")));
+/// In ns3-rdma's files the fifth word is a start, the sixth an end: so few bytes so late.
+fn is_like_packets(flow: &Ns3Flow) -> bool {
+    (flow.bytes as f64) < flow.start.as_secs_f64()
+}
+
+fn flow(words: &[&str], network: &Network, ports: &mut Ports, dialect: Dialect) -> Result<Ns3Flow, String> {
+    let [from, to, class, fourth, fifth, sixth] = words else {
+        let expected = if dialect == Dialect::Bytes { "from to priority port bytes start" } else { PACKETS };
+        return Err(format!("`{}` is not \"{expected}\"", words.join(" ")));
     };
     let host = |word: &str| {
         let node = network.number(word)?;
@@ -263,15 +337,29 @@ fn flow(words: &[&str], network: &Network, ports: &mut Ports) -> Result<Ns3Flow,
         }
     };
     let class_number = class.parse().ok().filter(|class| *class < 8);
-    let bytes_number: Option<u64> = bytes.parse().ok().filter(|bytes| *bytes > 0);
-    let (from, to) = ports.take(network, host(from)?, host(to)?);
-    Ok(Ns3Flow {
-        from,
-        to,
-        class: class_number.ok_or_else(|| format!("priority {class}: allowed are 0 to 7"))?,
-        bytes: bytes_number.ok_or_else(|| format!("`{bytes}` is no number of bytes"))?,
-        start: number(start).and_then(|_| time(start)).ok_or_else(|| format!("`{start}` is no time in seconds"))?,
-    })
+    let (from, to) = (host(from)?, host(to)?);
+    if from == to {
+        return Err(format!("a flow of n{from} to itself: flows join two hosts"));
+    }
+    let (from, to) = ports.take(network, from, to);
+    let seconds =
+        |word: &str| number(word).and_then(|_| time(word)).ok_or_else(|| format!("`{word}` is no time in seconds"));
+    let whole = |word: &str, what: &str| {
+        let found: Option<u64> = word.parse().ok().filter(|number| *number > 0);
+        found.ok_or_else(|| format!("`{word}` is no number of {what}"))
+    };
+    let (bytes, start) = match dialect {
+        Dialect::Bytes => (whole(fifth, "bytes")?, seconds(sixth)?),
+        Dialect::Packets(size) => {
+            let (packets, start, end) = (whole(fourth, "packets")?, seconds(fifth)?, seconds(sixth)?);
+            if end <= start {
+                return Err(format!("the flow ends at {sixth} s, and starts at {fifth} s"));
+            }
+            (packets.checked_mul(size).ok_or_else(|| format!("{packets} packets are too many"))?, start)
+        }
+    };
+    let class = class_number.ok_or_else(|| format!("priority {class}: allowed are 0 to 7"))?;
+    Ok(Ns3Flow { from, to, class, bytes, start })
 }
 
 #[cfg(test)]
@@ -360,6 +448,34 @@ mod tests {
         };
         assert_eq!(wrong("{\"nodes\": []}"), "t.json: links is missing, or is no array");
         assert!(wrong("{").starts_with("t.json: not JSON: "), "{}", wrong("{"));
+    }
+
+    #[test]
+    fn flows_of_packets_are_told_from_flows_of_bytes() {
+        let bytes = |flows: &str, config: &str| {
+            let (import, warnings) = warned(TOPOLOGY, flows, config).unwrap();
+            let found = import.flows.iter().map(|flow| (flow.bytes, flow.start.as_secs_f64())).collect::<Vec<_>>();
+            (found, warnings.join("\n"))
+        };
+        let (found, warnings) = bytes("2\n0 1 3 100000 2 9\n1 2 3 7 2 9\n", "");
+        assert_eq!(found, [(100_000_000, 2.0), (7000, 2.0)]);
+        assert!(
+            warnings.contains("packets of 1000 bytes") && warnings.contains("ends are not carried over"),
+            "{warnings}"
+        );
+        let (found, _) = bytes("1\n0 1 3 100 2.5 9\n", "");
+        assert_eq!(found, [(100_000, 2.5)]);
+        let named = "1\n0 1 3 100 2 9\n\nFirst line: flow #\nsrc dst priority packet# start_time end_time\n";
+        let (found, _) = bytes(named, "PACKET_PAYLOAD_SIZE 4096\n");
+        assert_eq!(found, [(409_600, 2.0)]);
+        let (found, warnings) = bytes("1\n0 1 3 100 2 9\n", "");
+        assert_eq!(found, [(2, 9.0)]);
+        assert!(warnings.contains("add the line \"# from to priority packets start end\""), "{warnings}");
+        let (found, warnings) = bytes("1\n0 1 3 100 200000 2\n", "");
+        assert_eq!((found, warnings), (vec![(200_000, 2.0)], String::new()));
+        let refused = |flow: &str| parse(TOPOLOGY, &format!("1\n{flow}\n"), "").unwrap_err().to_string();
+        assert!(refused("0 1 3 100000 9 2").contains("ends at 2 s, and starts at 9 s"));
+        assert!(refused("0 0 3 100 5000 2").contains("a flow of n0 to itself"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::{
     SessionClock,
 };
 use crate::poll::no_latencies;
-use crate::sys::{drop_all, Frames, Interface, Watch};
+use crate::sys::{drop_all, has_address, Frames, Interface, Watch};
 
 /// Frames between two looks at what else there is to do.
 const BATCH: usize = 256;
@@ -231,7 +231,7 @@ impl PacketBackend {
     fn look_after_address(&mut self) {
         let (name, ip) = (&self.interface.0, self.address.ip);
         // A process that may open no more files cannot tell.
-        let has = !UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable);
+        let has = has_address(ip).unwrap_or(true);
         match (std::mem::replace(&mut self.has_address, has), has) {
             (true, false) => {
                 self.address_lost += 1;

@@ -8,6 +8,8 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use penstock_wire::UDP_PORT_ROCE;
+
 use super::options::check;
 
 /// An Ethernet interface.
@@ -63,6 +65,19 @@ impl Interface {
             is_up: libc::c_int::from(flags) & libc::IFF_UP != 0,
         })
     }
+}
+
+/// Whether this machine has an address, by the kernel's routes: a bind succeeds for any address where
+/// `net.ipv4.ip_nonlocal_bind` is set. Nothing is sent.
+///
+/// # Errors
+/// No socket can be opened.
+pub fn has_address(ip: Ipv4Addr) -> io::Result<bool> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // Of a local address the kernel takes that address itself as the source, but for 127.0.0.2 and others of its net.
+    let is_source =
+        socket.connect((ip, UDP_PORT_ROCE)).and_then(|()| socket.local_addr()).is_ok_and(|own| own.ip() == ip);
+    Ok(is_source || ip.is_loopback())
 }
 
 /// A socket to ask by, and what to ask of an interface.

@@ -14,7 +14,7 @@ mod packet_socket;
 pub(crate) mod verbs;
 mod xdp;
 
-pub use interface::{Interface, Watch};
+pub use interface::{has_address, Interface, Watch};
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
 pub use numa::{node_of_device, stay_on_node, NumaError};
 pub use options::heard_ago;

@@ -145,6 +145,7 @@ impl BoardsPage {
         if recording.settings != self.settings {
             recording.set(self.settings.clone());
         }
+        recording.progress.silent = silent(session, looks);
         drop(recording);
         self.page.advance(now, now.as_ps() / 1_000_000_000_000, 0, &std::sync::atomic::AtomicBool::new(false));
     }
@@ -189,6 +190,17 @@ impl BoardsPage {
         let summary = serde_json::json!({ "boards": session.boards.len() });
         self.page.end("interrupted", now, (now.as_ps() / 1_000_000_000_000, 0), &summary);
     }
+}
+
+/// Every board without values, those included that the page does not show.
+fn silent(session: &Session, looks: &Looks) -> Vec<String> {
+    let boards = session.boards.iter().zip(&looks.boards).filter(|(_, (_, read))| read.is_none());
+    boards
+        .map(|(board, (name, _))| match &board.identity {
+            Ok(_) => format!("{name}: it has not answered yet"),
+            Err(why) => format!("{name}: {why}"),
+        })
+        .collect()
 }
 
 /// Columns of a board and their values.

@@ -5,10 +5,10 @@
 use crate::send::arguments::Arguments;
 use crate::send::choices::StackName;
 use crate::send::plan::Plan;
-use penstock_readout::link::Interface;
+use penstock_readout::link::{has_address, Interface};
 use penstock_transport::simple_tcp::{Parameters, MAX_MSS, MIN_MSS};
 use penstock_wire::STREAM_HEADER_LEN;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::Ipv4Addr;
 
 /// Headers of IPv4 and TCP.
 const HEADERS: usize = 40;
@@ -108,5 +108,5 @@ fn timeout(fixed_ms: Option<u32>) -> Result<Parameters, String> {
 }
 
 fn is_the_kernels(ip: Ipv4Addr) -> bool {
-    UdpSocket::bind((ip, 0)).is_ok()
+    has_address(ip).unwrap_or(false)
 }

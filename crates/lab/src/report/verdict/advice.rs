@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The advice of a verdict: the most severe cause, and a value to start with.
 
+use super::super::per::per;
 use super::super::summary::SwitchSummary;
 use super::facts::{bytes, Facts};
 use crate::offered::span;
@@ -94,7 +95,7 @@ fn unfinished(facts: &Facts) -> Option<String> {
 
 fn pauses(facts: &Facts) -> Option<String> {
     let longest = facts.summary.flows.iter().map(|flow| flow.paused_s).fold(0.0, f64::max);
-    let share = longest / facts.summary.simulated_s.max(f64::MIN_POSITIVE);
+    let share = per(longest, facts.summary.simulated_s);
     let marks = facts.sum(|port| port.ecn_marked as f64) > 0.0;
     let how = if marks { "lower switch.kmin and kmax" } else { "set switch.ecn = true and cc.law = \"dcqcn\"" };
     (share > 0.1).then(|| {
