@@ -292,7 +292,7 @@ def test_epics_pvs_have_the_fields_of_records(start, serve, epics):  # noqa: F81
     assert [field(rate, name) for name in ("EGU", "RTYP", "SEVR", "STAT")] == ["bit/s", "ao", "NO_ALARM", "NO_ALARM"]
     assert field(rate, "NAME") == pv(rate) and 0 < len(field(rate, "DESC")) < 40
     assert (field(rate, "HOPR"), field(rate, "LOPR"), field(rate, "PREC")) == (319999999925, 0, 0)
-    kinds = {"qp3:state": "mbbo", "counters:tx_frames": "longin", "local_ip": "stringout", "connected": "longin"}
+    kinds = {"qp3:state": "mbbo", "counters:tx_frames": "ai", "local_ip": "stringout", "connected": "longin"}
     assert {register: field(register, "RTYP") for register in kinds} == kinds
     client.ask("monitor", name=f"{pv(rate)}.SEVR")
     lost.process.kill()
