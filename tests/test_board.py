@@ -241,9 +241,11 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
 
     peer = cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip)
     own = ask(cm.Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT)).sender
-    assert own.qpn == BOARD_QPN
+    # The gateware divides by 256; the base is drawn, so that it is the usual one once in 65,534 runs.
+    assert own.qpn % 256 == 0 and own.qpn not in (0, BOARD_QPN)
 
     server = Server(PacketCable(network, "pstk0"), psn=own.psn, rkey=RKEY, arp=False)
+    server.board_qpn = own.qpn
     server.mac = network.run("cat", "/sys/class/net/pstk0/address").strip()
     transmit = cm.Transmit(with_imm=True, is_write=True, length=3000, count=24)
     request = cm.Message(cm.NONE, peer, own, port=cm.REQUEST_PORT, transmit=transmit)

@@ -110,9 +110,9 @@ pub struct TransportArguments {
     /// Index of the queue pair, or of the stream of TCP, that is set up and gets the messages, 0 to 3
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..4))]
     pub qp: u8,
-    /// Number of queue pair 0 on the wire; its low 8 bits are 0
-    #[arg(long, default_value = "0x200", value_parser = number::<u32>)]
-    pub qpn_base: u32,
+    /// Number of queue pair 0 on the wire; its low 8 bits are 0 [default: random; 0x200 with --connect and --replay]
+    #[arg(long, value_parser = number::<u32>)]
+    pub qpn_base: Option<u32>,
     /// Where the board keeps what is not acknowledged: chip: 256 KiB of each queue pair; memory: 4 MiB, in AXI4
     /// memory, where the program was built with all boards
     #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]

@@ -17,7 +17,7 @@ use penstock_lab::SwitchScenario;
 use penstock_netsim::Time;
 use penstock_readout::{Dataset, EventSource, RingConfig};
 use penstock_wire::fragment::message_2_len;
-use penstock_wire::gateware::{Rings, BOARD_EVENT_BYTES, REPLAY_BYTES};
+use penstock_wire::gateware::{Rings, BOARD_EVENT_BYTES, FIRST_QPN, REPLAY_BYTES};
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -203,7 +203,7 @@ impl Plan {
             None => Top::of_line(arguments.line, arguments.transport.rings),
         }
         .map_err(|error| refused(format!("--line: {error}")))?;
-        let transport = transport(&arguments.transport, switch.as_ref(), top.clock())?;
+        let transport = transport(&arguments.transport, qpn_base(arguments)?, switch.as_ref(), top.clock())?;
         let connect = arguments.connect.zip(arguments.peer_ip);
         let wait = Duration::try_from_secs_f64(arguments.messages.wait)
             .map_err(|_| refused(format!("--wait {}: seconds, 0 or more", arguments.messages.wait)))?;
@@ -282,9 +282,21 @@ pub fn mac_of(ip: Ipv4Addr) -> MacAddr {
     MacAddr([0x02, 0, a, b, c, d])
 }
 
+/// The number of queue pair 0: one that strangers have to guess, unless the other side knows it beforehand.
+fn qpn_base(arguments: &Arguments) -> Result<u32, Failure> {
+    if let Some(base) = arguments.transport.qpn_base {
+        return Ok(base);
+    }
+    if arguments.connect.is_some() || arguments.wire.replay.is_some() {
+        return Ok(FIRST_QPN);
+    }
+    // The first and the last 256 numbers hold those that are special (IBTA 3.5.3).
+    let word = getrandom::u32().map_err(|error| Failure::Fault(format!("no random number: {error}")))?;
+    Ok((1 + word % 0xfffe) << 8)
+}
+
 fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {
-    if transport.qpn_base & 0xff != 0 || transport.qpn_base > 0xff_ff00 {
-        let base = transport.qpn_base;
+    if let Some(base) = transport.qpn_base.filter(|base| base & 0xff != 0 || *base > 0xff_ff00) {
         return Err(refused(format!("--qpn-base {base:#x}: a number of 24 bits whose low 8 bits are 0, as in 0x200")));
     }
     if !matches!(transport.mtu, 256 | 512 | 1024 | 2048 | 4096) {
@@ -295,6 +307,7 @@ fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {
 
 fn transport(
     arguments: &TransportArguments,
+    qpn_base: u32,
     switch: Option<&SwitchPlan>,
     clock: LineClock,
 ) -> Result<TransportPlan, Failure> {
@@ -324,7 +337,7 @@ fn transport(
     });
     Ok(TransportPlan {
         qp: arguments.qp,
-        qpn_base: arguments.qpn_base,
+        qpn_base,
         mtu: arguments.mtu,
         ack_timeout: arguments.ack_timeout,
         retry_cnt: arguments.retry_cnt,

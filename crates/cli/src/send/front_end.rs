@@ -3,12 +3,14 @@
 //! Promise: messages not acknowledged over one connection are sent again over the next one, in order.
 //! Source: the gateware that it emulates: requester, `cm_listener` and `cm_opener`, rings of slots.
 
+use super::cnp_bound::{CnpBound, Seen};
 use super::link::{next_hop, Link};
 use super::pacing::Pacing;
 use super::payload::{Messages, Shared};
 use super::plan::Plan;
 use super::window::Window;
-use penstock_cc::{DcqcnParams, Law, ReactionPoint, State};
+use crate::gateware::BOARD_CLOCK_HZ;
+use penstock_cc::{CycleRate, DcqcnParams, Law, ReactionPoint, State};
 use penstock_readout::Servers;
 use penstock_transport::{
     CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig, CmState,
@@ -20,8 +22,6 @@ use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 use std::sync::Arc;
 
-/// As the gateware numbers its queue pairs: the second digit is the source.
-const QPN_BASE: u32 = 0x20_0000;
 /// Messages under way at a time, at least, and bytes that are enough: of one front end, and of all together, which
 /// must fit into the socket of a server in software.
 const MESSAGES_AHEAD: usize = 2;
@@ -45,6 +45,7 @@ struct Side {
     plan: Plan,
     ip: Ipv4Addr,
     mac: MacAddr,
+    source: u16,
     qpn: Qpn,
     /// PSN of the next connection.
     psn: Psn,
@@ -53,6 +54,10 @@ struct Side {
     /// The parameters in force, and the limiter of this connection; none without a law.
     cc: DcqcnParams,
     pacing: Option<Pacing>,
+    bound: Option<CnpBound>,
+    /// Raises of earlier connections' rates, and a warning that is to be said.
+    raises: u64,
+    warning: Option<String>,
     window: Window,
     messages: Messages,
     /// Messages of this connection: the first one goes to slot 0.
@@ -86,17 +91,21 @@ pub struct FrontEnd {
 impl FrontEnd {
     pub fn new(plan: &Plan, share: Option<Shared>, k: u16, ip: Ipv4Addr, mac: MacAddr) -> Result<FrontEnd, String> {
         let source = plan.first_source + k;
-        let psn = random_psn()?;
+        let (psn, qpn) = (random_psn()?, random_qpn()?);
         let side = Side {
             plan: plan.clone(),
             ip,
             mac,
-            qpn: Qpn::new(QPN_BASE + u32::from(source)),
+            source,
+            qpn,
             psn,
             peer: CmInfo::default(),
             requester: None,
             cc: plan.cc,
             pacing: None,
+            bound: None,
+            raises: 0,
+            warning: None,
             window: Window::new(),
             messages: Messages::new(plan, share, source),
             first: 0,
@@ -122,7 +131,7 @@ impl FrontEnd {
     }
 
     pub fn source(&self) -> u16 {
-        (self.side.qpn.value() - QPN_BASE) as u16
+        self.side.source
     }
 
     pub fn lives(&self) -> u32 {
@@ -165,7 +174,7 @@ impl FrontEnd {
     pub fn counters(&self) -> RequesterCounters {
         let mut sum = self.side.before;
         if let Some(requester) = &self.side.requester {
-            add(&mut sum, requester.counters());
+            sum += *requester.counters();
         }
         sum
     }
@@ -190,9 +199,19 @@ impl FrontEnd {
         self.listener.counters()
     }
 
+    /// How often a rate was raised that notifications alone held down.
+    pub fn cnp_raises(&self) -> u64 {
+        self.side.raises + self.side.bound.as_ref().map_or(0, CnpBound::raises)
+    }
+
+    /// What the user should hear now.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.side.warning.take()
+    }
+
     /// Rate in bit/s and CNPs that cut it, of the present connection.
     pub fn congestion(&self) -> Option<(u64, u32)> {
-        self.side.pacing.as_ref().map(|pacing| (pacing.rate_bps(), pacing.cnp_handled()))
+        self.side.pacing.as_ref().map(|pacing| (pacing.rate().bits_per_second(), pacing.cnp_handled()))
     }
 
     /// The parameters of congestion control in force.
@@ -208,6 +227,7 @@ impl FrontEnd {
             Some(pacing) if params.law != Law::Off => pacing.set(params, now),
             pacing => *pacing = (params.law != Law::Off && side.requester.is_some()).then(|| Pacing::new(params, now)),
         }
+        side.bind(now);
     }
 
     /// The limiter's state word, of the next connection if there is none.
@@ -282,10 +302,17 @@ impl FrontEnd {
 
     pub fn handle_packet(&mut self, now: Time, packet: &RocePacket) {
         let side = &mut self.side;
-        let Some(requester) = &mut side.requester else { return };
+        let Some(requester) = &mut side.requester else {
+            side.before.dropped_not_for_us += 1;
+            return;
+        };
         side.window.before(requester);
+        let before = requester.outstanding_packets();
         let response = requester.handle_packet(now, packet);
         side.window.after(requester);
+        if let Some(bound) = &mut side.bound {
+            bound.acknowledged(now, before.saturating_sub(requester.outstanding_packets()));
+        }
         match response {
             Response::Cnp => side.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
             Response::Acknowledgement => {
@@ -309,6 +336,7 @@ impl FrontEnd {
             return false;
         }
         side.post(now);
+        side.judge_notifications(now);
         let Some(requester) = &mut side.requester else { return false };
         side.window.before(requester);
         requester.handle_timeout(now);
@@ -323,6 +351,9 @@ impl FrontEnd {
                 pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
             }
             side.window.sent(packet.bth.opcode.position().is_end());
+            if let Some(bound) = side.bound.as_mut().filter(|_| packet.bth.ack_req) {
+                bound.sent(now, requester.outstanding_packets());
+            }
             link.queue(&packet);
             sent += 1;
         }
@@ -370,6 +401,7 @@ impl Side {
         // Any port of the dynamic range, another one for every front end, so that switches spread them.
         config.marking.udp_sport = FIRST_UDP_SPORT | (self.qpn.value() as u16 & 0x3FFF);
         self.pacing = (self.cc.law != Law::Off).then(|| Pacing::new(self.cc, self.now));
+        self.bind(self.now);
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
         self.window = Window::new();
         self.heard = self.now;
@@ -386,7 +418,41 @@ impl Side {
     fn end(&mut self) {
         (self.ready, self.closing) = (false, false);
         if let Some(requester) = self.requester.take() {
-            add(&mut self.before, requester.counters());
+            self.before += *requester.counters();
+        }
+        self.raises += self.bound.take().map_or(0, |bound| bound.raises());
+    }
+
+    /// A new bound on what notifications do, for the parameters in force.
+    fn bind(&mut self, now: Time) {
+        self.raises += self.bound.take().map_or(0, |bound| bound.raises());
+        let (cc, rate) = (&self.cc, |rate: CycleRate| rate.to_rate(BOARD_CLOCK_HZ));
+        let is_dcqcn = cc.law == Law::Dcqcn && self.requester.is_some();
+        self.bound = is_dcqcn.then(|| CnpBound::new(rate(cc.rate_line), rate(cc.rate_min), now));
+    }
+
+    /// Raises a rate that notifications alone hold down.
+    fn judge_notifications(&mut self, now: Time) {
+        let (Some(bound), Some(pacing), Some(requester)) = (&mut self.bound, &mut self.pacing, &self.requester) else {
+            return;
+        };
+        let waits = self.window.may_send() && requester.can_transmit();
+        let counters = requester.counters();
+        let losses = counters.packet_seq_err + counters.local_ack_timeout_err + counters.rnr_nak;
+        let seen = Seen { rate: pacing.rate(), waits, cnps: counters.rp_cnp_received, losses };
+        let raises = bound.raises();
+        if let Some(floor) = bound.judge(now, seen) {
+            let least = CycleRate::from_rate(floor, BOARD_CLOCK_HZ).unwrap_or(self.cc.rate_min);
+            pacing.set(DcqcnParams { rate_min: least.max(self.cc.rate_min), ..self.cc }, now);
+            if raises == 0 && bound.raises() == 1 {
+                self.warning = Some(format!(
+                    "{}: congestion notifications hold its rate at {}, and nothing else tells of congestion: its least \
+                     rate doubles every second now, up to a quarter of the line; forged CNPs of {}?",
+                    self.ip,
+                    bound.mean(),
+                    self.peer.ip
+                ));
+            }
         }
     }
 
@@ -500,15 +566,12 @@ fn random_psn() -> Result<Psn, String> {
     Ok(Psn::new(word))
 }
 
-fn add(sum: &mut RequesterCounters, more: &RequesterCounters) {
-    sum.sent_pkts += more.sent_pkts;
-    sum.retransmitted_pkts += more.retransmitted_pkts;
-    sum.tx_payload_bytes += more.tx_payload_bytes;
-    sum.packet_seq_err += more.packet_seq_err;
-    sum.rnr_nak += more.rnr_nak;
-    sum.local_ack_timeout_err += more.local_ack_timeout_err;
-    sum.rp_cnp_received += more.rp_cnp_received;
-    sum.rcvd_pkts += more.rcvd_pkts;
-    sum.stale_acks += more.stale_acks;
-    sum.messages_err += more.messages_err;
+/// A number that a stranger has to guess; 0 and 1 are the special queue pairs (IBTA 3.5.3), the last one is multicast.
+fn random_qpn() -> Result<Qpn, String> {
+    loop {
+        let word = getrandom::u32().map_err(|error| format!("the kernel gives no random numbers: {error}"))? >> 8;
+        if (2..0xFF_FFFF).contains(&word) {
+            return Ok(Qpn::new(word));
+        }
+    }
 }

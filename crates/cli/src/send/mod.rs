@@ -6,6 +6,7 @@
 
 mod arguments;
 mod choices;
+mod cnp_bound;
 mod connect;
 mod faults;
 mod front_end;
@@ -91,6 +92,7 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
             crowd.look(farm);
         }
         let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
+        crowd.warn();
         if let Err(error) = link.flush() {
             failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
             break;
@@ -178,6 +180,12 @@ impl Crowd {
         self.turn = (self.turn + 1) % self.front_ends.len();
         let (later, first) = self.front_ends.split_at_mut(self.turn);
         first.iter_mut().chain(later).fold(false, |busy, front_end| front_end.turn(now, link) | busy)
+    }
+
+    fn warn(&mut self) {
+        for warning in self.front_ends.iter_mut().filter_map(FrontEnd::take_warning) {
+            say(format_args!("WARNING: {warning}"));
+        }
     }
 
     fn next(&self) -> Time {

@@ -5,7 +5,7 @@
 
 use crate::gateware::BOARD_CLOCK_HZ;
 use penstock_cc::{CcParams, DcqcnParams, Flow, FlowState, Happened, Pacer, State, Transmitter};
-use penstock_units::Time;
+use penstock_units::{Rate, Time};
 use penstock_wire::gateware::CYCLE;
 
 /// Cycles from visit to visit, and the time they take.
@@ -91,9 +91,9 @@ impl Pacing {
         self.flow.cnp_handled()
     }
 
-    /// R_C in bit/s.
-    pub fn rate_bps(&self) -> u64 {
-        self.flow.rate_current().to_rate(BOARD_CLOCK_HZ).bits_per_second()
+    /// R_C.
+    pub fn rate(&self) -> Rate {
+        self.flow.rate_current().to_rate(BOARD_CLOCK_HZ)
     }
 
     fn catch_up(&mut self, now: Time) {

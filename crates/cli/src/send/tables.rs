@@ -41,6 +41,15 @@ pub struct BoardReport {
     pub local_ack_timeout_err: u64,
     pub rp_cnp_received: u64,
     pub rp_cnp_handled: u32,
+    /// How often its least rate was raised because notifications alone held the rate down.
+    pub rp_cnp_overruled: u64,
+    pub stale_acks: u64,
+    /// Packets of strangers, of former connections, or that make no sense: without effect.
+    pub dropped_not_for_us: u64,
+    pub dropped_wrong_peer: u64,
+    pub dropped_bad_pkey: u64,
+    pub dropped_not_response: u64,
+    pub dropped_in_error: u64,
     /// The rate that congestion control allows, bit/s; none without it.
     pub rate_bps: Option<u64>,
     /// "penstock", "advcam", "zhu", "ns3"; "custom" for parameters that have no name; none without congestion control.
@@ -73,6 +82,13 @@ pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, known: V
             local_ack_timeout_err: c.local_ack_timeout_err,
             rp_cnp_received: c.rp_cnp_received,
             rp_cnp_handled: congestion.map_or(0, |(_, handled)| handled),
+            rp_cnp_overruled: f.cnp_raises(),
+            stale_acks: c.stale_acks,
+            dropped_not_for_us: c.dropped_not_for_us,
+            dropped_wrong_peer: c.dropped_wrong_peer,
+            dropped_bad_pkey: c.dropped_bad_pkey,
+            dropped_not_response: c.dropped_not_response,
+            dropped_in_error: c.dropped_in_error,
             rate_bps: congestion.map(|(rate, _)| rate),
             profile: (in_force.law != "off").then(|| in_force.profile_name()),
             share: in_force.share.filter(|_| in_force.law != "off").map(|share| show_share(share, CLOCK_KHZ)),
@@ -109,6 +125,25 @@ pub fn opening(plan: &Plan, mac: MacAddr) -> String {
     )
 }
 
+/// The packets that had no effect, and those that had too much.
+fn strays(boards: &[BoardReport]) -> Vec<String> {
+    let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
+    let kinds = [
+        ("of other hosts", sum(|b| b.dropped_wrong_peer)),
+        ("to no queue pair", sum(|b| b.dropped_not_for_us)),
+        ("of another partition", sum(|b| b.dropped_bad_pkey)),
+        ("neither ACK nor CNP", sum(|b| b.dropped_not_response)),
+        ("after an error", sum(|b| b.dropped_in_error)),
+    ];
+    let named: Vec<String> =
+        kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect();
+    let dropped = (!named.is_empty()).then(|| format!("dropped packets: {}", named.join(", ")));
+    let held = sum(|b| b.rp_cnp_overruled);
+    let overruled = (held > 0)
+        .then(|| format!("congestion notifications alone held a rate down: least rates were raised {held} times"));
+    dropped.into_iter().chain(overruled).collect()
+}
+
 pub fn closing(report: &Report) -> String {
     let header = ["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"];
     let seconds = report.seconds.max(1e-9);
@@ -128,7 +163,8 @@ pub fn closing(report: &Report) -> String {
     let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
     let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
     let table = columns(&header, &rows, 1, terminal_width());
-    let congestion = congestion(&report.boards).into_iter().map(|line| format!("\n{line}"));
+    let lines = congestion(&report.boards).into_iter().chain(strays(&report.boards));
+    let congestion = lines.map(|line| format!("\n{line}"));
     let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
     std::iter::once(table).chain(congestion).chain(faults).collect()
 }

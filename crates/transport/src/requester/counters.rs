@@ -40,3 +40,35 @@ pub struct RequesterCounters {
     /// Dropped: the queue pair is in error.
     pub dropped_in_error: u64,
 }
+
+macro_rules! sums {
+    ($($name:ident),* $(,)?) => {
+        impl std::ops::AddAssign for RequesterCounters {
+            fn add_assign(&mut self, other: Self) {
+                // A counter that is missing here is an error.
+                let RequesterCounters { $($name),* } = other;
+                $(self.$name += $name;)*
+            }
+        }
+    };
+}
+
+sums!(
+    sent_pkts,
+    retransmitted_pkts,
+    tx_payload_bytes,
+    rcvd_pkts,
+    rcvd_acks,
+    stale_acks,
+    packet_seq_err,
+    rnr_nak,
+    local_ack_timeout_err,
+    rp_cnp_received,
+    messages_ok,
+    messages_err,
+    dropped_not_for_us,
+    dropped_wrong_peer,
+    dropped_bad_pkey,
+    dropped_not_response,
+    dropped_in_error,
+);
