@@ -50,6 +50,9 @@ struct Mark {
     ended: u32,
 }
 
+/// A board that another operator has, and the mark.
+type Busy = (usize, Mark);
+
 impl Mark {
     const fn words(self) -> [u32; 3] {
         [self.ip, self.begun, self.ended]
@@ -110,7 +113,7 @@ impl Change<'_> {
     }
 
     /// Begins a change of these boards; those that another operator is changing, unless with `force`.
-    fn begin(&mut self, boards: &[usize]) -> Result<(Vec<Ticket>, Vec<(usize, Mark)>), ChangeError> {
+    fn begin(&mut self, boards: &[usize]) -> Result<(Vec<Ticket>, Vec<Busy>), ChangeError> {
         if !self.fleet.map().has_operators {
             let free = |board: &usize| Ticket { board: *board, begun: 0, ended: 0 };
             return Ok((boards.iter().map(free).collect(), Vec::new()));
@@ -133,7 +136,7 @@ impl Change<'_> {
     }
 
     /// Takes boards that were free, or whose mark is to be taken over, when they were looked at.
-    fn take(&mut self, free: &[(usize, Mark)], busy: &mut Vec<(usize, Mark)>) -> Result<Vec<Ticket>, ChangeError> {
+    fn take(&mut self, free: &[(usize, Mark)], busy: &mut Vec<Busy>) -> Result<Vec<Ticket>, ChangeError> {
         let take: Request = [
             Access::Sum { address: OPERATOR_BEGUN, addend: 1 },
             Access::read(OPERATOR_ENDED),
