@@ -14,8 +14,12 @@ use std::time::Duration;
 /// The time that a command which gives up still has to store its data and report.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The time that a command has for its end if nothing is left to be closed.
+const HASTE: Duration = Duration::from_millis(900);
+
 /// Nothing is left to be closed: Ctrl-C needs no words.
 static QUIET: AtomicBool = AtomicBool::new(false);
+static HASTY: AtomicBool = AtomicBool::new(false);
 static GIVES_UP: AtomicBool = AtomicBool::new(false);
 static WORDS: Mutex<Words> = Mutex::new(Words::None);
 
@@ -36,12 +40,23 @@ pub fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     ctrlc::set_handler(move || {
         if raised.swap(true, Ordering::Relaxed) {
             give_up();
+        } else if HASTY.load(Ordering::Relaxed) {
+            std::thread::spawn(|| {
+                std::thread::sleep(HASTE);
+                end();
+            });
         } else if !QUIET.load(Ordering::Relaxed) {
             say("\ninterrupted: coming to its end; once more to give up what it waits for");
         }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(flag)
+}
+
+/// From here on Ctrl-C prints nothing, and ends the process within a second, whatever it waits for.
+pub fn be_hasty() {
+    be_quiet();
+    HASTY.store(true, Ordering::Relaxed);
 }
 
 /// From here on Ctrl-C prints nothing.

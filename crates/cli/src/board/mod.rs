@@ -37,8 +37,9 @@ pub fn run(arguments: &Arguments) -> Verdict {
 
 fn live(plan: &Plan) -> Result<Verdict, Failure> {
     let listener = plan.live.listen()?;
-    let interrupted = on_interrupt()?;
+    // Before it runs there is nothing to bring to an end: a signal ends the wait for a peer's ARP at once.
     let mut session = setup::session(plan)?;
+    let interrupted = on_interrupt()?;
     let mut watched = match listener {
         Some(listener) => Some(watch(plan, listener, &session)?),
         None => None,

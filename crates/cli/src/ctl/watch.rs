@@ -7,7 +7,7 @@ use super::device::Device;
 use super::faults::Faults;
 use super::get::{self, scale, value_json};
 use super::session::{places_of, Member, Session, SessionOf};
-use crate::interrupt::{be_quiet, on_interrupt};
+use crate::interrupt::{be_hasty, on_interrupt};
 use crate::outcome::{Failure, Verdict};
 use crate::output::print;
 use penstock_ipbus::map::Place;
@@ -52,9 +52,9 @@ pub fn poll<D: Device>(
     arguments: &PollArguments,
     json: bool,
 ) -> Result<Verdict, Failure> {
-    let interrupted = on_interrupt()?;
-    be_quiet();
     let mut session = open()?;
+    let interrupted = on_interrupt()?;
+    be_hasty();
     let mut watch = Watch::of(&session, names, json)?;
     let (mut looks, mut due) = (0, Time::ZERO);
     while !interrupted.load(Ordering::Relaxed) {

@@ -71,12 +71,13 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let mut plan = plan;
     plan.files.writer.metadata.extend(sharing.iter().flat_map(Sharing::names));
     let plan = plan;
-    let interrupted = on_interrupt()?;
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
     let mut metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
     let mut gpu = gpu::open(&plan).map_err(refused)?;
     let backend = open_backend(&plan, clock.clone(), gpu.as_mut())?;
+    // Before that there is nothing to bring to an end: a signal ends the wait for a device at once.
+    let interrupted = on_interrupt()?;
     if let Some(notice) = backend.notice() {
         say(notice);
     }

@@ -23,12 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use arguments::Arguments;
 
+/// An interrupt waits no longer than this, and then for answers under way.
+const TURN: Time = Time::from_ms(50);
+const LAST_ANSWERS: Time = Time::from_ms(500);
+
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let interrupted = on_interrupt()?;
-    be_quiet();
     let live = LiveOptions::at(arguments.live.clone());
     let listener = live.listen()?;
     let mut session = Session::open(&arguments.boards)?;
+    let interrupted = on_interrupt()?;
+    be_quiet();
     let mut faults = session.unfit();
     let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
     if let Some((board, count)) = session
@@ -86,11 +90,16 @@ fn sample(
     let (begin, last) = (session.fleet.now(), arguments.time.unwrap_or(Time::MAX));
     let request = reading::request(&arguments.queue_pairs);
     session.fleet.gather(arguments.interval / 10);
-    let (mut tick, mut told) = (0, Time::ZERO);
+    let (mut tick, mut told, mut stopped) = (0, Time::ZERO, None);
     loop {
         let now = session.fleet.now().saturating_sub(begin);
-        let is_over = now >= last || interrupted.load(Ordering::Relaxed);
-        if is_over && boards.iter().all(|board| session.fleet.is_idle(*board)) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopped.get_or_insert(now);
+        }
+        let is_over = now >= last || stopped.is_some();
+        // Answers under way are taken; a board that is silent is not waited for once the user has had enough.
+        let is_late = stopped.is_some_and(|since| now >= since.saturating_add(LAST_ANSWERS));
+        if is_late || is_over && boards.iter().all(|board| session.fleet.is_idle(*board)) {
             break;
         }
         let due = arguments.interval.saturating_mul(tick);
@@ -110,7 +119,7 @@ fn sample(
         }
         let until =
             if is_over { Time::from_ms(10) } else { arguments.interval.saturating_mul(tick).saturating_sub(now) };
-        session.fleet.turn(until).map_err(fault)?;
+        session.fleet.turn(until.min(TURN)).map_err(fault)?;
         while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
             let heard = session.fleet.heard(board).saturating_sub(begin);
             if let Some(silent) = sampled.answered(board, heard, outcome, trace) {

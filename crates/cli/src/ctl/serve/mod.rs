@@ -10,7 +10,7 @@ mod page;
 
 use super::arguments::{patience, BoardArguments, WriteArguments};
 use super::session::Session;
-use crate::interrupt::{be_quiet, on_interrupt};
+use crate::interrupt::{be_hasty, on_interrupt};
 use crate::live::{LiveOptions, Page};
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
@@ -45,8 +45,6 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let interrupted = on_interrupt()?;
-    be_quiet();
     let served = Served::default();
     let registry = served.registry();
     let refused = |error: std::io::Error| {
@@ -58,6 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut session = Session::open(&arguments.boards)?;
     session.wait = WAIT;
     session.unfit().tell();
+    let interrupted = on_interrupt()?;
+    be_hasty();
     say(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
     let mut page = None;
     if live.is_on() {

@@ -24,6 +24,10 @@ use std::time::Duration;
 /// Wait for a server that does not answer, or refuses, and from one attempt to the next.
 const PATIENCE: Time = Time::from_s(5);
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long an interrupted run waits for the other end to take everything.
+const INTERRUPTED: Time = Time::from_ms(500);
+/// Longest wait for the kernel's answer to one attempt.
+const ATTEMPT: Duration = Duration::from_millis(500);
 
 /// A message in transit: its bytes with framing, and the number of bytes written.
 struct Under {
@@ -154,7 +158,7 @@ fn connect(ip: Ipv4Addr, tcp: &TcpPlan) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddrV4::new(ip, 0).into())?;
     let to = SocketAddrV4::new(tcp.server, tcp.port);
-    socket.connect_timeout(&to.into(), Duration::from_secs(1))?;
+    socket.connect_timeout(&to.into(), ATTEMPT)?;
     socket.set_tcp_nodelay(!tcp.parameters.nagle)?;
     socket.set_nonblocking(true)?;
     Ok(TcpStream::from_std(socket.into()))
@@ -209,9 +213,12 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
         }
         now = clock.now();
     }
-    let end = now.saturating_add(plan.linger);
+    let (mut end, mut is_hasty) = (now.saturating_add(plan.linger), false);
     senders.iter_mut().for_each(Sender::end);
     while clock.now() < end && senders.iter().any(|sender| sender.stream.is_some() && !sender.ended) {
+        if interrupted.load(Ordering::Relaxed) && !std::mem::replace(&mut is_hasty, true) {
+            end = end.min(clock.now().saturating_add(INTERRUPTED));
+        }
         wait(&mut poll, &mut events, Duration::from_millis(10)).map_err(fault)?;
         senders.iter_mut().filter(|sender| !sender.ended).for_each(Sender::end);
     }
@@ -237,12 +244,13 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
 
 fn patiently(ip: Ipv4Addr, tcp: &TcpPlan, clock: &SessionClock, interrupted: &AtomicBool) -> io::Result<TcpStream> {
     let end = clock.now() + PATIENCE;
-    loop {
+    while !interrupted.load(Ordering::Relaxed) {
         match connect(ip, tcp) {
-            Err(_) if clock.now() < end && !interrupted.load(Ordering::Relaxed) => std::thread::sleep(AGAIN),
+            Err(_) if clock.now() < end => std::thread::sleep(AGAIN),
             result => return result,
         }
     }
+    Err(io::Error::new(io::ErrorKind::Interrupted, "it was interrupted"))
 }
 
 fn wait(poll: &mut Poll, events: &mut Events, limit: Duration) -> io::Result<()> {
