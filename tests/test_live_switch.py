@@ -156,6 +156,24 @@ def test_an_entry_directs_frames_and_the_counters_are_watched_as_they_move(live,
     assert [port["tx_frame"] for port in report["ports"]] == [0, 2, 7]
 
 
+def test_a_station_that_takes_nothing_keeps_no_other_port_from_its_frames(live):
+    """Its port's wire has no room: the clock of the whole switch waits for that a second, and not again."""
+    everyone, room = "ff:ff:ff:ff:ff:ff", int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())
+    floods = room + 30
+    for number in range(floods):
+        live.send(0, frame(STATIONS[0], everyone, number % 251))
+        assert live.received(2) == frame(STATIONS[0], everyone, number % 251)
+    taken = 0
+    while live.stations[1].receive(0.3) is not None:
+        taken += 1
+    assert taken < floods, "the station has had room for all: this shows nothing"
+    live.send(0, frame(STATIONS[0], everyone, 252))
+    assert live.received(1) == live.received(2) == frame(STATIONS[0], everyone, 252)
+    report = live.interrupt()
+    assert [port["wire_lost"] for port in report["ports"]] == [0, floods - taken, 0]
+    assert report["lost_frames"] == floods - taken
+
+
 def test_a_list_of_hosts_shuts_others_out_until_reset_once_it_is_locked(live, ctl, network):
     refused = ctl.run("switch", "set", SWITCH, "access.control.enable=1", status=2)
     assert "cuts the board off" in refused.err

@@ -5,11 +5,14 @@ Promise checked: a plain socket receives every byte in order, whatever the netwo
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.packet import Packet
 from veth import LIMIT_S, SERVER_IP, Network, ended, first_board, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -214,6 +220,90 @@ def test_a_receiver_that_is_killed_and_comes_back_gets_what_was_not_acknowledged
     begins = int.from_bytes(second[HEADER + 16 : HEADER + 24], "little")
     # What was acknowledged is not sent again; the application had not read all of it.
     assert 0 < begins <= 300 and checked(second, 300 - begins, 10_000, begins) == 0
+
+
+def unsent(connection: socket.socket) -> int:
+    """Bytes that a socket has written and that are not acknowledged (tcp(7), SIOCOUTQ)."""
+    return struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]
+
+
+def test_what_a_receiver_writes_is_acknowledged_whatever_its_length_and_dropped(wire):
+    receiver = Receiver(wire)
+    sender = emulator(wire, "-n", 200, "-l", 4000, "--rate", 100)
+    connection = receiver.accept()
+    for written in (1, 459, 1000, 60_000, 300_000):
+        connection.sendall(bytes(written))
+        until(f"acknowledgement of {written} bytes", lambda: unsent(connection) == 0)
+    receiver.drain(connection)
+    told = report(sender)
+    [board] = told["boards"]
+    assert board["peer_data"] >= 5 and board["lives"] == 1 and told["bad_frames"] == 0
+    assert checked(receiver.finish()[0], 200, 4000) == 0
+
+
+@contextlib.contextmanager
+def raw_socket(network: Network) -> Iterator[socket.socket]:
+    """All frames at the server's end."""
+    with network.inside("s"):
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+    with raw:
+        raw.bind(("veth0", 0))
+        raw.settimeout(LIMIT_S)
+        yield raw
+
+
+def segment_of_the_server(raw: socket.socket) -> Packet:
+    """The next segment from the receiver to its board."""
+    while True:
+        frame = Ether(raw.recv(65536))
+        if TCP in frame and frame[TCP].sport == PORT and frame[TCP].flags == "A":
+            return frame
+
+
+def test_a_segment_of_another_vlan_is_none_of_the_stream(wire):
+    receiver = Receiver(wire)
+    with raw_socket(wire) as raw:
+        sender = emulator(wire, "-n", 200, "-l", 4000, "--rate", 100)
+        connection = receiver.accept()
+        receiver.drain(connection)
+        seen = segment_of_the_server(raw)
+        # In all else the segment that ends the connection.
+        reset = TCP(sport=PORT, dport=seen[TCP].dport, seq=seen[TCP].seq, flags="R")
+        ends = Ether(src=seen.src, dst=seen.dst), IP(src=seen[IP].src, dst=seen[IP].dst) / reset
+        raw.send(bytes(ends[0] / Dot1Q(vlan=5) / ends[1]))
+    told = report(sender)
+    assert told["rx_foreign_vlan"] == 1 and told["boards"][0]["lives"] == 1
+    assert checked(receiver.finish()[0], 200, 4000) == 0
+
+
+def test_a_server_with_another_mac_is_found_again(wire):
+    receiver = Receiver(wire)
+    sender = emulator(wire, "-n", 200, "-l", 4000, "--rate", 200)
+    connection = receiver.accept()
+    assert len(connection.recv(1, socket.MSG_PEEK)) == 1
+    subprocess.run(["ip", "-n", f"{wire.name}-s", "link", "set", "veth0", "address", "02:00:00:00:77:01"], check=True)
+    wire.knows(first_board())
+    receiver.drain(connection)
+    told = report(sender)
+    assert told["hop_moves"] == 1 and told["boards"][0]["timeouts"] >= 1 and told["boards"][0]["lives"] == 1
+    assert checked(receiver.finish()[0], 200, 4000) == 0
+
+
+def test_another_host_that_claims_the_servers_address_gets_no_segment(wire):
+    receiver = Receiver(wire)
+    claimed = "02:00:00:00:77:66"
+    with raw_socket(wire) as raw:
+        sender = emulator(wire, "-n", 200, "-l", 4000, "--rate", 200)
+        connection = receiver.accept()
+        assert len(connection.recv(1, socket.MSG_PEEK)) == 1
+        wire.knows(first_board())
+        for operation in (1, 2):
+            arp = ARP(op=operation, hwsrc=claimed, psrc=SERVER_IP, hwdst=claimed, pdst=SERVER_IP)
+            raw.send(bytes(Ether(src=claimed, dst="ff:ff:ff:ff:ff:ff") / arp))
+        receiver.drain(connection)
+        told = report(sender)
+    assert (told["hop_claims"], told["hop_moves"], told["boards"][0]["lives"]) == (2, 0, 1)
+    assert checked(receiver.finish()[0], 200, 4000) == 0
 
 
 def test_a_hundred_opens_and_aborts(wire):

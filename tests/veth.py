@@ -91,6 +91,13 @@ class Network:
         interface = {"s": "veth0", "b": "veth1"}[end]
         subprocess.run(["ip", "-n", f"{self.name}-{end}", "addr", "add", f"{ip}/16", "dev", interface], check=True)
 
+    def knows(self, board: str) -> None:
+        """The server's kernel has this board's MAC for good: no ARP of its own tells the board anything from now on."""
+        show = ["ip", "-n", f"{self.name}-b", "-json", "link", "show", "veth1"]
+        mac = json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["address"]
+        entry = [board, "lladdr", mac, "dev", "veth0", "nud", "permanent"]
+        subprocess.run(["ip", "-n", f"{self.name}-s", "neigh", "replace", *entry], check=True)
+
     def delete(self) -> None:
         for process in self.running:
             if process.poll() is None:

@@ -2,6 +2,8 @@
 //! The counters of a responder. A counter has the name of the kernel's RDMA counter where one exists
 //! (`rdma statistic`, mlx5 and rxe).
 
+use crate::by_name::by_name;
+
 /// Counters of one responder; they only grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ResponderCounters {
@@ -45,25 +47,8 @@ pub struct ResponderCounters {
     pub dropped_in_error: u64,
 }
 
-macro_rules! by_name {
-    ($($name:ident),* $(,)?) => {
-        impl ResponderCounters {
-            /// Every counter with its name.
-            pub fn named(&self) -> Vec<(&'static str, u64)> {
-                let ResponderCounters { $($name),* } = *self;
-                vec![$((stringify!($name), $name)),*]
-            }
-        }
-
-        impl std::ops::AddAssign for ResponderCounters {
-            fn add_assign(&mut self, other: Self) {
-                $(self.$name += other.$name;)*
-            }
-        }
-    };
-}
-
 by_name!(
+    ResponderCounters:
     rcvd_pkts,
     sent_pkts,
     rx_write_requests,

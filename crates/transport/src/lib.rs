@@ -18,15 +18,18 @@
 //!
 //! [`CmOpener`] and [`CmListener`] open and close connections. The crate also contains TCP for mixed networks
 //! ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of front ends ([`simple_tcp`]), which any host can receive.
+//! [`Refusals`] decides what becomes of frames that a device does not take.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod by_name;
 mod cm;
 mod config;
 mod counters;
 mod fault;
 mod memory;
 mod receive;
+mod refusals;
 mod reply;
 mod requester;
 mod responder;
@@ -42,6 +45,7 @@ pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion, Window};
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
+pub use refusals::{FrameRefusal, Refusals};
 pub use reply::Reply;
 pub use requester::{
     PayloadSource, PostError, RequestFault, RequestMarking, Requester, RequesterConfig, RequesterCounters,

@@ -2,7 +2,8 @@
 //! The verilated QCN switch on wires: one at its management port, and one at each port that is in use.
 //! Promise: the caller owns the thread and calls [`LiveSwitch::turn`] repeatedly; the clock runs while a frame is in the
 //! switch, on one of its lines or may still be answered, and stands still otherwise. No frame is lost between a wire that
-//! has room and the switch.
+//! has room and the switch. A wire without room delays the other ports for a second at most: then frames to it are lost
+//! until it has room again.
 
 use super::live_board::LiveError;
 use super::wire::{wait_fds, Sent, Wire};
@@ -10,9 +11,10 @@ use crate::board::RegisterError;
 use crate::switch::{PortCounts, QcnSwitch, SwitchLine};
 use bytes::Bytes;
 use penstock_netsim::Time;
+use penstock_transport::{FrameRefusal, Refusals};
 use penstock_wire::gateware::SWITCH_PORTS;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Cycles of a turn: 16 us.
 const TURN_CYCLES: u64 = 1_024;
@@ -31,6 +33,9 @@ struct Plug {
     port: Option<u8>,
     wire: Box<dyn Wire>,
     egress: VecDeque<(Time, Bytes)>,
+    /// While the wire has no room.
+    refusals: Refusals,
+    lost_frames: u64,
 }
 
 /// The switch at 1 Gb/s and its wires.
@@ -39,7 +44,7 @@ pub struct LiveSwitch {
     plugs: Vec<Plug>,
     /// Up to when the clock runs at least.
     busy_until: u64,
-    lost_frames: u64,
+    begun: Instant,
 }
 
 impl LiveSwitch {
@@ -51,10 +56,13 @@ impl LiveSwitch {
         assert!(ports.len() <= SWITCH_PORTS, "{} wires; the switch has {SWITCH_PORTS} ports", ports.len());
         let mut switch = QcnSwitch::reset(SwitchLine::Gbps1);
         switch.plug(0..ports.len() as u8);
-        let plug = |(port, wire)| Plug { port, wire, egress: VecDeque::new() };
+        let plug = |(port, wire)| {
+            let (egress, refusals) = (VecDeque::new(), Refusals::default());
+            Plug { port, wire, egress, refusals, lost_frames: 0 }
+        };
         let numbered = (0..).map(Some).zip(ports);
         let plugs = std::iter::once((None, management)).chain(numbered).map(plug).collect();
-        Self { switch, plugs, busy_until: ANNOUNCE_CYCLES, lost_frames: 0 }
+        Self { switch, plugs, busy_until: ANNOUNCE_CYCLES, begun: Instant::now() }
     }
 
     /// One turn: frames in, a piece of the model's time or a sleep of at most `longest`, frames out; whether time passed.
@@ -126,13 +134,18 @@ impl LiveSwitch {
         let mut gone = true;
         for plug in &mut self.plugs {
             while let Some((at, frame)) = plug.egress.front() {
-                match plug.wire.send(*at, frame)? {
+                let mut sent = plug.wire.send(*at, frame)?;
+                let now = Time::from_duration(self.begun.elapsed());
+                if sent == Sent::Full && plug.refusals.refused(now, FrameRefusal::Full) {
+                    sent = Sent::Lost;
+                }
+                match sent {
                     Sent::Full => {
                         gone = false;
                         break;
                     }
-                    Sent::Lost => self.lost_frames += 1,
-                    Sent::Done => {}
+                    Sent::Lost => plug.lost_frames += 1,
+                    Sent::Done => plug.refusals.accepted(),
                 }
                 plug.egress.pop_front();
             }
@@ -177,8 +190,8 @@ impl LiveSwitch {
         self.switch.clock().time(self.switch.cycle())
     }
 
-    /// Frames that a wire without a peer has lost.
-    pub fn lost_frames(&self) -> u64 {
-        self.lost_frames
+    /// Frames that the wire of a port has not taken, or that of the management port (`None`).
+    pub fn lost_frames(&self, port: Option<u8>) -> u64 {
+        self.plugs.iter().find(|plug| plug.port == port).map_or(0, |plug| plug.lost_frames)
     }
 }

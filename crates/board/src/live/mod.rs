@@ -18,6 +18,7 @@
 mod checksum;
 mod live_board;
 mod live_switch;
+mod losses;
 mod neighbour;
 pub mod pace;
 mod packet;

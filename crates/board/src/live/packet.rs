@@ -5,6 +5,7 @@
 //! Source: packet(7).
 
 use super::checksum::finish_checksum;
+use super::losses::Losses;
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
 use nix::errno::Errno;
@@ -25,6 +26,7 @@ pub struct PacketSocket {
     name: String,
     index: usize,
     buffer: Vec<u8>,
+    losses: Losses,
 }
 
 impl PacketSocket {
@@ -42,7 +44,13 @@ impl PacketSocket {
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, Some(SockProtocol::EthAll)).map_err(failed)?;
         // The address names no protocol, so the socket keeps its own: all of them.
         bind(socket.as_raw_fd(), &address).map_err(failed)?;
-        Ok(Self { socket, name: name.into(), index: address.ifindex(), buffer: vec![0; MAX_FRAME] })
+        Ok(Self {
+            socket,
+            name: name.into(),
+            index: address.ifindex(),
+            buffer: vec![0; MAX_FRAME],
+            losses: Losses::new(),
+        })
     }
 
     fn broken(&self, error: Errno) -> WireError {
@@ -67,11 +75,9 @@ fn link_address(name: &str) -> Result<LinkAddr, WireError> {
 impl Wire for PacketSocket {
     fn send(&mut self, _now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         match send(self.socket.as_raw_fd(), frame, MsgFlags::empty()) {
-            Ok(_) => Ok(Sent::Done),
-            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => Ok(Sent::Full),
-            // The interface is down, or its MTU is smaller than the frame.
-            Err(Errno::ENETDOWN | Errno::ENXIO | Errno::EMSGSIZE) => Ok(Sent::Lost),
-            Err(error) => Err(self.broken(error)),
+            Ok(_) => Ok(self.losses.accepted()),
+            Err(Errno::EINTR) => Ok(Sent::Full),
+            Err(error) => Ok(self.losses.refused(&self.name, error, frame.len())),
         }
     }
 

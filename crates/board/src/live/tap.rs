@@ -2,8 +2,10 @@
 //! A TAP device as a wire: the host's own kernel is at the far end.
 //! Promise: attaches to a device of the given name, creates it if the rights suffice, and brings it up.
 
+use super::losses::Losses;
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
+use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use penstock_units::Time;
@@ -18,6 +20,7 @@ pub struct Tap {
     device: SyncDevice,
     name: String,
     buffer: Vec<u8>,
+    losses: Losses,
 }
 
 impl Tap {
@@ -45,7 +48,7 @@ impl Tap {
         if !is_up(name) {
             device.enabled(true).map_err(failed)?;
         }
-        Ok(Self { device, name: name.into(), buffer: vec![0; MAX_FRAME] })
+        Ok(Self { device, name: name.into(), buffer: vec![0; MAX_FRAME], losses: Losses::new() })
     }
 
     fn broken(&self, source: io::Error) -> WireError {
@@ -67,10 +70,13 @@ fn is_down(error: &io::Error) -> bool {
 impl Wire for Tap {
     fn send(&mut self, _now: Time, frame: &Bytes) -> Result<Sent, WireError> {
         match self.device.send(frame) {
-            Ok(_) => Ok(Sent::Done),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(Sent::Full),
-            Err(error) if is_down(&error) => Ok(Sent::Lost),
-            Err(error) => Err(self.broken(error)),
+            Ok(_) => Ok(self.losses.accepted()),
+            Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                // The device was deleted.
+                None | Some(Errno::EBADFD) => Err(self.broken(error)),
+                Some(Errno::EINTR) => Ok(Sent::Full),
+                Some(errno) => Ok(self.losses.refused(&self.name, errno, frame.len())),
+            },
         }
     }
 

@@ -4,8 +4,11 @@
 //! Promise: loses nothing while the peer is alive; a slow peer stops the board's clock. A peer that starts later, or
 //! returns, is found by the next frame. The socket file is removed at the end.
 
+use super::losses::Losses;
 use super::wire::{wait_fd, Sent, Wire, WireError, MAX_FRAME};
 use bytes::Bytes;
+use nix::errno::Errno;
+use nix::libc;
 use penstock_units::Time;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,6 +25,7 @@ pub struct UnixWire {
     /// Only a connected socket can be polled for the room that its peer has.
     connected: bool,
     buffer: Vec<u8>,
+    losses: Losses,
 }
 
 impl UnixWire {
@@ -35,7 +39,7 @@ impl UnixWire {
         let failed = |source| WireError::Unix { path: local.clone(), source };
         let socket = UnixDatagram::bind(&local).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { socket, local, remote, connected: false, buffer: vec![0; MAX_FRAME] })
+        Ok(Self { socket, local, remote, connected: false, buffer: vec![0; MAX_FRAME], losses: Losses::new() })
     }
 
     /// Sends to the peer that we are connected to, or connects first.
@@ -71,10 +75,14 @@ impl Wire for UnixWire {
         // A peer that has gone shows at the first attempt; a new one at the same path gets the second.
         for _ in 0..2 {
             match self.try_send(frame) {
-                Ok(()) => return Ok(Sent::Done),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Sent::Full),
-                Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => return Ok(Sent::Full),
-                Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(Sent::Full),
+                Ok(()) => return Ok(self.losses.accepted()),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Ok(Sent::Full);
+                }
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM | libc::EMSGSIZE)) => {
+                    let (name, errno) = (self.remote.display().to_string(), error.raw_os_error().unwrap_or(0));
+                    return Ok(self.losses.refused(&name, Errno::from_raw(errno), frame.len()));
+                }
                 Err(error) => match error.kind() {
                     ErrorKind::NotFound
                     | ErrorKind::ConnectionRefused

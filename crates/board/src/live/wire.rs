@@ -19,7 +19,8 @@ pub enum Sent {
     Done,
     /// No room: try again after [`Wire::wait`].
     Full,
-    /// No peer at the other end, or the interface is down: the frame is lost, as on an unplugged cable.
+    /// No peer at the other end, the interface is down, or it does not take this frame: the frame is lost, as on an
+    /// unplugged cable.
     Lost,
 }
 

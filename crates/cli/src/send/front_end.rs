@@ -300,12 +300,10 @@ impl FrontEnd {
         }
     }
 
-    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket) {
+    /// False: it is not connected.
+    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket) -> bool {
         let side = &mut self.side;
-        let Some(requester) = &mut side.requester else {
-            side.before.dropped_not_for_us += 1;
-            return;
-        };
+        let Some(requester) = &mut side.requester else { return false };
         side.window.before(requester);
         let before = requester.outstanding_packets();
         let response = requester.handle_packet(now, packet);
@@ -323,6 +321,7 @@ impl FrontEnd {
             }
             Response::Dropped => {}
         }
+        true
     }
 
     /// Posts and sends what may be sent now; whether it sent anything.

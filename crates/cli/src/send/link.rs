@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet socket of all front ends: acknowledgements in, data out, faults in between.
-//! Promise: frames that the interface does not accept now are kept and sent first the next time.
+//! Promise: frames that the interface does not accept now are kept and sent first the next time, for a bounded time; then
+//! they are lost and counted. Every received packet that no front end takes is counted by the reason.
 //! Source: packet(7); the kernel handles ARP, and its table is read.
 
 use super::faults::Faults;
 use super::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_readout::link::{drop_all, Frames, Gather, Interface, PacketSocket};
-use penstock_wire::{FrameParts, MacAddr, RocePacket, UDP_PORT_ROCE};
+use penstock_units::Time;
+use penstock_wire::{FrameParts, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
+use serde::Serialize;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -18,6 +21,22 @@ const FULL: usize = 256;
 const ANSWERS: Frames = Frames { longest: 128, count: 4096 };
 /// Received frames are copied into pieces of one such block.
 const BLOCK: usize = 1 << 16;
+/// A signal is noticed within this time.
+pub const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// From one attempt to the next with a frame that the device does not take.
+pub const REFUSED: Duration = Duration::from_micros(50);
+
+/// Frames that no front end was given, under the receiver's names, and those that the device refused.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct LinkCounts {
+    pub rx_icrc_encapsulated: u64,
+    pub rx_malformed: u64,
+    pub rx_foreign_vlan: u64,
+    pub rx_dropped: u64,
+    /// Frames for no front end of this process, or for one that is not connected.
+    pub dropped_unknown_qpn: u64,
+    pub refused_frames: u64,
+}
 
 /// A frame on its way out.
 enum Frame {
@@ -46,6 +65,7 @@ pub struct Link {
     ack_faults: Option<Faults>,
     out: Vec<Frame>,
     block: BytesMut,
+    counts: LinkCounts,
 }
 
 impl Link {
@@ -75,25 +95,37 @@ impl Link {
                 })
             })
             .collect();
-        let socket = PacketSocket::open(&interface, UDP_PORT_ROCE, None, ANSWERS);
+        let socket = PacketSocket::open((iface, &interface), UDP_PORT_ROCE, None, ANSWERS);
         let socket = socket.map_err(|e| fail("packet socket (it needs root or CAP_NET_RAW)", e))?;
         let faults = plan.faults.any().then(|| Faults::new(plan.faults, plan.seed));
         let ack_faults = plan.ack_faults.any().then(|| Faults::new(plan.ack_faults, !plan.seed));
-        let (mac, block) = (MacAddr(interface.mac), BytesMut::new());
-        Ok(Link { socket, mac, _ports: ports?, faults, ack_faults, out: Vec::new(), block })
+        let (mac, block, counts) = (MacAddr(interface.mac), BytesMut::new(), LinkCounts::default());
+        Ok(Link { socket, mac, _ports: ports?, faults, ack_faults, out: Vec::new(), block, counts })
     }
 
     pub fn mac(&self) -> MacAddr {
         self.mac
     }
 
-    /// Hands every packet that is there to `take`; whether there was one.
-    pub fn receive(&mut self, mut take: impl FnMut(&RocePacket)) -> bool {
-        let (block, faults) = (&mut self.block, &mut self.ack_faults);
-        let mut parse = |frame: Bytes| {
-            if let Ok(packet) = RocePacket::parse(&frame) {
-                take(&packet);
-            }
+    /// The counts up to now.
+    pub fn counts(&mut self) -> LinkCounts {
+        let (rx_foreign_vlan, rx_dropped) = (self.socket.foreign_vlan(), self.socket.dropped());
+        LinkCounts { rx_foreign_vlan, rx_dropped, refused_frames: self.socket.refused(), ..self.counts }
+    }
+
+    /// See [`PacketSocket::refusal`].
+    pub fn refusal(&self) -> Option<String> {
+        self.socket.refusal()
+    }
+
+    /// Hands every packet that is there to `take`, which returns whether it is a front end's; whether there was one.
+    pub fn receive(&mut self, mut take: impl FnMut(&RocePacket) -> bool) -> bool {
+        let (block, faults, counts) = (&mut self.block, &mut self.ack_faults, &mut self.counts);
+        let mut parse = |frame: Bytes| match RocePacket::parse(&frame) {
+            Ok(packet) if take(&packet) => {}
+            Ok(_) => counts.dropped_unknown_qpn += 1,
+            Err(ParseError::BadIcrc { .. }) => counts.rx_icrc_encapsulated += 1,
+            Err(_) => counts.rx_malformed += 1,
         };
         let frames = self.socket.receive(FULL, |frame, _| {
             if block.capacity() < frame.len() {
@@ -124,19 +156,30 @@ impl Link {
     }
 
     /// Sends what is queued, as far as the interface takes it.
-    pub fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn flush(&mut self, now: Time) -> io::Result<()> {
         if !self.out.is_empty() {
-            let sent = self.socket.send(&self.out)?;
-            self.out.drain(..sent);
+            let done = self.socket.send(now, &self.out)?;
+            self.out.drain(..done);
         }
         Ok(())
     }
 
-    pub fn wait(&self, limit: Duration) -> io::Result<()> {
-        // A full queue drains by itself.
-        let limit = if self.out.is_empty() { limit } else { limit.min(Duration::from_micros(50)) };
-        self.socket.wait(limit)
+    /// Sleeps until something has come, at most for `limit`, and so that a signal is noticed soon.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<()> {
+        let most = if self.out.is_empty() { LONGEST_SLEEP } else { REFUSED };
+        self.socket.wait(limit.min(most)).or_else(|error| self.socket.outlive(error))
     }
+}
+
+/// The fault of a run whose interface has been removed.
+pub fn is_gone(plan: &Plan, error: &io::Error) -> String {
+    format!("{}: {error}: the interface is gone", plan.iface)
 }
 
 /// MAC of the next hop to `ip`, as the kernel knows it: the neighbour itself, or the gateway.

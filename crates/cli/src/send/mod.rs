@@ -26,7 +26,7 @@ use crate::output::screen::say;
 use crate::output::{print, told};
 use choices::ProtocolName;
 use front_end::FrontEnd;
-use link::Link;
+use link::{is_gone, Link};
 use penstock_readout::backend::SessionClock;
 use penstock_readout::ShareError;
 use penstock_units::Time;
@@ -93,21 +93,24 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
         }
         let busy = crowd.receive(now, &mut link) | crowd.transmit(now, &mut link);
         crowd.warn();
-        if let Err(error) = link.flush() {
-            failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
+        if let Err(error) = link.flush(now) {
+            failure = Some(is_gone(plan, &error));
             break;
         }
         now = clock.now();
         if !busy {
             let wake = crowd.next().min(cm_due);
             let wait = Duration::from_nanos(wake.saturating_sub(now) / Time::from_ns(1));
-            link.wait(wait).map_err(|e| Failure::Fault(e.to_string()))?;
+            if let Err(error) = link.wait(wait) {
+                failure = Some(is_gone(plan, &error));
+                break;
+            }
             now = clock.now();
         }
     }
     let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
     let faults = failure.into_iter().chain(crowd.refused).collect();
-    let report = tables::report(&crowd.front_ends, now, strangers, faults);
+    let report = tables::report(&crowd.front_ends, now, strangers, (link.counts(), link.refusal()), faults);
     let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     Ok(match plan.json {
         true => {
@@ -169,9 +172,7 @@ impl Crowd {
         let first = front_ends[0].ip().to_bits();
         link.receive(|packet: &RocePacket| {
             let k = packet.ip_dst.to_bits().wrapping_sub(first) as usize;
-            if let Some(front_end) = front_ends.get_mut(k) {
-                front_end.handle_packet(now, packet);
-            }
+            front_ends.get_mut(k).is_some_and(|front_end| front_end.handle_packet(now, packet))
         })
     }
 

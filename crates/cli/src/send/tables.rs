@@ -3,6 +3,7 @@
 //! Promise: a run is called good only if all front ends came up and all messages were acknowledged.
 
 use super::front_end::FrontEnd;
+use super::link::LinkCounts;
 use super::plan::Plan;
 use crate::gateware::{cc_words, show_share, InForce, BOARD_CLOCK_HZ};
 use crate::output::table::{columns, terminal_width};
@@ -21,6 +22,8 @@ pub struct Report {
     /// Messages to the connection manager, and to the registers, of addresses that --allow does not name.
     pub cm_strangers: u64,
     pub ipbus_strangers: u64,
+    #[serde(flatten)]
+    pub link: LinkCounts,
     pub faults: Vec<String>,
 }
 
@@ -65,7 +68,14 @@ pub struct Strangers {
     pub ipbus: u64,
 }
 
-pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, known: Vec<String>) -> Report {
+/// `refusal`: what the device refused.
+pub fn report(
+    front_ends: &[FrontEnd],
+    now: Time,
+    strangers: Strangers,
+    (link, refusal): (LinkCounts, Option<String>),
+    known: Vec<String>,
+) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
         let in_force = InForce::read(&cc_words(f.cc()), CLOCK_KHZ);
@@ -103,10 +113,13 @@ pub fn report(front_ends: &[FrontEnd], now: Time, strangers: Strangers, known: V
         let why = f.trouble().unwrap_or("no server has opened its queue pair");
         format!("{} never came up: {why}", f.ip())
     });
-    let faults = known.into_iter().chain(silent).chain(unfinished).collect();
+    let mut faults: Vec<String> = known.into_iter().chain(silent).chain(unfinished).collect();
+    if !faults.is_empty() {
+        faults.extend(refusal);
+    }
     let boards = front_ends.iter().map(board).collect();
     let Strangers { cm: cm_strangers, ipbus: ipbus_strangers } = strangers;
-    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, faults }
+    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, link, faults }
 }
 
 pub fn opening(plan: &Plan, mac: MacAddr) -> String {
@@ -123,25 +136,6 @@ pub fn opening(plan: &Plan, mac: MacAddr) -> String {
         plan.first_ip,
         plan.mtu.bytes()
     )
-}
-
-/// The packets that had no effect, and those that had too much.
-fn strays(boards: &[BoardReport]) -> Vec<String> {
-    let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
-    let kinds = [
-        ("of other hosts", sum(|b| b.dropped_wrong_peer)),
-        ("to no queue pair", sum(|b| b.dropped_not_for_us)),
-        ("of another partition", sum(|b| b.dropped_bad_pkey)),
-        ("neither ACK nor CNP", sum(|b| b.dropped_not_response)),
-        ("after an error", sum(|b| b.dropped_in_error)),
-    ];
-    let named: Vec<String> =
-        kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect();
-    let dropped = (!named.is_empty()).then(|| format!("dropped packets: {}", named.join(", ")));
-    let held = sum(|b| b.rp_cnp_overruled);
-    let overruled = (held > 0)
-        .then(|| format!("congestion notifications alone held a rate down: least rates were raised {held} times"));
-    dropped.into_iter().chain(overruled).collect()
 }
 
 pub fn closing(report: &Report) -> String {
@@ -163,10 +157,36 @@ pub fn closing(report: &Report) -> String {
     let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
     let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
     let table = columns(&header, &rows, 1, terminal_width());
-    let lines = congestion(&report.boards).into_iter().chain(strays(&report.boards));
-    let congestion = lines.map(|line| format!("\n{line}"));
+    let congestion = congestion(&report.boards).into_iter().map(|line| format!("\n{line}"));
+    let dropped = dropped(report).map(|line| format!("\n{line}"));
     let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table).chain(congestion).chain(faults).collect()
+    std::iter::once(table).chain(congestion).chain(dropped).chain(faults).collect()
+}
+
+/// Packets that nobody of this network's boards and servers should have sent, and those that did not leave or arrive.
+fn dropped(report: &Report) -> Option<String> {
+    let sum = |of: fn(&BoardReport) -> u64| report.boards.iter().map(of).sum::<u64>();
+    let link = &report.link;
+    let counts = [
+        ("dropped_not_for_us", sum(|b| b.dropped_not_for_us)),
+        ("dropped_wrong_peer", sum(|b| b.dropped_wrong_peer)),
+        ("dropped_bad_pkey", sum(|b| b.dropped_bad_pkey)),
+        ("dropped_not_response", sum(|b| b.dropped_not_response)),
+        ("dropped_unknown_qpn", link.dropped_unknown_qpn),
+        ("rx_icrc_encapsulated", link.rx_icrc_encapsulated),
+        ("rx_malformed", link.rx_malformed),
+        ("rx_foreign_vlan", link.rx_foreign_vlan),
+        ("rx_dropped", link.rx_dropped),
+        ("refused_frames", link.refused_frames),
+    ];
+    named("dropped packets", &counts)
+}
+
+/// The counts that are not zero, with their names.
+pub fn named(title: &str, counts: &[(&str, u64)]) -> Option<String> {
+    let counts: Vec<String> =
+        counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    (!counts.is_empty()).then(|| format!("{title}: {}", counts.join(", ")))
 }
 
 /// The limits of the boards, one line for each kind of limit.

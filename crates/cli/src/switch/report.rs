@@ -15,7 +15,7 @@ pub struct SwitchReport {
     /// Of the switch: its clock stands still while nothing is to be done.
     simulated_s: f64,
     cycles: u64,
-    /// Those that a wire without a peer has lost.
+    /// Those that a wire did not take, of all ports.
     lost_frames: u64,
     management: Management,
     ports: Vec<Port>,
@@ -45,6 +45,8 @@ struct Port {
     tx_frame: u64,
     tx_dropped: u64,
     tx_cnm: u64,
+    /// Of the frames sent: those that the port's wire did not take.
+    wire_lost: u64,
     pauses_received: u64,
     pauses_sent: u64,
 }
@@ -67,18 +69,20 @@ impl SwitchReport {
                 tx_frame,
                 tx_dropped,
                 tx_cnm,
+                wire_lost: switch.lost_frames(Some(port)),
                 pauses_received: counts.rx_pause + counts.rx_pfc,
                 pauses_sent: counts.tx_pause + counts.tx_pfc,
             }
         };
-        let ports = (0..switch.ports()).map(port).collect();
+        let ports: Vec<Port> = (0..switch.ports()).map(port).collect();
+        let lost_frames = ports.iter().map(|port| port.wire_lost).sum::<u64>() + switch.lost_frames(None);
         let (cycles, simulated_s) = (switch.cycle(), switch.now().as_secs_f64());
         Ok(Self {
             end,
             wall_s: wall.as_secs_f64(),
             simulated_s,
             cycles,
-            lost_frames: switch.lost_frames(),
+            lost_frames,
             management: Management {
                 rx_frame: switch.read(m::RX_FRAME)?,
                 rx_bad: switch.read(m::RX_BAD)?,
@@ -107,7 +111,9 @@ impl SwitchReport {
             lines.push(format!("management: {} bad frames, {} without room", m.rx_bad, m.rx_lost));
         }
         if *lost_frames > 0 {
-            lines.push(format!("{lost_frames} frames lost on wires without a peer"));
+            let of = ports.iter().filter(|port| port.wire_lost > 0);
+            let of: String = of.map(|port| format!(", {} of port {}", port.wire_lost, port.port)).collect();
+            lines.push(format!("{lost_frames} frames lost on wires that did not take them{of}"));
         }
         let header =
             ["port", "received", "bad", "lost", "filtered", "sent", "dropped", "notifications", "paused by", "pauses"];

@@ -26,8 +26,8 @@ pub(super) struct Claims {
 impl Claims {
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(interface: &Interface, ip: Ipv4Addr) -> io::Result<Claims> {
-        let socket = PacketSocket::open_arp(interface, RING)?;
+    pub(super) fn open((name, interface): (&str, &Interface), ip: Ipv4Addr) -> io::Result<Claims> {
+        let socket = PacketSocket::open_arp((name, interface), RING)?;
         Ok(Claims { socket, own: (MacAddr(interface.mac), ip), devices: BTreeSet::new(), count: 0 })
     }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, UDP_PORT_ROCE};
 
 use super::Counters;
@@ -78,7 +79,8 @@ impl FrameSocket {
                 Err(error) => Some(error),
             },
         };
-        let mut socket = PacketSocket::open(interface, UDP_PORT_ROCE, Some(ip), frames).map_err(OpenError::Ring)?;
+        let mut socket =
+            PacketSocket::open((name, interface), UDP_PORT_ROCE, Some(ip), frames).map_err(OpenError::Ring)?;
         // One that is longer than any path MTU is answered: NAK, invalid request (IBTA 9.7.4.1).
         socket.take_long_frames().map_err(OpenError::Ring)?;
         let why = why.map_or_else(String::new, |why| format!("; no AF_XDP: {why}"));
@@ -94,11 +96,22 @@ impl FrameSocket {
         }
     }
 
-    /// Sends frames, as many as go now; returns how many.
-    pub(super) fn send(&mut self, frames: &[Bytes]) -> usize {
+    /// Sends frames, those that go now; returns how many are lost.
+    pub(super) fn send(&mut self, now: Time, frames: &[Bytes]) -> u64 {
         match self {
-            FrameSocket::Ring(socket) => socket.send(frames).unwrap_or(0),
-            FrameSocket::Xdp(socket) => socket.send(frames),
+            FrameSocket::Ring(socket) => {
+                let (refused, mut skipped, mut rest) = (socket.refused(), 0, frames);
+                // Nothing is tried again here, and a frame that is refused keeps no later one back.
+                while let Ok(done) = socket.send(now, rest) {
+                    if done == rest.len() {
+                        rest = &[];
+                        break;
+                    }
+                    (rest, skipped) = (&rest[done + 1..], skipped + 1);
+                }
+                socket.refused() - refused + skipped + rest.len() as u64
+            }
+            FrameSocket::Xdp(socket) => (frames.len() - socket.send(frames)) as u64,
         }
     }
 

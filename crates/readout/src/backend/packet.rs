@@ -157,7 +157,7 @@ impl PacketBackend {
             link_downed: 0,
             address_lost: 0,
             has_address: true,
-            claims: Claims::open(&interface, ip).ok(),
+            claims: Claims::open((name, &interface), ip).ok(),
             is_down: false,
             next_look: Time::ZERO,
         })
@@ -196,8 +196,7 @@ impl PacketBackend {
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(|reply| self.replies.push(reply.emit()));
         // A reply that is not sent is lost like any other packet: the peer repeats its request.
-        let sent = self.socket.send(&self.replies);
-        self.send_err += (self.replies.len() - sent) as u64;
+        self.send_err += self.socket.send(now, &self.replies);
         self.replies.clear();
         if !self.arrivals.is_empty() {
             let now = SystemTime::now();

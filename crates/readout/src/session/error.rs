@@ -31,6 +31,7 @@ fn port_hint(error: &std::io::Error) -> &'static str {
         std::io::ErrorKind::AddrInUse => "another receiver has it: `ss -ulnp`",
         std::io::ErrorKind::AddrNotAvailable => "this machine has no such address: `ip addr`",
         _ if error.raw_os_error() == Some(libc::EMFILE) => "the process may open no more files: `ulimit -n 1024`",
-        _ => "is the interface up?",
+        _ if matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV)) => "is the interface up? `ip link`",
+        _ => "see `ip addr` and `ss -ulnp`",
     }
 }

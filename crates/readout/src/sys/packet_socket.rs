@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet socket whose received frames are in memory shared with the kernel: no system call per frame.
 //! Promise: a frame is visible as soon as it has arrived, in order; frames that find the ring full are counted and
-//! dropped.
+//! dropped. A frame that the device refuses is lost after a bounded time, counted, and reported once for each reason.
 //! Source: packet(7); kernel documentation `networking/packet_mmap` (TPACKET_V2: a status per frame. Version 3 delivers
 //! whole blocks, at best a millisecond late, which would add to every round trip of a reliable connection).
 
@@ -14,8 +14,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use libc::{c_int, c_void, socklen_t};
+use penstock_transport::{FrameRefusal, Refusals};
+use penstock_units::Time;
 use penstock_wire::FrameParts;
 
+use super::offload::OFFLOAD_LEN;
 use super::options::{check, get_option, set_option, take_error};
 use super::Interface;
 
@@ -56,6 +59,8 @@ impl Gather for FrameParts {
 /// A socket bound to one interface, that receives what its filter passes.
 #[derive(Debug)]
 pub struct PacketSocket {
+    name: String,
+    index: u32,
     fd: OwnedFd,
     ring: NonNull<u8>,
     ring_len: usize,
@@ -68,8 +73,12 @@ pub struct PacketSocket {
     mac: [u8; 6],
     /// Frames of a VLAN other than 0.
     foreign_vlan: u64,
+    /// A header of the offloads is in front of each frame.
+    has_offload: bool,
     /// Where frames are put that are longer than a place of the ring; empty if these come cut off.
     whole: Vec<u8>,
+    refusals: Refusals,
+    last_refusal: Option<String>,
 }
 
 // SAFETY: the ring belongs to this value alone, and the kernel does not mind which thread reads it.
@@ -80,21 +89,36 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The kernel's error; `EPERM` without the capability `CAP_NET_RAW`.
-    pub fn open(interface: &Interface, port: u16, ip: Option<Ipv4Addr>, ring: Frames) -> io::Result<PacketSocket> {
-        PacketSocket::with_filter(interface, libc::ETH_P_IP, &udp_filter(port, ip), ring)
+    pub fn open(
+        (name, interface): (&str, &Interface),
+        port: u16,
+        ip: Option<Ipv4Addr>,
+        ring: Frames,
+    ) -> io::Result<PacketSocket> {
+        PacketSocket::with_filter((name, interface), libc::ETH_P_IP, &udp_filter(port, ip), ring)
     }
 
-    /// Receives ARP, and TCP and ICMP to `count` addresses from `first` on. In front of each frame that is sent stands
-    /// a header of [`offload`](super::offload): the kernel computes checksums and cuts long frames into segments.
+    /// Receives ARP, and TCP and ICMP to `count` addresses from `first` on, whole, however short the ring's places. In
+    /// front of each frame that is sent stands a header of [`offload`](super::offload): the kernel computes checksums
+    /// and cuts long frames into segments.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_tcp(interface: &Interface, first: Ipv4Addr, count: u16, ring: Frames) -> io::Result<PacketSocket> {
-        let socket = PacketSocket::with_filter(interface, libc::ETH_P_ALL, &tcp_filter(first, count), ring)?;
+    pub fn open_tcp(
+        (name, interface): (&str, &Interface),
+        first: Ipv4Addr,
+        count: u16,
+        ring: Frames,
+    ) -> io::Result<PacketSocket> {
+        let filter = tcp_filter(first, count);
+        let mut socket = PacketSocket::with_filter((name, interface), libc::ETH_P_ALL, &filter, ring)?;
+        socket.take_long_frames()?;
         let bytes: c_int = 8 << 20;
-        // More than net.core.wmem_max needs CAP_NET_ADMIN; less will do.
-        let forced = set_option(&socket.fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes);
-        forced.or_else(|_| set_option(&socket.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
+        // More than net.core.wmem_max and rmem_max needs CAP_NET_ADMIN; less will do.
+        for (forced, asked) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {
+            let set = |option| set_option(&socket.fd, libc::SOL_SOCKET, option, &bytes);
+            set(forced).or_else(|_| set(asked))?;
+        }
         Ok(socket)
     }
 
@@ -102,12 +126,13 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_arp(interface: &Interface, ring: Frames) -> io::Result<PacketSocket> {
-        PacketSocket::with_filter(interface, libc::ETH_P_ARP, &[statement(libc::BPF_RET | libc::BPF_K, u32::MAX)], ring)
+    pub fn open_arp((name, interface): (&str, &Interface), ring: Frames) -> io::Result<PacketSocket> {
+        let all = [statement(libc::BPF_RET | libc::BPF_K, u32::MAX)];
+        PacketSocket::with_filter((name, interface), libc::ETH_P_ARP, &all, ring)
     }
 
     fn with_filter(
-        interface: &Interface,
+        (name, interface): (&str, &Interface),
         protocol: c_int,
         filter: &[libc::sock_filter],
         ring: Frames,
@@ -119,7 +144,8 @@ impl PacketSocket {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         attach_filter(&fd, filter)?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
-        if protocol == libc::ETH_P_ALL {
+        let has_offload = protocol == libc::ETH_P_ALL;
+        if has_offload {
             let on: c_int = 1;
             set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
             set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
@@ -146,6 +172,8 @@ impl PacketSocket {
         let ring = NonNull::new(ring.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mac = interface.mac;
         let socket = PacketSocket {
+            name: name.to_owned(),
+            index: interface.index,
             fd,
             ring,
             ring_len,
@@ -156,7 +184,10 @@ impl PacketSocket {
             dropped: 0,
             mac,
             foreign_vlan: 0,
+            has_offload,
             whole: Vec::new(),
+            refusals: Refusals::default(),
+            last_refusal: None,
         };
         socket.bind(interface.index, protocol)?;
         Ok(socket)
@@ -168,7 +199,7 @@ impl PacketSocket {
     /// # Errors
     /// The kernel's.
     pub fn take_long_frames(&mut self) -> io::Result<()> {
-        const LONGEST: usize = 1 << 16;
+        const LONGEST: usize = OFFLOAD_LEN + (1 << 16) + 64; // one that the kernel has joined from several
         set_option(&self.fd, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
         self.whole = vec![0; LONGEST];
         Ok(())
@@ -207,22 +238,30 @@ impl PacketSocket {
             }
             // SAFETY: the frame is ours until its status is written back; the kernel put it wholly inside its place,
             // which the bounds below do not even trust.
-            let (frame, arrived, pkttype) = unsafe {
+            let (frame, arrived, pkttype, vlan) = unsafe {
                 let arrived = Duration::new((*header).tp_sec.into(), (*header).tp_nsec.min(999_999_999));
                 let (mac, len) = (usize::from((*header).tp_mac), (*header).tp_snaplen as usize);
                 let len = len.min(self.frame_bytes.saturating_sub(mac));
                 let frame = header.cast::<u8>().add(mac.min(self.frame_bytes));
                 let address = header.cast::<u8>().add(ADDRESS_AT).cast::<libc::sockaddr_ll>();
-                (std::slice::from_raw_parts(frame, len), UNIX_EPOCH + arrived, (*address).sll_pkttype)
+                let frame = std::slice::from_raw_parts(frame, len);
+                (frame, UNIX_EPOCH + arrived, (*address).sll_pkttype, (*header).tp_vlan_tci & 0x0FFF)
             };
-            // The kernel has taken a tag off. That of VLAN 0 is a priority and leaves no trace. With that of a VLAN for
-            // which there is no interface, a frame to our address is said to be for another host.
-            let is_foreign = pkttype == libc::PACKET_OTHERHOST && frame.get(..6) == Some(&self.mac[..]);
+            // The kernel has taken a tag off; that of VLAN 0 is a priority. A socket of all protocols is shown the tag.
+            // The others get the frame later, when its tag is gone: one of a VLAN for which there is no interface is
+            // then said to be for another host, though its address is ours or that of a group.
+            let is_tagged = flags & libc::TP_STATUS_VLAN_VALID != 0 && vlan != 0;
+            let to = frame.get(..6).unwrap_or(&[0; 6]);
+            let is_misled = pkttype == libc::PACKET_OTHERHOST && (to == self.mac || to[0] & 1 != 0);
+            let is_foreign = is_tagged || is_misled;
             self.foreign_vlan += u64::from(is_foreign);
             let has_checksum = flags & libc::TP_STATUS_CSUMNOTREADY == 0;
             // Its copy was queued before the frame was handed over, so the copies come in the order of the frames.
-            let frame =
-                if flags & libc::TP_STATUS_COPY == 0 { frame } else { next_copy(&self.fd, &mut self.whole, frame) };
+            let head = if self.has_offload { OFFLOAD_LEN } else { 0 };
+            let frame = match flags & libc::TP_STATUS_COPY {
+                0 => frame,
+                _ => next_copy(&self.fd, &mut self.whole, head, frame),
+            };
             let more = is_foreign || take(frame, arrived, has_checksum);
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = if self.next + 1 == self.frames { 0 } else { self.next + 1 };
@@ -252,40 +291,105 @@ impl PacketSocket {
         take_error(&self.fd)
     }
 
-    /// Sends frames in order, as many as the interface takes now; returns how many.
+    /// Sends frames in order, at `now` of any clock that does not run backwards. Returns how many it has dealt with:
+    /// they are sent, or lost because the device refused them. The others are to be offered again soon.
     ///
     /// # Errors
-    /// The kernel's error for the first frame; a full queue is not an error.
-    pub fn send(&self, frames: &[impl Gather]) -> io::Result<usize> {
-        const BATCH: usize = 64;
-        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        let mut sent = 0;
-        while sent < frames.len() {
-            let batch = &frames[sent..frames.len().min(sent + BATCH)];
-            let mut parts = [[NOTHING; 3]; BATCH];
-            // SAFETY: all-zero is a valid mmsghdr.
-            let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-            for (frame, (parts, header)) in batch.iter().zip(parts.iter_mut().zip(&mut headers)) {
-                *parts = frame.pieces().map(|piece| libc::iovec {
-                    iov_base: piece.as_ptr().cast_mut().cast::<c_void>(),
-                    iov_len: piece.len(),
-                });
-                header.msg_hdr.msg_iov = parts.as_mut_ptr();
-                header.msg_hdr.msg_iovlen = parts.len();
-            }
-            let (fd, len) = (self.fd.as_raw_fd(), batch.len() as libc::c_uint);
-            // SAFETY: `len` headers, each with the parts of one frame; all live over the call, which only reads.
-            match check(unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) }) {
-                Ok(0) => return Ok(sent),
-                Ok(n) => sent += n as usize,
+    /// The interface is gone.
+    pub fn send(&mut self, now: Time, frames: &[impl Gather]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < frames.len() {
+            match self.send_batch(&frames[done..]) {
+                Ok(0) => return Ok(done),
+                Ok(sent) => {
+                    done += sent;
+                    self.refusals.accepted();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => return Err(error),
                 Err(error) => {
-                    let full = error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS);
-                    return if full || sent > 0 { Ok(sent) } else { Err(error) };
+                    let refusal = match error.raw_os_error() {
+                        Some(libc::EAGAIN) => FrameRefusal::Full,
+                        Some(libc::ENOBUFS | libc::ENOMEM) => FrameRefusal::Dropped,
+                        _ => FrameRefusal::Never,
+                    };
+                    if !self.refusals.refused(now, refusal) {
+                        return Ok(done);
+                    }
+                    let len: usize = frames[done].pieces().iter().map(|piece| piece.len()).sum();
+                    self.report(&error, if self.has_offload { len.saturating_sub(OFFLOAD_LEN) } else { len });
+                    done += 1;
                 }
             }
         }
-        Ok(sent)
+        Ok(done)
+    }
+
+    /// Gives the kernel the first frames, up to a batch; how many it has taken.
+    fn send_batch(&self, frames: &[impl Gather]) -> io::Result<usize> {
+        const BATCH: usize = 64;
+        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let batch = &frames[..frames.len().min(BATCH)];
+        let mut parts = [[NOTHING; 3]; BATCH];
+        // SAFETY: all-zero is a valid mmsghdr.
+        let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for (frame, (parts, header)) in batch.iter().zip(parts.iter_mut().zip(&mut headers)) {
+            *parts = frame.pieces().map(|piece| libc::iovec {
+                iov_base: piece.as_ptr().cast_mut().cast::<c_void>(),
+                iov_len: piece.len(),
+            });
+            header.msg_hdr.msg_iov = parts.as_mut_ptr();
+            header.msg_hdr.msg_iovlen = parts.len();
+        }
+        let (fd, len) = (self.fd.as_raw_fd(), batch.len() as libc::c_uint);
+        // SAFETY: `len` headers, each with the parts of one frame; all live over the call, which only reads.
+        check(unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), len, libc::MSG_DONTWAIT) }).map(|sent| sent as usize)
+    }
+
+    /// Reports a lost frame, the first one of each reason.
+    fn report(&mut self, error: &io::Error, len: usize) {
+        let (name, errno) = (&self.name, error.raw_os_error().unwrap_or(0));
+        if self.refusals.is_news(errno) {
+            match errno {
+                libc::ENETDOWN => tracing::warn!("{name} is down: frames are lost until it is up again"),
+                libc::EAGAIN => tracing::warn!("{name} has taken no frame for 1 s: frames are lost until it takes some"),
+                libc::EMSGSIZE => tracing::warn!(
+                    "{name} refuses a frame of {len} bytes: {error}: its MTU is smaller; such frames are lost"
+                ),
+                libc::ENOBUFS => tracing::warn!(
+                    "{name} drops a frame of {len} bytes: {error}: its queue is full, or what is behind it takes no such \
+                     frame (its MTU, a filter, no carrier); these frames are lost, see `ip -s link show {name}`"
+                ),
+                _ => tracing::warn!("{name} refuses a frame of {len} bytes: {error}; such frames are lost"),
+            }
+        }
+        self.last_refusal = Some(format!("the last one of {len} bytes: {error}"));
+    }
+
+    /// Frames that the device refused, since the start: they are lost.
+    pub fn refused(&self) -> u64 {
+        self.refusals.lost()
+    }
+
+    /// How many frames the device refused, and why it did the last time; none if it refused none.
+    pub fn refusal(&self) -> Option<String> {
+        let last = self.last_refusal.as_ref()?;
+        Some(format!("{} refused {} frames, {last}", self.name, self.refusals.lost()))
+    }
+
+    /// The error of [`Self::wait`], unless the interface is only down: a sender waits until it is up again.
+    ///
+    /// # Errors
+    /// This one; the interface is gone, or another one has its name.
+    pub fn outlive(&mut self, error: io::Error) -> io::Result<()> {
+        let is_there = Interface::find(&self.name).is_ok_and(|found| found.index == self.index);
+        if error.raw_os_error() != Some(libc::ENETDOWN) || !is_there {
+            return Err(error);
+        }
+        if self.refusals.is_news(libc::ENETDOWN) {
+            tracing::warn!("{} is down: frames are lost until it is up again", self.name);
+        }
+        Ok(())
     }
 
     /// Frames of a VLAN other than 0, since the start: they were not handed out.
@@ -310,11 +414,15 @@ impl Drop for PacketSocket {
     }
 }
 
-/// The next frame in the socket's queue, or `cut` if there is none.
-fn next_copy<'a>(fd: &OwnedFd, room: &'a mut [u8], cut: &'a [u8]) -> &'a [u8] {
+/// The next frame in the socket's queue, after a header of `head` bytes, or `cut` if there is none.
+fn next_copy<'a>(fd: &OwnedFd, room: &'a mut [u8], head: usize, cut: &'a [u8]) -> &'a [u8] {
     // SAFETY: room of the length given, that lives over the call, which writes no more.
     let len = unsafe { libc::recv(fd.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
-    usize::try_from(len).ok().filter(|len| *len >= cut.len()).map_or(cut, |len| &room[..len])
+    usize::try_from(len)
+        .ok()
+        .and_then(|len| room.get(head..len))
+        .filter(|whole| whole.len() >= cut.len())
+        .unwrap_or(cut)
 }
 
 /// Lets a UDP socket drop all datagrams: it only prevents the kernel from answering "port unreachable".
@@ -342,6 +450,11 @@ pub fn thread_cpu_time() -> Duration {
     // SAFETY: a timespec to write to.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Of an interface that is not there any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV))
 }
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {

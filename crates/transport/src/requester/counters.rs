@@ -2,6 +2,8 @@
 //! The counters of a requester. A counter has the name of the kernel's RDMA counter where one exists
 //! (`rdma statistic`, mlx5 and rxe).
 
+use crate::by_name::by_name;
+
 /// Counters of one requester; they only grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RequesterCounters {
@@ -41,19 +43,8 @@ pub struct RequesterCounters {
     pub dropped_in_error: u64,
 }
 
-macro_rules! sums {
-    ($($name:ident),* $(,)?) => {
-        impl std::ops::AddAssign for RequesterCounters {
-            fn add_assign(&mut self, other: Self) {
-                // A counter that is missing here is an error.
-                let RequesterCounters { $($name),* } = other;
-                $(self.$name += $name;)*
-            }
-        }
-    };
-}
-
-sums!(
+by_name!(
+    RequesterCounters:
     sent_pkts,
     retransmitted_pkts,
     tx_payload_bytes,

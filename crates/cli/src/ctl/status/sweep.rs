@@ -56,7 +56,7 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
         Some(listed) => listed.to_vec(),
         None => network(own).map_err(refused)?,
     };
-    let socket = PacketSocket::open_arp(&interface, ANSWERS).map_err(|error| match error.kind() {
+    let socket = PacketSocket::open_arp((name, &interface), ANSWERS).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => refused(
             "ARP needs a packet socket, and that root or CAP_NET_RAW: sudo setcap cap_net_raw+ep \"$(command -v penstock)\"; \
              without it give addresses, a range or a network"
@@ -65,7 +65,7 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
         _ => refused(error.to_string()),
     })?;
     let answers = ask(socket, &interface, own.0, &asked, patience)
-        .map_err(|error| Failure::Fault(format!("--arp {name}: {error}; is the interface up?")))?;
+        .map_err(|error| Failure::Fault(format!("--arp {name}: {error}")))?;
     Ok(sort(name, own.0, MacAddr(interface.mac), &asked, &answers))
 }
 
@@ -102,6 +102,7 @@ fn ask(
         )
     };
     let requests: Vec<Bytes> = answers.keys().map(request).collect();
+    let begun = Instant::now();
     let mut listen = |socket: &mut PacketSocket, limit: Duration| -> io::Result<()> {
         let end = Instant::now() + limit;
         loop {
@@ -120,7 +121,7 @@ fn ask(
         for batch in requests.chunks(BATCH) {
             let mut rest = batch;
             while !rest.is_empty() {
-                rest = &rest[socket.send(rest)?..];
+                rest = &rest[socket.send(Time::from_duration(begun.elapsed()), rest)?..];
                 listen(&mut socket, PAUSE)?;
             }
         }

@@ -131,10 +131,13 @@ impl Board {
         self.is_refused
     }
 
-    pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) {
-        let before = self.stream.row().rcv_nxt;
+    /// Whether it acknowledges something that was sent.
+    pub fn handle_packet(&mut self, now: Time, packet: &TcpPacket) -> bool {
+        let before = *self.stream.row();
         self.stream.handle_segment(now, &Arrival::of(packet));
-        let is_next = self.stream.row().rcv_nxt != before && packet.seq == before;
+        let row = self.stream.row();
+        let is_acknowledged = row.state == State::Established && row.una != before.una;
+        let is_next = row.rcv_nxt != before.rcv_nxt && packet.seq == before.rcv_nxt;
         if let (Payload::Bytes(data), true) = (&packet.payload, is_next) {
             if let Some(why) = read_stream_refusal(data) {
                 self.is_refused = true;
@@ -143,6 +146,12 @@ impl Board {
             }
         }
         self.settle(now);
+        is_acknowledged
+    }
+
+    /// Its last timeout had no answer.
+    pub fn is_unanswered(&self) -> bool {
+        self.stream.row().tries > 0
     }
 
     pub fn handle_path_mtu(&mut self, now: Time, seq: u32, mss: u16) {

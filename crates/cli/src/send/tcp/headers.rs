@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a stream's segments, and the parser of routers' ICMP messages about them.
-//! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed").
+//! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed"); RFC 1071 (checksum).
 
 use penstock_transport::simple_tcp::Outgoing;
 use penstock_wire::{Ecn, Ipv4View, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};
@@ -56,10 +56,15 @@ pub struct TooLong {
     pub mtu: u16,
 }
 
-/// Reads an Ethernet frame of ICMP "fragmentation needed" about TCP; none if it is anything else, or cut short.
+/// Reads an Ethernet frame of ICMP "fragmentation needed" about TCP; none if it is anything else, cut short, or one of
+/// its checksums is wrong.
 pub fn read_too_long(frame: &[u8]) -> Option<TooLong> {
     let outer = Ipv4View::new_checked(frame.get(14..)?).ok().filter(|ip| ip.protocol() == 1)?;
-    let icmp = frame.get(14 + outer.header_len()..)?;
+    let packet = frame.get(14..14 + outer.total_len())?;
+    let (header, icmp) = packet.split_at_checked(outer.header_len())?;
+    if !is_sum_right(header) || !is_sum_right(icmp) {
+        return None;
+    }
     let half = |data: &[u8], at: usize| Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?));
     let word = |data: &[u8], at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
     if icmp.get(..2)? != [3, 4] {
@@ -77,15 +82,23 @@ pub fn read_too_long(frame: &[u8]) -> Option<TooLong> {
     })
 }
 
+/// Whether the checksum in these bytes is theirs.
+fn is_sum_right(bytes: &[u8]) -> bool {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let sum: u32 = bytes.chunks(2).map(word).sum();
+    let folded = (sum & 0xFFFF) + (sum >> 16);
+    (folded & 0xFFFF) + (folded >> 16) == 0xFFFF
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_routers_word_is_read_and_one_cut_short_is_not() {
+    fn a_routers_word_is_read_and_one_cut_short_or_damaged_is_not() {
         let mut frame = vec![0; 14];
-        frame.extend([0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 254, 10, 0, 0, 2]);
-        frame.extend([3, 4, 0, 0, 0, 0, 5, 20]);
+        frame.extend([0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0x65, 0xC6, 10, 0, 0, 254, 10, 0, 0, 2]);
+        frame.extend([3, 4, 0x10, 0x9E, 0, 0, 5, 20]);
         frame.extend([0x45, 0, 35, 40, 0, 0, 64, 0, 64, 6, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1]);
         frame.extend([0xC0, 0, 39, 16, 1, 2, 3, 4]);
         let told = TooLong {
@@ -99,7 +112,10 @@ mod tests {
         for len in 0..frame.len() {
             assert_eq!(read_too_long(&frame[..len]), None);
         }
-        frame[34] = 11; // time exceeded
-        assert_eq!(read_too_long(&frame), None);
+        for bit in 14 * 8..frame.len() * 8 {
+            let mut damaged = frame.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read_too_long(&damaged), None, "bit {bit}");
+        }
     }
 }

@@ -8,7 +8,9 @@ use super::board::{Board, Segments};
 use super::headers::{read_too_long, TooLong};
 use super::plan::TcpPlan;
 use super::resolve::Resolver;
+use crate::output::screen::say;
 use crate::send::faults::Faults;
+use crate::send::link::{LONGEST_SLEEP, REFUSED};
 use crate::send::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_readout::link::{offload, Frames, Gather, Interface, PacketSocket};
@@ -22,7 +24,7 @@ use std::time::Duration;
 
 /// Frames that wait for the interface; above this number no front end gets a turn.
 const FULL: usize = 256;
-/// Received frames are cut off here: acknowledgements have no payload that counts.
+/// Most received frames are acknowledgements; longer ones take another way.
 const FRAMES: Frames = Frames { longest: 512, count: 8192 };
 /// Received frames are copied into pieces of one such block.
 const BLOCK: usize = 1 << 16;
@@ -43,6 +45,13 @@ pub struct LinkCounts {
     pub bad_frames: u64,
     /// Messages of routers that segments were too long.
     pub path_mtu_messages: u64,
+    pub rx_foreign_vlan: u64,
+    pub rx_dropped: u64,
+    /// How often the next hop moved to another MAC, and ARP frames of others with its address that were not asked for.
+    pub hop_moves: u64,
+    pub hop_claims: u64,
+    /// Frames that the device refused: they are lost.
+    pub refused_frames: u64,
 }
 
 /// A frame on its way out.
@@ -72,6 +81,8 @@ pub struct Link {
     mac: MacAddr,
     first_ip: Ipv4Addr,
     resolver: Resolver,
+    /// Its MAC, as last seen.
+    hop: Option<MacAddr>,
     /// Of frames that go and that come; none: the link is left alone.
     faults: Option<Faults>,
     ack_faults: Option<Faults>,
@@ -85,13 +96,14 @@ impl Link {
         let iface = &plan.iface;
         let fail = |what: &str, error: io::Error| format!("{iface}: {what}: {error}");
         let interface = Interface::find(iface).map_err(|error| fail("no such interface", error))?;
-        let socket = PacketSocket::open_tcp(&interface, plan.first_ip, plan.boards, FRAMES);
+        let socket = PacketSocket::open_tcp((iface, &interface), plan.first_ip, plan.boards, FRAMES);
         let socket = socket.map_err(|error| fail("packet socket (it needs root or CAP_NET_RAW)", error))?;
         Ok(Link {
             socket,
             mac: MacAddr(interface.mac),
             first_ip: plan.first_ip,
             resolver: Resolver::new(tcp.server, iface),
+            hop: None,
             faults: plan.faults.any().then(|| Faults::new(plan.faults, plan.seed)),
             ack_faults: plan.ack_faults.any().then(|| Faults::new(plan.ack_faults, !plan.seed)),
             out: Vec::new(),
@@ -104,8 +116,20 @@ impl Link {
         self.mac
     }
 
-    pub fn counts(&self) -> LinkCounts {
-        self.counts
+    pub fn counts(&mut self) -> LinkCounts {
+        LinkCounts {
+            rx_foreign_vlan: self.socket.foreign_vlan(),
+            rx_dropped: self.socket.dropped(),
+            hop_moves: self.resolver.moves(),
+            hop_claims: self.resolver.claims(),
+            refused_frames: self.socket.refused(),
+            ..self.counts
+        }
+    }
+
+    /// See [`PacketSocket::refusal`].
+    pub fn refusal(&self) -> Option<String> {
+        self.socket.refusal()
     }
 
     /// Why nothing can be sent yet, if so.
@@ -126,8 +150,9 @@ impl Link {
         };
         let mut take = |frame: Bytes, has_checksum: bool| match Read::of(&frame, has_checksum) {
             Read::Arp(arp) => {
-                resolver.learn(&arp);
-                if !arp.is_reply && board(arp.target.1, boards.len()).is_some() {
+                let is_for_us = board(arp.target.1, boards.len()).is_some();
+                resolver.learn(now, &arp, is_for_us);
+                if !arp.is_reply && is_for_us {
                     counts.arp_answered += 1;
                     out.push(Frame::Whole(whole(&arp.answer(*mac).emit())));
                 }
@@ -146,7 +171,11 @@ impl Link {
             Read::Tcp(packet) => {
                 let k = board(packet.ip_dst, boards.len());
                 match k.and_then(|k| boards.get_mut(k)).filter(|board| board.peers().fits(&packet)) {
-                    Some(board) => board.handle_packet(now, &packet),
+                    Some(board) => {
+                        if board.handle_packet(now, &packet) {
+                            resolver.confirm(now);
+                        }
+                    }
                     None => counts.strangers += 1,
                 }
             }
@@ -166,14 +195,30 @@ impl Link {
             }
             true
         });
-        if let Some(request) = self.resolver.request(now, (self.mac, self.first_ip)) {
-            self.out.push(Frame::Whole(whole(&request.emit())));
-        }
+        self.resolve(now, boards);
         frames > 0
     }
 
+    /// Asks for the hop's MAC if that is due.
+    fn resolve(&mut self, now: Time, boards: &[Board]) {
+        if boards.iter().any(Board::is_unanswered) {
+            self.resolver.advise(now);
+        }
+        if let Some(request) = self.resolver.request(now, (self.mac, self.first_ip)) {
+            self.out.push(Frame::Whole(whole(&request.emit())));
+        }
+        let hop = self.resolver.mac();
+        if let Some((old, new)) = self.hop.zip(hop).filter(|(old, new)| old != new) {
+            say(format_args!("WARNING: {} has moved from {old} to {new}", self.resolver.hop()));
+        }
+        self.hop = hop;
+    }
+
     /// Sends what is queued, as far as the interface takes it.
-    pub fn flush(&mut self, boards: &[Board]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn flush(&mut self, now: Time, boards: &[Board]) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
         }
@@ -185,9 +230,9 @@ impl Link {
             Frame::Whole(bytes) => Pieces([bytes, &[], &[]]),
         };
         let frames: Vec<Pieces> = self.out.iter().map(pieces).collect();
-        let sent = self.socket.send(&frames)?;
+        let done = self.socket.send(now, &frames)?;
         drop(frames);
-        self.out.drain(..sent);
+        self.out.drain(..done);
         Ok(())
     }
 
@@ -196,10 +241,13 @@ impl Link {
         self.resolver.due().max(now)
     }
 
-    pub fn wait(&self, limit: Duration) -> io::Result<()> {
-        // A full queue drains by itself.
-        let limit = if self.out.is_empty() { limit } else { limit.min(Duration::from_micros(50)) };
-        self.socket.wait(limit)
+    /// Sleeps until something has come, at most for `limit`, and so that a signal is noticed soon.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<()> {
+        let most = if self.out.is_empty() { LONGEST_SLEEP } else { REFUSED };
+        self.socket.wait(limit.min(most)).or_else(|error| self.socket.outlive(error))
     }
 }
 

@@ -12,6 +12,7 @@ mod report;
 mod resolve;
 
 use super::choices::StackName;
+use super::link::is_gone;
 use super::plan::Plan;
 use super::Arguments;
 use crate::interrupt::on_interrupt;
@@ -61,8 +62,8 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
         for k in (turn..boards.len()).chain(0..turn) {
             busy |= boards[k].turn(now, k, &mut link);
         }
-        if let Err(error) = link.flush(&boards) {
-            failure = Some(format!("{}: {error}; is the interface up?", plan.iface));
+        if let Err(error) = link.flush(now, &boards) {
+            failure = Some(is_gone(plan, &error));
             break;
         }
         now = clock.now();
@@ -71,7 +72,10 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
             let boards_due = boards.iter().map(Board::next).filter(|_| link.is_ready()).min();
             let due = boards_due.unwrap_or(Time::MAX).min(link.next(now));
             let wait = Duration::from_nanos(due.saturating_sub(now) / Time::from_ns(1));
-            link.wait(wait).map_err(|error| Failure::Fault(error.to_string()))?;
+            if let Err(error) = link.wait(wait) {
+                failure = Some(is_gone(plan, &error));
+                break;
+            }
             now = clock.now();
         }
     }
@@ -81,7 +85,11 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
     }
     let silent =
         link.unresolved().map(|hop| format!("{}: no answer to ARP for {hop}: is it there, and up?", plan.iface));
-    Ok(report::of(&boards, elapsed, link.counts(), failure.or(silent)))
+    let mut report = report::of(&boards, elapsed, link.counts(), failure.or(silent));
+    if !report.faults.is_empty() {
+        report.faults.extend(link.refusal());
+    }
+    Ok(report)
 }
 
 /// Ends all streams; segments that the link does not accept within a second are dropped.
@@ -91,7 +99,7 @@ fn hang_up(clock: &SessionClock, link: &mut Link, boards: &mut [Board]) {
     loop {
         let now = clock.now();
         let busy = boards.iter_mut().enumerate().fold(false, |busy, (k, board)| board.transmit(now, k, link) | busy);
-        if link.flush(boards).is_err() || now >= end || !(busy || link.has_queued()) {
+        if link.flush(now, boards).is_err() || now >= end || !(busy || link.has_queued()) {
             return;
         }
     }

@@ -7,6 +7,7 @@ use super::link::LinkCounts;
 use super::plan::TcpPlan;
 use crate::output::table::{columns, terminal_width};
 use crate::send::plan::Plan;
+use crate::send::tables::named;
 use penstock_transport::simple_tcp::{Counts, State};
 use penstock_units::Time;
 use penstock_wire::MacAddr;
@@ -153,6 +154,17 @@ pub fn closing(report: &Report) -> String {
     let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
     let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
     let table = columns(&header, &rows, 1, terminal_width());
+    let link = &report.link;
+    let counts = [
+        ("strangers", link.strangers),
+        ("bad_frames", link.bad_frames),
+        ("rx_foreign_vlan", link.rx_foreign_vlan),
+        ("rx_dropped", link.rx_dropped),
+        ("hop_moves", link.hop_moves),
+        ("hop_claims", link.hop_claims),
+        ("refused_frames", link.refused_frames),
+    ];
+    let counts = named("counted", &counts).map(|line| format!("\n{line}"));
     let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table).chain(faults).collect()
+    std::iter::once(table).chain(counts).chain(faults).collect()
 }

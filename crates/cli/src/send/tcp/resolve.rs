@@ -1,26 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds the destination MAC of the frames: the server's, or a router's.
-//! Promise: the ARP request is repeated every second until it is answered. The kernel's ARP is not used, because
-//! streams have other addresses than the kernel. Source: RFC 826; the kernel's routing table decides between server and
-//! router.
+//! Finds the destination MAC of the frames, the server's or a router's, and keeps it up to date.
+//! Promise: the ARP request is repeated until it is answered. A MAC is asked for again when nothing has confirmed it for
+//! a minute, when no stream gets an answer, and when another host claims the address: such a claim alone changes
+//! nothing, and the MAC in use stays if it answers.
+//! The kernel's ARP is not used, because streams have other addresses than the kernel. Source: RFC 826; RFC 1122 section
+//! 2.3.2.1 (age, and the advice of higher layers); the kernel's routing table decides between server and router.
 
 use penstock_units::Time;
 use penstock_wire::{Arp, MacAddr};
 use std::net::Ipv4Addr;
 
-/// Time from one request to the next.
+/// Time from one request to the next; later requests about a MAC in use that nothing speaks against are rarer.
 const AGAIN: Time = Time::from_s(1);
+/// After this time without a confirmation a MAC is asked for.
+const AGE: Time = Time::from_s(60);
+
+/// Why a MAC in use is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doubt {
+    /// Nothing has confirmed it for a while.
+    Aged,
+    /// Another host claims the address.
+    Claimed,
+    /// Streams get no answer.
+    Unanswered,
+}
+
+/// The MAC in use.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    mac: MacAddr,
+    confirmed: Time,
+    doubt: Option<Doubt>,
+    /// Another one that has answered the last request.
+    other: Option<MacAddr>,
+}
 
 pub struct Resolver {
     hop: Ipv4Addr,
-    mac: Option<MacAddr>,
+    known: Option<Known>,
+    /// Requests since the last answer, when the last one was made, and when the next one is due.
+    requests: u32,
+    asked: Option<Time>,
     due: Time,
+    moves: u64,
+    claims: u64,
 }
 
 impl Resolver {
     pub fn new(server: Ipv4Addr, iface: &str) -> Resolver {
         let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
-        Resolver { hop: next_hop(&routes, iface, server), mac: None, due: Time::ZERO }
+        let hop = next_hop(&routes, iface, server);
+        Resolver { hop, known: None, requests: 0, asked: None, due: Time::ZERO, moves: 0, claims: 0 }
     }
 
     pub fn hop(&self) -> Ipv4Addr {
@@ -28,31 +59,114 @@ impl Resolver {
     }
 
     pub fn mac(&self) -> Option<MacAddr> {
-        self.mac
+        self.known.map(|known| known.mac)
     }
 
-    /// Processes an ARP frame: any ARP frame of the hop gives its MAC.
-    pub fn learn(&mut self, arp: &Arp) {
-        if arp.sender.1 == self.hop {
-            self.mac = Some(arp.sender.0);
+    /// How often the hop has moved to another MAC.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// ARP frames of other hosts with the hop's address that were not asked for.
+    pub fn claims(&self) -> u64 {
+        self.claims
+    }
+
+    /// Processes an ARP frame. `is_for_us`: it answers our request, or asks for an address of ours.
+    pub fn learn(&mut self, now: Time, arp: &Arp, is_for_us: bool) {
+        let (mac, ip) = arp.sender;
+        if ip != self.hop || mac.is_multicast() {
+            return;
+        }
+        let Some(known) = &mut self.known else {
+            if is_for_us {
+                self.confirm_at(now, mac);
+            }
+            return;
+        };
+        match known.doubt {
+            // Streams that get no answer speak against it, whatever it answers to ARP.
+            Some(Doubt::Unanswered) if known.mac == mac => {}
+            _ if known.mac == mac => {
+                if is_for_us {
+                    self.confirm_at(now, mac);
+                }
+            }
+            Some(Doubt::Unanswered) if is_for_us => self.move_to(now, mac),
+            Some(_) if is_for_us && self.requests > 0 => {
+                known.other = Some(mac);
+                self.due = self.due.min(now.saturating_add(AGAIN));
+            }
+            Some(_) => self.claims += 1,
+            None => {
+                self.claims += 1;
+                self.ask_for(now, Doubt::Claimed);
+            }
         }
     }
 
-    /// A request that is due.
+    /// Data that was sent to the MAC in use has been acknowledged.
+    pub fn confirm(&mut self, now: Time) {
+        if let Some(known) = self.known {
+            self.confirm_at(now, known.mac);
+        }
+    }
+
+    /// Streams get no answer.
+    pub fn advise(&mut self, now: Time) {
+        let is_old = |known: &Known| now >= known.confirmed.saturating_add(AGAIN);
+        if self.known.as_ref().is_some_and(|known| known.doubt != Some(Doubt::Unanswered) && is_old(known)) {
+            self.ask_for(now, Doubt::Unanswered);
+        }
+    }
+
+    /// A request that is due. What the last one has brought counts from then on.
     pub fn request(&mut self, now: Time, sender: (MacAddr, Ipv4Addr)) -> Option<Arp> {
-        if self.mac.is_some() || now < self.due {
+        if now < self.due() {
             return None;
         }
-        self.due = now + AGAIN;
+        match self.known {
+            Some(Known { other: Some(mac), .. }) => {
+                self.move_to(now, mac);
+                return None;
+            }
+            Some(Known { doubt: None, .. }) => self.ask_for(now, Doubt::Aged),
+            _ => {}
+        }
+        let rarer = match self.known {
+            Some(Known { doubt: Some(Doubt::Aged | Doubt::Claimed), .. }) => self.requests.min(5),
+            _ => 0,
+        };
+        self.due = now.saturating_add(AGAIN.saturating_mul(1 << rarer));
+        (self.requests, self.asked) = (self.requests.saturating_add(1), Some(now));
         Some(Arp { is_reply: false, sender, target: (MacAddr::default(), self.hop) })
     }
 
+    /// When `request` has something to do.
     pub fn due(&self) -> Time {
-        if self.mac.is_some() {
-            Time::MAX
-        } else {
-            self.due
+        match &self.known {
+            Some(Known { doubt: None, confirmed, .. }) => confirmed.saturating_add(AGE),
+            _ => self.due,
         }
+    }
+
+    fn ask_for(&mut self, now: Time, doubt: Doubt) {
+        if let Some(known) = &mut self.known {
+            (known.doubt, known.other) = (Some(doubt), None);
+            self.requests = 0;
+            // Another host that answers whenever it is asked must not make requests follow each other without a pause.
+            self.due = self.asked.map_or(now, |asked| now.max(asked.saturating_add(AGAIN)));
+        }
+    }
+
+    fn move_to(&mut self, now: Time, mac: MacAddr) {
+        self.moves += 1;
+        self.confirm_at(now, mac);
+    }
+
+    fn confirm_at(&mut self, now: Time, mac: MacAddr) {
+        self.known = Some(Known { mac, confirmed: now, doubt: None, other: None });
+        self.requests = 0;
     }
 }
 
@@ -76,6 +190,36 @@ fn next_hop(routes: &str, iface: &str, server: Ipv4Addr) -> Ipv4Addr {
 mod tests {
     use super::*;
 
+    const HOP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const OWN: (MacAddr, Ipv4Addr) = (MacAddr([2; 6]), Ipv4Addr::new(192, 0, 2, 9));
+    const SERVER: MacAddr = MacAddr([6; 6]);
+    const OTHER: MacAddr = MacAddr([10; 6]);
+
+    /// Answers our requests from `macs`, in this order, and learns from the answers: from 0 s to `until`, in steps of a
+    /// millisecond. How many requests there were.
+    fn answered(resolver: &mut Resolver, from: Time, until: Time, macs: &[MacAddr]) -> usize {
+        let (mut now, mut requests) = (from, 0);
+        while now < until {
+            if let Some(request) = resolver.request(now, OWN) {
+                requests += 1;
+                macs.iter().for_each(|mac| resolver.learn(now, &request.answer(*mac), true));
+            }
+            now += Time::from_ms(1);
+        }
+        requests
+    }
+
+    fn resolved() -> Resolver {
+        let mut resolver = Resolver::new(HOP, "no such interface");
+        answered(&mut resolver, Time::ZERO, Time::from_ms(1), &[SERVER]);
+        assert_eq!(resolver.mac(), Some(SERVER));
+        resolver
+    }
+
+    fn claim(mac: MacAddr) -> Arp {
+        Arp { is_reply: true, sender: (mac, HOP), target: (mac, HOP) }
+    }
+
     #[test]
     fn the_longest_route_says_whether_there_is_a_router() {
         let routes = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n\
@@ -90,15 +234,77 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_until_the_hop_says_anything() {
-        let mut resolver = Resolver::new(Ipv4Addr::new(192, 0, 2, 1), "no such interface");
-        let own = (MacAddr([2; 6]), Ipv4Addr::new(192, 0, 2, 9));
-        let request = resolver.request(Time::ZERO, own).unwrap();
-        assert_eq!(resolver.request(Time::from_ms(999), own), None);
-        assert_eq!(resolver.request(AGAIN, own), Some(request));
-        resolver.learn(&request); // our own says nothing of it
+    fn it_asks_every_second_until_the_hop_answers_and_takes_no_claim_before() {
+        let mut resolver = Resolver::new(HOP, "no such interface");
+        let request = resolver.request(Time::ZERO, OWN).unwrap();
+        assert_eq!(resolver.request(Time::from_ms(999), OWN), None);
+        assert_eq!(resolver.request(AGAIN, OWN), Some(request));
+        resolver.learn(AGAIN, &request, true); // our own says nothing of it
+        resolver.learn(AGAIN, &claim(OTHER), false);
         assert_eq!(resolver.mac(), None);
-        resolver.learn(&request.answer(MacAddr([6; 6])));
-        assert_eq!((resolver.mac(), resolver.due()), (Some(MacAddr([6; 6])), Time::MAX));
+        resolver.learn(AGAIN, &request.answer(SERVER), true);
+        assert_eq!((resolver.mac(), resolver.due()), (Some(SERVER), AGAIN.saturating_add(AGE)));
+    }
+
+    #[test]
+    fn a_claim_changes_nothing_as_long_as_the_mac_in_use_answers() {
+        let mut resolver = resolved();
+        for second in 1..10 {
+            resolver.learn(Time::from_s(second), &claim(OTHER), false);
+            let requests = answered(&mut resolver, Time::from_s(second), Time::from_s(second + 1), &[SERVER, OTHER]);
+            assert!(requests <= 1, "{requests} requests in a second");
+        }
+        assert_eq!((resolver.mac(), resolver.moves()), (Some(SERVER), 0));
+        assert!(resolver.claims() >= 9);
+        // And if data is acknowledged, nobody is asked at all.
+        let mut resolver = resolved();
+        resolver.learn(Time::from_s(1), &claim(OTHER), false);
+        resolver.confirm(Time::from_s(1));
+        assert_eq!(answered(&mut resolver, Time::from_s(1), Time::from_s(50), &[OTHER]), 0);
+        assert_eq!(resolver.mac(), Some(SERVER));
+    }
+
+    #[test]
+    fn a_hop_that_announces_its_new_mac_is_found_there_if_nothing_answers_at_the_old_one() {
+        let mut resolver = resolved();
+        resolver.learn(Time::from_s(1), &claim(OTHER), false);
+        answered(&mut resolver, Time::from_s(1), Time::from_ms(2_002), &[OTHER]);
+        assert_eq!((resolver.mac(), resolver.moves()), (Some(OTHER), 1));
+    }
+
+    #[test]
+    fn streams_without_an_answer_have_the_hop_asked_for_and_its_new_mac_is_used_at_once() {
+        let mut resolver = resolved();
+        resolver.advise(Time::from_ms(500)); // it was confirmed just now
+        assert_eq!(answered(&mut resolver, Time::from_ms(500), Time::from_s(2), &[]), 0);
+        resolver.advise(Time::from_s(2));
+        assert_eq!(answered(&mut resolver, Time::from_s(2), Time::from_ms(2_001), &[SERVER, OTHER]), 1);
+        assert_eq!((resolver.mac(), resolver.moves()), (Some(OTHER), 1));
+    }
+
+    #[test]
+    fn a_host_that_answers_arp_and_no_stream_does_not_keep_the_address_for_ever() {
+        let mut resolver = Resolver::new(HOP, "no such interface");
+        answered(&mut resolver, Time::ZERO, Time::from_ms(1), &[OTHER, SERVER]);
+        assert_eq!(resolver.mac(), Some(OTHER), "the first to answer");
+        for second in 1..5 {
+            resolver.advise(Time::from_s(second));
+            answered(&mut resolver, Time::from_s(second), Time::from_s(second + 1), &[OTHER, SERVER]);
+            if resolver.mac() == Some(SERVER) {
+                return;
+            }
+        }
+        panic!("never at the server: {:?}", resolver.known);
+    }
+
+    #[test]
+    fn a_mac_that_nothing_has_confirmed_for_a_minute_is_asked_for_ever_more_rarely() {
+        let mut resolver = resolved();
+        assert_eq!(answered(&mut resolver, Time::from_ms(1), AGE, &[]), 0);
+        // 1, 2, 4, 8, 16, 32, 32 s
+        assert_eq!(answered(&mut resolver, AGE, AGE + Time::from_s(100), &[]), 8);
+        assert_eq!(resolver.mac(), Some(SERVER));
+        answered(&mut resolver, AGE + Time::from_s(100), AGE + Time::from_s(140), &[OTHER]);
+        assert_eq!((resolver.mac(), resolver.moves()), (Some(OTHER), 1));
     }
 }
