@@ -14,7 +14,7 @@ use penstock_readout::session::{BoardSpec, BoardState, CmPort, Opens, Session, S
 use penstock_readout::BuilderConfig;
 use penstock_transport::{CmOpenerConfig, Memory, Mtu, RecvWr, Window};
 use penstock_units::Time;
-use penstock_wire::{CmMessage, Ipv4Addr, Payload, RnrTimer};
+use penstock_wire::{CmMessage, Ipv4Addr, MacAddr, Payload, RnrTimer};
 
 use super::ledger::{Ledger, Stored};
 use super::production::{event_at, Production, PERIOD};
@@ -46,6 +46,8 @@ pub trait FrontEnd {
     fn power_cycle(&mut self, server: Ipv4Addr);
     /// The server is at another address, as whoever runs the boards tells those that ask for their connection.
     fn move_server(&mut self, server: Ipv4Addr);
+    /// The server has another MAC from now on, which ARP tells; a connection keeps that of its beginning.
+    fn learn_mac(&mut self, server: Ipv4Addr, mac: MacAddr);
     fn receive(&mut self, now: Time, parcel: Parcel, out: &mut Vec<Parcel>);
     fn turn(&mut self, now: Time, out: &mut Vec<Parcel>);
 }
@@ -157,9 +159,13 @@ impl CmPort for Post {
 /// One life of the server's process.
 struct Server {
     ip: Ipv4Addr,
+    /// Frames to another one are not its.
+    mac: MacAddr,
     nic: Rc<RefCell<InProcess>>,
     mail: Rc<RefCell<Mail>>,
     session: Session<Stored>,
+    /// Packets that came to a MAC that it had before.
+    misled: u64,
 }
 
 /// All of it.
@@ -360,8 +366,24 @@ impl Field {
     }
 
     fn tell_of_server(&mut self) {
-        let ip = self.server.ip;
-        self.places.iter_mut().for_each(|place| place.front_end.move_server(ip));
+        let (ip, mac) = (self.server.ip, self.server.mac);
+        self.places.iter_mut().for_each(|place| {
+            place.front_end.learn_mac(ip, mac);
+            place.front_end.move_server(ip);
+        });
+    }
+
+    /// The server's interface is replaced by one with another MAC. `misled` packets still go to the former one.
+    pub fn move_mac(&mut self) {
+        let bits = self.random.next().to_le_bytes();
+        self.server.mac = MacAddr([2, bits[0], bits[1], bits[2], bits[3], bits[4]]);
+        let (ip, mac) = (self.server.ip, self.server.mac);
+        self.places.iter_mut().for_each(|place| place.front_end.learn_mac(ip, mac));
+    }
+
+    /// Packets that came to a MAC that the server had before.
+    pub fn misled(&self) -> u64 {
+        self.server.misled
     }
 
     /// Ends the run and closes the books.
@@ -409,11 +431,12 @@ impl Server {
         };
         let (backend, port) = (Box::new(Nic(nic.clone(), life.is_multiple_of(2))), Box::new(Post(mail.clone())));
         let session = Session::with_port(config, backend, port, hand.clock(), stored).expect("a session");
-        Server { ip, nic, mail, session }
+        Server { ip, mac: mac(ip), nic, mail, session, misled: 0 }
     }
 
     fn takes(&mut self, now: Time, parcel: Parcel) {
         match parcel {
+            Parcel::Data(packet) if packet.eth_dst != self.mac => self.misled += 1,
             Parcel::Data(packet) => self.nic.borrow_mut().arrive(now, packet),
             Parcel::Message { from, message, .. } => self.mail.borrow_mut().came.push_back((from, message)),
         }

@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use penstock_board::{qp_register, regs, Board, EndpointConfig, Message, Verb, WcStatus};
 use penstock_cc::{DcqcnParams, Law};
 use penstock_units::Time;
-use penstock_wire::{CmMessage, Ipv4Addr, Packet, Qpn, CM_LEN, CM_REQUEST_PORT};
+use penstock_wire::{Arp, CmMessage, Ipv4Addr, MacAddr, Packet, Qpn, CM_LEN, CM_REQUEST_PORT};
 
 use super::field::{FrontEnd, SLOTS, SLOT_BYTES};
 use super::production::Production;
@@ -29,6 +29,8 @@ const UDP: u8 = 17;
 pub struct Gateware {
     board: Board,
     ip: Ipv4Addr,
+    /// The server whose MAC is not that of its address.
+    neighbour: Option<(Ipv4Addr, MacAddr)>,
     production: Production,
     /// The peer of the connection that is in use; none while there is none. And of the last one.
     peer: Option<u32>,
@@ -44,7 +46,7 @@ impl Gateware {
     pub fn new(board: u16, ip: Ipv4Addr) -> Gateware {
         let production = Production::new(board);
         let (board, peer, last_peer) = (powered(ip), None, None);
-        Gateware { board, ip, production, peer, last_peer, posted: 0, acknowledged: 0, under_way: 0 }
+        Gateware { board, ip, neighbour: None, production, peer, last_peer, posted: 0, acknowledged: 0, under_way: 0 }
     }
 
     /// Whether the queue pair may send, and to which peer.
@@ -94,7 +96,7 @@ impl Gateware {
         let ethertype = u16::from_be_bytes([frame[12], frame[13]]);
         if ethertype == ETHERTYPE_ARP {
             // Everybody answers.
-            if let Some(reply) = arp_reply(&frame) {
+            if let Some(reply) = arp_reply(&frame, self.neighbour) {
                 self.board.receive(self.board.cycle(), reply, true);
             }
             return;
@@ -156,6 +158,15 @@ impl FrontEnd for Gateware {
     /// The server asks it.
     fn move_server(&mut self, _server: Ipv4Addr) {}
 
+    /// A gratuitous ARP reply (RFC 5227 section 3) refreshes the entry that the board has.
+    fn learn_mac(&mut self, server: Ipv4Addr, mac: MacAddr) {
+        self.neighbour = Some((server, mac));
+        let announced = Arp { is_reply: true, sender: (mac, server), target: (MacAddr::BROADCAST, server) };
+        let mut frame = announced.emit().to_vec();
+        frame.resize(60, 0);
+        self.board.receive(self.board.cycle(), frame.into(), true);
+    }
+
     fn receive(&mut self, _now: Time, parcel: Parcel, _out: &mut Vec<Parcel>) {
         let frame = match parcel {
             Parcel::Data(packet) => packet.emit(),
@@ -177,21 +188,13 @@ impl FrontEnd for Gateware {
 }
 
 /// The answer to an ARP request (RFC 826): the address asked for has the MAC that the field gives it.
-fn arp_reply(request: &[u8]) -> Option<Bytes> {
-    let is_request = request.get(14..22)? == [0, 1, 8, 0, 6, 4, 0, 1];
-    let asked = Ipv4Addr::from(<[u8; 4]>::try_from(&request[38..42]).ok()?);
-    if !is_request {
-        return None;
-    }
-    let mut frame = BytesMut::with_capacity(60);
-    frame.put_slice(&request[6..12]);
-    frame.put_slice(&mac(asked).0);
-    frame.put_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
-    frame.put_slice(&mac(asked).0);
-    frame.put_slice(&asked.octets());
-    frame.put_slice(&request[22..32]);
+fn arp_reply(request: &[u8], neighbour: Option<(Ipv4Addr, MacAddr)>) -> Option<Bytes> {
+    let request = Arp::parse(request).filter(|arp| !arp.is_reply)?;
+    let asked = request.target.1;
+    let known = neighbour.filter(|(ip, _)| *ip == asked).map(|(_, mac)| mac);
+    let mut frame = request.answer(known.unwrap_or_else(|| mac(asked))).emit().to_vec();
     frame.resize(60, 0);
-    Some(frame.freeze())
+    Some(frame.into())
 }
 
 /// A message of the connection manager as a frame (RFC 768, RFC 791); a UDP checksum of 0 says that there is none.

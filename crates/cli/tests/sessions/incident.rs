@@ -35,9 +35,13 @@ pub enum Incident {
     KilledOnFullDisk,
     /// Strangers send as much as the boards.
     Storm,
+    /// A board's device refuses its data, and lets shorter packets through.
+    RefusedFrames,
+    /// The server's interface is replaced by one with another MAC.
+    MovedMac,
 }
 
-pub const ALL: [Incident; 12] = {
+pub const ALL: [Incident; 14] = {
     use Incident::*;
     [
         StaleBoard,
@@ -52,6 +56,8 @@ pub const ALL: [Incident; 12] = {
         FullDisk,
         KilledOnFullDisk,
         Storm,
+        RefusedFrames,
+        MovedMac,
     ]
 };
 
@@ -163,6 +169,23 @@ pub fn happen(field: &mut Field, what: Incident, board: u16) {
             let ticks = 200 + field.random.below(800);
             field.ticks(ticks);
             field.strangers = usual;
+        }
+        Incident::RefusedFrames => {
+            let refused = field.wire.counts.refused;
+            field.wire.refuses = Some(field.places[at].ip);
+            let ticks = 100 + field.random.below(900);
+            field.ticks(ticks);
+            field.wire.refuses = None;
+            assert!(field.wire.counts.refused > refused, "its packets were refused");
+        }
+        Incident::MovedMac => {
+            let lives: Vec<u32> = field.report().boards.iter().map(|board| board.lives).collect();
+            let misled = field.misled();
+            field.move_mac();
+            field.until("every board connected at the server's new MAC", |report| {
+                report.boards.iter().zip(&lives).all(|(board, before)| board.lives > *before)
+            });
+            assert!(field.misled() > misled, "boards still sent to the former one");
         }
     }
     println!("event {begun}: {what:?} of board {board}, over at {} (event {})", field.now, event_at(field.now));

@@ -8,7 +8,7 @@ use penstock_transport::{
     Refusal, Requester, RequesterConfig, RequesterState, RetryLimits, SendStatus, SendWr, Verb,
 };
 use penstock_units::Time;
-use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, Payload, Psn, Qpn};
+use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, Payload, Psn, Qpn};
 
 use super::field::{FrontEnd, ACK_TIMEOUT, CM, MTU, SLOTS, SLOT_BYTES};
 use super::production::Production;
@@ -29,6 +29,8 @@ struct Side {
     /// Whom it asks; none: the server asks.
     server: Option<Ipv4Addr>,
     requester: Option<Requester>,
+    /// What ARP has told of a server.
+    neighbour: Option<(Ipv4Addr, MacAddr)>,
     peer: CmInfo,
     ready: bool,
     closing: bool,
@@ -71,6 +73,7 @@ impl Software {
             random,
             server,
             requester: None,
+            neighbour: None,
             peer: CmInfo::default(),
             ready: false,
             closing: false,
@@ -163,6 +166,10 @@ impl FrontEnd for Software {
         }
     }
 
+    fn learn_mac(&mut self, server: Ipv4Addr, mac: MacAddr) {
+        self.side.neighbour = Some((server, mac));
+    }
+
     fn receive(&mut self, now: Time, parcel: Parcel, out: &mut Vec<Parcel>) {
         self.side.now = now;
         match parcel {
@@ -205,7 +212,8 @@ impl Side {
     fn connect_to(&mut self, peer: &CmInfo) {
         self.end();
         let local = Endpoint { mac: mac(self.ip), ip: self.ip, qpn: self.qpn };
-        let remote = Endpoint { mac: mac(peer.ip), ip: peer.ip, qpn: peer.qpn };
+        let known = self.neighbour.filter(|(ip, _)| *ip == peer.ip).map(|(_, mac)| mac);
+        let remote = Endpoint { mac: known.unwrap_or_else(|| mac(peer.ip)), ip: peer.ip, qpn: peer.qpn };
         let mut config = RequesterConfig::new(local, remote, self.psn, MTU);
         config.limits = RetryLimits { ack_timeout: ACK_TIMEOUT, ..RetryLimits::default() };
         (self.requester, self.peer, self.heard) = (Some(Requester::new(config)), *peer, self.now);

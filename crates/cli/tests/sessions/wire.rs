@@ -66,6 +66,8 @@ pub struct WireCounts {
     pub duplicated: u64,
     pub reordered: u64,
     pub damaged: u64,
+    /// By the device of the board that sends them.
+    pub refused: u64,
 }
 
 /// Parcels by the tick of their arrival.
@@ -75,6 +77,8 @@ pub struct Wire {
     pub counts: WireCounts,
     /// The last packet of data, for strangers to look at.
     pub seen: Option<RocePacket>,
+    /// The device at this address refuses packets with a payload: they are too long for what is behind it.
+    pub refuses: Option<Ipv4Addr>,
 }
 
 impl Wire {
@@ -83,13 +87,17 @@ impl Wire {
 
     pub fn new(faults: Faults) -> Self {
         let buckets = vec![Vec::new(); Self::LATEST + 1].into();
-        Wire { buckets, faults, counts: WireCounts::default(), seen: None }
+        Wire { buckets, faults, counts: WireCounts::default(), seen: None, refuses: None }
     }
 
     pub fn send(&mut self, parcel: Parcel, random: &mut Random) {
         let Faults { loss, duplicate, reorder, corrupt } = self.faults;
         self.counts.packets += 1;
         if let Parcel::Data(packet) = &parcel {
+            if self.refuses == Some(packet.ip_src) && !packet.payload.is_empty() {
+                self.counts.refused += 1;
+                return;
+            }
             if self.counts.packets.is_multiple_of(64) {
                 self.seen = Some(packet.clone());
             }
