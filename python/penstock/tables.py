@@ -2,7 +2,7 @@
 """Columns of tables in FITS, HDF5 and CSV files, for `penstock.convert`.
 
 Promise: only the columns that are named are read, and of these only the first rows; links are followed; a row of
-variable length is an array of its own. Source: FITS 4.0 section 7.3, the HDF5 file format, RFC 4180.
+variable length is an array of its own. Source: the FITS standard (binary tables), the HDF5 file format, RFC 4180.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 //! Reads the frames of a pcapng file, with their times.
 //! Promise: blocks without frames are skipped by their length, whatever they contain; options may end with or without
 //! `opt_endofopt`; a file that breaks the format is refused with the number of the block. Never a panic.
-//! Source: pcapng (draft-ietf-opsawg-pcapng), sections 3 and 4: section header, interface description, enhanced and
+//! Source: pcapng (draft-ietf-opsawg-pcapng): section header, interface description, enhanced and
 //! simple packets, and the obsolete packet block.
 //!
 //! ```text
