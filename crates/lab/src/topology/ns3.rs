@@ -310,7 +310,7 @@ fn flows(
             "{place}: flows are read as \"{PACKETS}\", with packets of {bytes} bytes; their ends are not carried over: a flow \
              ends when its bytes are delivered"
         )),
-        (Dialect::Bytes, Some(place)) if flows.iter().all(|flow| is_like_packets(flow)) => warnings.push(format!(
+        (Dialect::Bytes, Some(place)) if flows.iter().all(is_like_packets) => warnings.push(format!(
             "{place}: every flow has fewer bytes than seconds before its start; if the file means \"{PACKETS}\", add the \
              line \"# {PACKETS}\""
         )),
