@@ -8,8 +8,6 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use penstock_wire::UDP_PORT_ROCE;
-
 use super::options::check;
 
 /// An Ethernet interface.
@@ -67,17 +65,15 @@ impl Interface {
     }
 }
 
-/// Whether this machine has an address, by the kernel's routes: a bind succeeds for any address where
-/// `net.ipv4.ip_nonlocal_bind` is set. Nothing is sent.
+/// Whether an interface of this machine has this address, the first or a further one. That a bind succeeds shows nothing
+/// where `net.ipv4.ip_nonlocal_bind` is set.
 ///
 /// # Errors
-/// No socket can be opened.
+/// The interfaces cannot be listed.
 pub fn has_address(ip: Ipv4Addr) -> io::Result<bool> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // Of a local address the kernel takes that address itself as the source, but for 127.0.0.2 and others of its net.
-    let is_source =
-        socket.connect((ip, UDP_PORT_ROCE)).and_then(|()| socket.local_addr()).is_ok_and(|own| own.ip() == ip);
-    Ok(is_source || ip.is_loopback())
+    let mut addresses = nix::ifaddrs::getifaddrs()?.filter_map(|entry| entry.address);
+    // All of 127.0.0.0/8 is local without being listed.
+    Ok(ip.is_loopback() || addresses.any(|address| address.as_sockaddr_in().is_some_and(|of| of.ip() == ip)))
 }
 
 /// A socket to ask by, and what to ask of an interface.
