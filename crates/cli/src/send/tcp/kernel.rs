@@ -52,6 +52,8 @@ struct Sender {
     bytes: u64,
     trouble: Option<String>,
     wants_all: bool,
+    /// Our side is shut down.
+    is_shut: bool,
     /// The other end has closed the connection after ours was shut down.
     ended: bool,
 }
@@ -107,10 +109,13 @@ impl Sender {
     /// Closes the sending side, and waits until the other end has taken everything.
     fn end(&mut self) {
         let Some(stream) = &mut self.stream else { return };
-        // What was written and not read is lost if the connection is over.
-        if let Err(error) = stream.shutdown(Shutdown::Write) {
-            self.ended = true;
-            return self.fail(error);
+        // Once: on a connection that both ends have closed in order, the kernel refuses a second shutdown. What was written
+        // and not read is lost if the first fails.
+        if !std::mem::replace(&mut self.is_shut, true) {
+            if let Err(error) = stream.shutdown(Shutdown::Write) {
+                self.ended = true;
+                return self.fail(error);
+            }
         }
         loop {
             let mut said = [0; 4096];
@@ -193,6 +198,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
             bytes: 0,
             trouble,
             wants_all,
+            is_shut: false,
             ended: false,
         });
     }
