@@ -7,7 +7,7 @@ use super::front_end::FrontEnd;
 use crate::arguments::allowed::{admits, Allowed};
 use penstock_units::Time;
 use penstock_wire::{CmMessage, CM_LEN, CM_REQUEST_PORT};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
 /// Messages that one front end takes in a turn.
 const MOST: usize = 16;
@@ -34,22 +34,28 @@ impl Sockets {
         self.strangers
     }
 
-    /// Takes what has come, and sends what is due.
-    pub fn serve(&mut self, now: Time, front_ends: &mut [FrontEnd]) {
-        for (socket, front_end) in self.sockets.iter().zip(front_ends) {
-            for _ in 0..MOST {
-                let Some((from, message)) = receive(socket) else { break };
-                if !admits(&self.allow, *from.ip()) {
-                    self.strangers += 1;
-                    continue;
-                }
-                if message.answer.is_some() {
-                    front_end.handle_answer(now, *from.ip(), &message);
-                } else if let Some(answer) = front_end.handle_request(now, *from.ip(), &message) {
-                    // A lost message is requested again.
-                    let _ = socket.send_to(&answer.to_bytes(), (*from.ip(), message.reply_port()));
-                }
+    /// The messages that have come, with the number of the front end that each is for.
+    pub fn receive(&mut self) -> Vec<(usize, SocketAddrV4, CmMessage)> {
+        let of =
+            |(k, socket)| std::iter::from_fn(move || receive(socket)).take(MOST).map(move |(from, m)| (k, from, m));
+        let arrived: Vec<_> = self.sockets.iter().enumerate().flat_map(of).collect();
+        let (admitted, strangers): (Vec<_>, Vec<_>) =
+            arrived.into_iter().partition(|(_, from, _)| admits(&self.allow, *from.ip()));
+        self.strangers += strangers.len() as u64;
+        admitted
+    }
+
+    /// Handles the messages that were received, and sends what is due.
+    pub fn serve(&mut self, now: Time, arrived: Vec<(usize, SocketAddrV4, CmMessage)>, front_ends: &mut [FrontEnd]) {
+        for (k, from, message) in arrived {
+            if message.answer.is_some() {
+                front_ends[k].handle_answer(now, *from.ip(), &message);
+            } else if let Some(answer) = front_ends[k].handle_request(now, *from.ip(), &message) {
+                // A lost message is requested again.
+                let _ = self.sockets[k].send_to(&answer.to_bytes(), (*from.ip(), message.reply_port()));
             }
+        }
+        for (socket, front_end) in self.sockets.iter().zip(front_ends) {
             while let Some((to, message)) = front_end.next_request(now) {
                 let _ = socket.send_to(&message.to_bytes(), (to.ip, to.port));
             }
@@ -57,7 +63,7 @@ impl Sockets {
     }
 }
 
-fn receive(socket: &UdpSocket) -> Option<(std::net::SocketAddrV4, CmMessage)> {
+fn receive(socket: &UdpSocket) -> Option<(SocketAddrV4, CmMessage)> {
     let mut data = [0; CM_LEN + 1];
     loop {
         let (len, from) = socket.recv_from(&mut data).ok()?;

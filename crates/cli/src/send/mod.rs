@@ -44,6 +44,8 @@ const FARM: Time = Time::from_ms(100);
 /// Time between two looks at the messages of the connection manager.
 const CM: Time = Time::from_ms(1);
 
+/// Receptions that empty the packet socket.
+const ROUNDS: usize = 16;
 /// Time between two polls of IPbus requests.
 const REGISTERS: Time = Time::from_ms(5);
 
@@ -81,7 +83,13 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     while !interrupted.load(Ordering::Relaxed) && now < plan.end && !crowd.is_over(now, plan.linger) {
         if now >= cm_due {
             cm_due = now + CM;
-            sockets.serve(now, &mut crowd.front_ends);
+            let arrived = sockets.receive();
+            if !arrived.is_empty() {
+                // A server acknowledges before it closes. After a pause of this process both are here, and what a closed
+                // queue pair has not seen acknowledged is sent again.
+                (0..ROUNDS).find(|_| !crowd.receive(now, &mut link));
+            }
+            sockets.serve(now, arrived, &mut crowd.front_ends);
         }
         if now >= registers_due {
             registers_due = now + REGISTERS;
