@@ -342,7 +342,7 @@ def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_bef
     server.mac = network.run("cat", "/sys/class/net/pstk1/address").strip()
     request = cm.Message.unpack(manager.recv(2048))
     assert (request.request, request.info_valid) == (cm.OPEN_QP, True)
-    server.responder.psn = request.sender.psn
+    server.responder.psn, server.board_qpn = request.sender.psn, request.sender.qpn
     manager.sendto(request.answered(cm.ACK, own).pack(), (BOARD_IP, request.port))
     server.serve(board.process)
     assert board.end()["messages"]["ok"] == 4

@@ -122,7 +122,7 @@ def test_frames_that_are_refused_to_the_end_are_named_in_the_faults(network):
 
 
 def test_an_interface_that_goes_down_is_waited_for_and_one_that_is_gone_ends_the_run(wire):
-    sender, connection = stream(wire, events=400, length=1000)
+    sender, connection = stream(wire, events=20_000, length=1000)
     have = len(connection.recv(1))
     link(wire, "b", "set", "veth1", "down")
     said_until(sender, "veth1 is down")

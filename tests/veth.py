@@ -139,10 +139,10 @@ class Network:
             finally:
                 assert libc.setns(home.fileno(), 0) == 0
 
-    def sees(self, what: str) -> None:
-        """Waits for a UDP port to be open in the server's namespace."""
-        listing = ["ip", "netns", "exec", f"{self.name}-s", "cat", "/proc/net/udp"]
-        until(f"UDP port {what}", lambda: what.encode() in subprocess.run(listing, capture_output=True).stdout)
+    def sees(self, what: str, table: str = "udp") -> None:
+        """Waits for a socket in the server's namespace; `what` is a part of its line in the table of `/proc/net`."""
+        listing = ["ip", "netns", "exec", f"{self.name}-s", "cat", f"/proc/net/{table}"]
+        until(f"{table} socket {what}", lambda: what.encode() in subprocess.run(listing, capture_output=True).stdout)
 
     def received(self, interface: str) -> int:
         """Frames that an interface in the server's namespace has received."""
