@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forged packets against `penstock send`.
+"""Forged congestion notifications against `penstock send`.
 
 Promise checked: packets of strangers are counted and change nothing; congestion notifications with the server's address
 and the queue pair's drawn number hold a rate down for seconds only, and the front end is named.
