@@ -8,11 +8,13 @@ import json
 import struct
 import subprocess
 import time
+from dataclasses import replace
 
 import pytest
 from board_server import BOARD_IP, BOARD_MAC, ROOT, SERVER_IP, SERVER_MAC, Server, UnixCable
 from lib import connection as cm
 from lib.source_model import prbs31_bytes
+from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -63,6 +65,11 @@ class FeroceHost:
         """`recv --active`."""
         self.board = self.ask(cm.Message(cm.OPEN_QP, HOST, port=cm.REQUEST_PORT)).sender
         self.server.responder.psn = self.board.psn
+
+    def open_stream(self, stream: int) -> cm.Message | None:
+        """`recv --active --num-streams`: the answer to the OPEN_QP of one of the host's queue pairs."""
+        self.say(cm.Message(cm.OPEN_QP, replace(HOST, qpn=HOST.qpn + stream), port=cm.REQUEST_PORT))
+        return self.hear(DEADLINE_S)
 
     def tx_meta(self, **what) -> None:
         """`ctrl tx-meta`, from a socket of its own that waits for nothing."""
@@ -143,6 +150,20 @@ def test_a_feroce_host_opens_a_board_starts_each_kind_of_series_and_closes_it(ho
     process.send_signal(2)
     out, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0 and json.loads(out)["messages"]["ok"] == 4 * BUFFERS, err
+
+
+def test_a_feroce_host_opens_a_stream_on_each_queue_pair_of_a_board_without_messages(host, board):
+    """One host may have all four of them, a fifth is refused; the last one sends a series like the first."""
+    board()
+    serve, last = host.server.request, HOST.qpn + 3
+    host.server.request = lambda frame, raw: serve(frame, raw) if frame[BTH].dqpn == last else None
+    answers = [host.open_stream(stream) for stream in range(4)]
+    assert [(answer.answer, answer.sender.qpn) for answer in answers] == [(cm.ACK, 0x100 + n) for n in range(4)]
+    host.board = answers[-1].sender
+    host.server.board_qpn, host.server.responder.psn = host.board.qpn, host.board.psn
+    assert host.open_stream(4).answer == cm.NO_QP
+    host.tx_meta(is_write=True)
+    assert [(message.va, bytes(message.data)) for message in host.take(BUFFERS)] == expected(write=True)
 
 
 @pytest.mark.parametrize("verb", ["send", "send-imm", "write", "write-imm"])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Makes a board from a plan: sets it up by its registers and connects it to the wire.
 
-use super::plan::{ConnectPlan, Plan, StreamPlan, WirePlan};
+use super::plan::{ConnectPlan, Plan, Start, StreamPlan, WirePlan};
 use super::session::Session;
 use crate::gateware::ECT0;
 use crate::outcome::Failure;
@@ -122,9 +122,10 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         | u32::from(transport.rnr_retry) << c::TRANSPORT_RNR_RETRY_SHIFT;
     // Timers are the board's own time, which a machine makes slowly: the shortest that the registers have.
     let resolution = 1 << s::RESOLUTION_ARP_RETRY_SHIFT | 15 << s::RESOLUTION_ARP_TRIES_SHIFT;
-    // All messages go to one queue pair: another server that comes is to get that one. With several servers each has
-    // its own.
-    let offered = if messages.by_event { 0 } else { u32::from(transport.qp) + 1 };
+    // The board's own messages go to one queue pair: the next server must get that one. With several servers each has
+    // its own, and a board without messages sends only by transmit requests, from every queue pair that is opened.
+    let is_shared = messages.by_event || matches!(messages.start, Start::Nothing);
+    let offered = if is_shared { 0 } else { u32::from(transport.qp) + 1 };
     let patience = 5 << c::PATIENCE_TIMEOUT_MS_SHIFT | 7 << c::PATIENCE_RETRIES_SHIFT;
     for (address, value) in [
         (s::NETMASK, plan.network.netmask),
@@ -138,7 +139,7 @@ fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
     ] {
         board.write(address, value)?;
     }
-    for qp in (0..QUEUE_PAIRS).filter(|qp| messages.by_event || *qp == transport.qp) {
+    for qp in (0..QUEUE_PAIRS).filter(|qp| is_shared || *qp == transport.qp) {
         let ring = r::BASE + u32::from(qp) * r::STRIDE;
         board.write(ring + r::SLOTS, messages.slots)?;
         board.write(ring + r::SLOT_SIZE, messages.slot_size)?;
