@@ -5,19 +5,23 @@ Promise checked: it ends within a second. Each wait here takes half a minute or 
 """
 
 import ctypes
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from ipaddress import IPv4Address
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
-from ctl import Ctl, boards
-from veth import LIMIT_S, SERVER_IP, Network, first_board, said_until, until
+from ctl import Ctl, boards, free_port
+from veth import LIMIT_S, SERVER_IP, Network, first_board, no_xdp, said_until, until
 
+ROOT = Path(__file__).resolve().parents[1]
 SOON_S = 8.0
 PORT = 10_000
 SILENT = str(IPv4Address("127.200.0.0") + os.getpid() % 65_536)  # tests of other processes have others
@@ -94,13 +98,29 @@ def test_ordinary_sockets_whose_server_answers_none_of_them(wire):
     assert "never came up" in interrupted(sender)
 
 
-def test_a_board_whose_peer_does_not_answer_arp(wire):
+@pytest.mark.parametrize("messages", [(), ("--counter", "100x3")], ids=["none", "three"])
+def test_a_board_whose_peer_does_not_answer_arp(wire, messages):
     before = wire.received("veth0")
     peer = ("--connect", "qpn=0x11,psn=0,rkey=7,va=0x10000", "--peer-ip", "10.9.0.1")
-    command = (str(wire.binary), "board", "--packet", "veth1", "--ip", "10.9.0.2", *peer)
+    command = (str(wire.binary), "board", "--packet", "veth1", "--ip", "10.9.0.2", *peer, *messages, "--json")
     board = wire.start("b", *command)
     until("a request of ARP", lambda: wire.received("veth0") > before)
-    interrupted(board, soon_s=5.0)  # of the 10 s for which it asks
+    report = json.loads(interrupted(board))
+    assert (report["end"], board.returncode) == ("interrupted", 1)
+    assert report["unfinished"] == "the queue pair was not opened: 10.9.0.1 had not answered ARP"
+
+
+@pytest.mark.skipif(no_xdp() is not None, reason=f"{no_xdp()}: no AF_XDP")
+def test_a_receiver_that_waits_for_another_ones_interface(wire):
+    """Nothing has begun: it ends by the signal."""
+    wire.socket = "xdp"
+    wire.address("s", "10.77.0.2")
+    first = wire.recv(first_board(0), "--ip", SERVER_IP)
+    said_until(first, "AF_XDP, ")
+    second = wire.recv(first_board(1), "--ip", "10.77.0.2")
+    said_until(second, "in use by another process; waiting for up to ")
+    interrupted(second)
+    assert second.returncode == -signal.SIGINT, "it did not wait until the end"
 
 
 @pytest.mark.parametrize("words", [("watch", "uptime"), ("serve", "--metrics", "127.0.0.1:0"), ("sample", "--out")])
@@ -117,6 +137,34 @@ def test_a_command_that_waits_for_a_silent_board_to_be_identified(ctl, tmp_path,
         interrupted(process)
 
 
+def is_asked(address: str) -> bool:
+    """Whether a request lies in the socket of a board that does not take it."""
+    local = f"{int.from_bytes(socket.inet_aton(address), 'little'):08X}:C351"
+    lines = Path("/proc/net/udp").read_text().splitlines()
+    return any(words[1] == local and words[4] != "00000000:00000000" for words in map(str.split, lines))
+
+
+def test_a_control_of_the_page_for_a_board_that_falls_silent(ctl, built):
+    metrics = f"127.0.0.1:{free_port()}"
+    with boards(built, 1) as one:
+        address = one.address(0)
+        ports = ("--metrics", metrics, "--live", "127.0.0.1:0", "--interval", "300s")
+        process = subprocess.Popen(
+            ctl.command("serve", address, *ports, *PATIENCE), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        page = said_until(process, "live page").split("http://")[-1].strip()
+        up = f'penstock_gateware_up{{board="{address}"}} 1'
+        until("first look", lambda: up in urlopen(f"http://{metrics}/metrics", timeout=LIMIT_S).read().decode())
+        one.process.send_signal(signal.SIGSTOP)
+        body = json.dumps({"senders": [address], "set": {"scratch": "5"}})
+        control = HTTPConnection(page, timeout=LIMIT_S)
+        control.request("POST", "/control", body, {"Content-Type": "application/json"})
+        until("a request in the silent board's socket", lambda: is_asked(address))
+        interrupted(process)
+        one.process.send_signal(signal.SIGCONT)
+        control.close()
+
+
 def test_samples_of_a_board_that_falls_silent_are_kept(ctl, built, tmp_path):
     out = tmp_path / "out"
     with boards(built, 1) as one:
@@ -125,14 +173,21 @@ def test_samples_of_a_board_that_falls_silent_are_kept(ctl, built, tmp_path):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said_until(process, "live page")
         one.process.send_signal(signal.SIGSTOP)
-        # A request that it does not take waits in its socket.
-        local = f"{int.from_bytes(socket.inet_aton(address), 'little'):08X}:C351"
-
-        def is_asked() -> bool:
-            lines = Path("/proc/net/udp").read_text().splitlines()
-            return any(words[1] == local and words[4] != "00000000:00000000" for words in map(str.split, lines))
-
-        until("a request in the silent board's socket", is_asked)
+        until("a request in the silent board's socket", lambda: is_asked(address))
         interrupted(process)
         one.process.send_signal(signal.SIGCONT)
     assert (out / "trace.parquet").stat().st_size > 0 and (out / "summary.json").exists()
+
+
+def test_plots_that_are_being_drawn(built, tmp_path):
+    begun, python = tmp_path / "begun", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ntouch {begun}\nexec sleep 600\n")
+    python.chmod(0o755)
+    scenario = [ROOT / "scenarios/incast-3.toml", "--set", "replay.events=1"]
+    command = [built / "penstock", "run", *scenario, "--out", tmp_path / "out", "--json"]
+    environment = {**os.environ, "PENSTOCK_PYTHON": str(python)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env=environment, **pipes)
+    until("drawing", lambda: begun.exists() or process.poll() is not None)
+    assert json.loads(interrupted(process))["end"] == "done"
+    assert process.returncode == 0, "the run had ended well"

@@ -116,7 +116,7 @@ fn a_session_opens_and_closes_feroce_s_gateware_as_its_host_software_does() {
     while table.state() != BoardState::Up {
         table.session.step(Time::from_ms(1)).unwrap();
     }
-    table.session.hang_up(Time::ZERO).unwrap();
+    table.session.hang_up(Time::ZERO, || false).unwrap();
     let closing = between("host closes", own, board());
     while table.heard() != (CM_REQUEST_PORT, closing) {
         // Keep-alives, which FEROCE's gateware does not know.

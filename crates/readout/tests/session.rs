@@ -6,7 +6,7 @@
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use penstock_readout::backend::*;
 use penstock_readout::session::{BoardSpec, Opens, Session, SessionConfig};
@@ -203,7 +203,7 @@ fn run(net: u8, boards: u8, patience_ms: u64) {
         while session.events_stored() < 4 && session.now() < Time::from_s(10) {
             session.step(Time::from_ms(1)).unwrap();
         }
-        session.finish(Time::from_ms(10)).unwrap();
+        session.finish(Time::from_ms(10), || false).unwrap();
         over.store(true, Ordering::Relaxed);
         let report = session.report();
         let (receiver, builder) = (&report.readout.receiver, &report.readout.builder);
@@ -221,4 +221,25 @@ fn what_was_acknowledged_is_delivered_before_the_slots_of_a_failed_queue_pair_op
 #[test]
 fn the_same_while_it_is_not_yet_known_which_event_is_the_first() {
     run(2, 2, 300);
+}
+
+#[test]
+fn an_end_that_is_hurried_waits_for_no_board_to_agree() {
+    let (ours, peer, over) = (Ipv4Addr::new(127, 9, 3, 1), Ipv4Addr::new(127, 9, 3, 2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let agrees = scope.spawn(|| answer_until(peer, &over));
+        let boards = vec![BoardSpec { name: peer.to_string(), ip: peer, opens: Opens::We }];
+        let shape = SessionConfig { boards, slots: 4, slot_bytes: SLOT_BYTES, ..SessionConfig::default() };
+        let nic = Nic { ip: ours, state: Arc::default() };
+        let mut session = Session::new(shape, Box::new(nic), SessionClock::start(), Discard::default()).unwrap();
+        while session.boards_up() == 0 {
+            session.step(Time::from_ms(1)).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        agrees.join().unwrap();
+        let begun = Instant::now();
+        session.finish(Time::from_s(60), || true).unwrap();
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    });
 }

@@ -25,10 +25,15 @@ pub enum NoNeighbour {
          --peer-mac gives its address without asking"
     )]
     Silent { peer: Ipv4Addr, own: Ipv4Addr, waited: Duration },
+    #[error("{0} had not answered ARP")]
+    Stopped(Ipv4Addr),
 }
 
-/// Sends ARP requests for `peer`, once a second, for as long as `patience`. Other frames that come meanwhile are
-/// dropped.
+/// How long a wait for frames lasts before it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Sends ARP requests for `peer`, once a second, for as long as `patience` and until `is_stopped`. Other frames that come
+/// meanwhile are dropped.
 ///
 /// # Errors
 /// No answer, or the wire fails.
@@ -37,6 +42,7 @@ pub fn resolve(
     own: (MacAddr, Ipv4Addr),
     peer: Ipv4Addr,
     patience: Duration,
+    is_stopped: impl Fn() -> bool,
 ) -> Result<MacAddr, NoNeighbour> {
     const REPEAT: Duration = Duration::from_secs(1);
     let request = frame(REQUEST, own, (MacAddr::default(), peer));
@@ -50,7 +56,10 @@ pub fn resolve(
                     return Ok(mac);
                 }
             }
-            wire.wait(again.saturating_duration_since(Instant::now()), false)?;
+            if is_stopped() {
+                return Err(NoNeighbour::Stopped(peer));
+            }
+            wire.wait(again.saturating_duration_since(Instant::now()).min(LOOK), false)?;
         }
     }
     Err(NoNeighbour::Silent { peer, own: own.1, waited: patience })
@@ -112,7 +121,7 @@ mod tests {
 
     #[test]
     fn only_the_peer_s_own_reply_tells_its_address() {
-        let found = resolve(&mut Cable(VecDeque::new()), OWN, PEER.1, Duration::from_secs(5));
+        let found = resolve(&mut Cable(VecDeque::new()), OWN, PEER.1, Duration::from_secs(5), || false);
         assert_eq!(found.unwrap(), PEER.0);
     }
 

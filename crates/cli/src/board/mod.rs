@@ -37,9 +37,8 @@ pub fn run(arguments: &Arguments) -> Verdict {
 
 fn live(plan: &Plan) -> Result<Verdict, Failure> {
     let listener = plan.live.listen()?;
-    // Before it runs there is nothing to bring to an end: a signal ends the wait for a peer's ARP at once.
-    let mut session = setup::session(plan)?;
     let interrupted = on_interrupt()?;
+    let (mut session, closed) = setup::session(plan, &interrupted)?;
     let mut watched = match listener {
         Some(listener) => Some(watch(plan, listener, &session)?),
         None => None,
@@ -51,6 +50,9 @@ fn live(plan: &Plan) -> Result<Verdict, Failure> {
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
     let (now, progress) = (session.board.now(), session.progress());
     let mut report = BoardReport::new(session, end?, frames)?;
+    if let Some(why) = closed {
+        report.unfinished = Some(format!("the queue pair was not opened: {why}"));
+    }
     if let Some((page, _)) = &watched {
         report.steered = page.applied();
         page.end(report.end(), now, progress, &report);

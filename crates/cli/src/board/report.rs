@@ -34,9 +34,9 @@ pub struct BoardReport {
     schema: u32,
     /// "done", "interrupted", "time limit", "wall time limit", "no server", "refused".
     end: &'static str,
-    /// How many of the messages that were to be sent have ended, and why not all.
+    /// How many of the messages that were to be sent have ended, and why not all; or why none could be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unfinished: Option<String>,
+    pub unfinished: Option<String>,
     frames: Frames,
     messages: Messages,
     /// Those that the messages went over, one after the other.

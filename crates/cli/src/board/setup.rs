@@ -5,11 +5,14 @@ use super::plan::{ConnectPlan, Plan, Start, StreamPlan, WirePlan};
 use super::session::Session;
 use crate::gateware::ECT0;
 use crate::outcome::Failure;
-use penstock_board::live::{resolve, LiveBoard, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError};
+use penstock_board::live::{
+    resolve, LiveBoard, NoNeighbour, PaceConfig, PacketSocket, Replay, Tap, UnixWire, Wire, WireError,
+};
 use penstock_board::{regs, Board, EndpointConfig, QpConfig, RegisterError, SetupError, StreamConfig};
 use penstock_netsim::{CaptureSink, EmulatedSwitch, Time};
 use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Psn, Qpn};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// DSCP 26, as the connection manager's default has it.
@@ -63,8 +66,9 @@ pub fn greeting(plan: &Plan) -> String {
     format!("board {} ({}) on {place}, queue pairs {base:#x} to {:#x}", plan.network.ip, plan.mac, base + 3)
 }
 
-/// Everything that is needed before the first turn.
-pub fn session(plan: &Plan) -> Result<Session, Failure> {
+/// Everything that is needed before the first turn, and why the queue pair is still closed: the search for the peer's
+/// address was interrupted.
+pub fn session(plan: &Plan, interrupted: &AtomicBool) -> Result<(Session, Option<NoNeighbour>), Failure> {
     let mut wire = wire(&plan.wire)?;
     let capture = plan.capture.as_ref().map(|path| CaptureSink::create(path, 0)).transpose().map_err(refused)?;
 
@@ -73,9 +77,10 @@ pub fn session(plan: &Plan) -> Result<Session, Failure> {
     if let Some(stream) = plan.stream {
         set_stream(&mut board, plan, stream)?;
     }
-    if let Some(connect) = plan.connect {
-        open_static(&mut board, plan, connect, wire.as_mut())?;
-    }
+    let closed = match plan.connect {
+        Some(connect) => open_static(&mut board, plan, connect, wire.as_mut(), interrupted)?,
+        None => None,
+    };
     let pace = PaceConfig { patience: plan.patience, ..PaceConfig::default() };
     let mut live = LiveBoard::new(board, wire, pace).map_err(|error| Failure::Fault(error.to_string()))?;
     if let Some(capture) = capture {
@@ -90,7 +95,7 @@ pub fn session(plan: &Plan) -> Result<Session, Failure> {
     if let Some(switch) = &plan.switch {
         live.set_switch(EmulatedSwitch::new(switch.scenario.switch.clone()));
     }
-    Ok(Session::new(live, plan))
+    Ok((Session::new(live, plan), closed))
 }
 
 fn wire(plan: &WirePlan) -> Result<Box<dyn Wire>, Failure> {
@@ -156,7 +161,13 @@ fn set_stream(board: &mut Board, plan: &Plan, stream: StreamPlan) -> Result<(), 
 }
 
 /// The queue pair by registers, for a server that was set up by other means.
-fn open_static(board: &mut Board, plan: &Plan, connect: ConnectPlan, wire: &mut dyn Wire) -> Result<(), Failure> {
+fn open_static(
+    board: &mut Board,
+    plan: &Plan,
+    connect: ConnectPlan,
+    wire: &mut dyn Wire,
+    interrupted: &AtomicBool,
+) -> Result<Option<NoNeighbour>, Failure> {
     use regs::ring as r;
     let transport = &plan.transport;
     let ConnectPlan { peer, ip: dst_ip, mac } = connect;
@@ -171,7 +182,11 @@ fn open_static(board: &mut Board, plan: &Plan, connect: ConnectPlan, wire: &mut 
     };
     let dst_mac = match mac {
         Some(mac) => mac,
-        None => resolve(wire, own, next_hop, ARP_PATIENCE).map_err(|error| Failure::Fault(error.to_string()))?,
+        None => match resolve(wire, own, next_hop, ARP_PATIENCE, || interrupted.load(Ordering::Relaxed)) {
+            Ok(mac) => mac,
+            Err(stopped @ NoNeighbour::Stopped(_)) => return Ok(Some(stopped)),
+            Err(error) => return Err(Failure::Fault(error.to_string())),
+        },
     };
     board.open_qp(
         transport.qp,
@@ -192,5 +207,5 @@ fn open_static(board: &mut Board, plan: &Plan, connect: ConnectPlan, wire: &mut 
     let ring = r::BASE + u32::from(transport.qp) * r::STRIDE;
     board.write(ring + r::BASE_LO, peer.va as u32)?;
     board.write(ring + r::BASE_HI, (peer.va >> 32) as u32)?;
-    Ok(())
+    Ok(None)
 }

@@ -9,6 +9,7 @@ use super::boards::Weighted;
 use super::sink::Sink;
 use super::tables;
 use crate::gateware::{groups, profile_words, show_share, InForce, CC_WORDS};
+use crate::interrupt;
 use crate::output::screen::say;
 use penstock_cc::Profile;
 use penstock_ipbus::regs::cc;
@@ -18,6 +19,7 @@ use penstock_ipbus::{
 use penstock_readout::session::{BoardState, Session};
 use penstock_units::{Rate, Time};
 use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time without an answer after which a board counts as silent.
@@ -79,11 +81,12 @@ pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
 }
 
 impl Line {
-    /// Sets the share of all boards that answer; waits at most `WAIT` for those that are silent.
+    /// Sets the share of all boards that answer; waits at most `WAIT` for those that are silent, and for none once
+    /// `interrupted`.
     ///
     /// # Errors
     /// There is no socket, or the system refuses to send.
-    pub fn tell(line: Rate, sources: &[Weighted]) -> Result<Line, FleetError> {
+    pub fn tell(line: Rate, sources: &[Weighted], interrupted: &AtomicBool) -> Result<Line, FleetError> {
         let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
         let mut addresses: Vec<BoardAddress> = Vec::new();
         let mut boards: Vec<Told> = Vec::new();
@@ -113,14 +116,15 @@ impl Line {
         let seed = std::process::id().into();
         let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
         (0..line.boards.len()).for_each(|board| line.ask(board));
-        line.wait()?;
+        line.wait(|| interrupted.load(Ordering::Relaxed))?;
         Ok(line)
     }
 
-    /// Until every board that was asked has answered, or none has for [`WAIT`].
-    fn wait(&mut self) -> Result<(), FleetError> {
+    /// Until every board that was asked has answered, or none has for [`WAIT`], or there is no time left.
+    fn wait(&mut self, is_stopped: impl Fn() -> bool) -> Result<(), FleetError> {
         let mut heard = Instant::now();
-        while self.boards.iter().any(|board| board.asked.is_some()) && heard.elapsed() < WAIT {
+        let is_asked = |board: &Told| board.asked.is_some();
+        while self.boards.iter().any(is_asked) && heard.elapsed() < WAIT && !is_stopped() {
             if self.turn(Time::from_ms(20))? {
                 heard = Instant::now();
             }
@@ -166,7 +170,7 @@ impl Line {
     /// when the run began.
     pub fn told(&mut self) -> serde_json::Value {
         // Earlier reports remain valid when the socket fails.
-        let _ = self.wait();
+        let _ = self.wait(interrupt::gives_up);
         let share = |told: &Told| told.knows.then(|| told.share.to_string());
         self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
     }

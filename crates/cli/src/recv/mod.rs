@@ -101,7 +101,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let mut memory = state::State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&memory.earlier());
     // After everything that a run requires, and before the first queue pair is opened.
-    let mut line = plan.line.as_ref().map(|(line, sources)| Line::tell(*line, sources)).transpose().map_err(refused)?;
+    let tell = |(line, sources): &(_, Vec<_>)| Line::tell(*line, sources, &interrupted);
+    let mut line = plan.line.as_ref().map(tell).transpose().map_err(refused)?;
     line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
     let title = tables::opening(&plan, &address);
     if !plan.json {
@@ -302,10 +303,10 @@ impl Waiting {
 fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<bool, SessionError> {
     loop {
         if interrupt::gives_up() {
-            session.hang_up(Time::from_ms(200))?;
+            session.hang_up(Time::from_ms(200), || false)?;
             return Ok(false);
         }
-        match session.finish(Time::from_s(2)) {
+        match session.finish(Time::from_s(2), interrupt::gives_up) {
             Err(SessionError::Store(error)) if error.is_retriable() => {
                 waiting.tell(&error);
                 std::thread::sleep(Duration::from_millis(100));

@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut verdict = summary.verdict();
     if !arguments.no_plots {
         verdict = page.report(&arguments.out, verdict);
-        if let Err(message) = plots::draw_of(&summary, &arguments.out) {
+        if let Err(message) = plots::draw_of(&summary, &arguments.out, &interrupted) {
             say(format_args!("warning: {message}"));
         }
     }

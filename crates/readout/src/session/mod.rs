@@ -295,14 +295,14 @@ impl<S: EventSink> Session<S> {
     }
 
     /// The run is over: waits for boards that have not heard the last acknowledgement, closes the queue pairs, for at
-    /// most `limit` each, and stores what is there.
+    /// most `limit` each and for none once `is_hurried`, and stores what is there.
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn finish(&mut self, limit: Time) -> Result<(), SessionError> {
+    pub fn finish(&mut self, limit: Time, is_hurried: impl Fn() -> bool) -> Result<(), SessionError> {
         self.end_now()?;
-        self.linger(limit)?;
-        self.hang_up(limit)?;
+        self.linger(limit, &is_hurried)?;
+        self.hang_up(limit, &is_hurried)?;
         let core = &mut self.core;
         for board in 0..core.boards.len() {
             core.backend.close_qp(board as u16, &mut core.completions)?;
@@ -313,16 +313,17 @@ impl<S: EventSink> Session<S> {
         Ok(())
     }
 
-    /// Notifies the boards that their queue pairs are closed, and waits for their answers, at most for `limit`.
+    /// Notifies the boards that their queue pairs are closed, and waits for their answers, at most for `limit` and not
+    /// once `is_hurried`.
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn hang_up(&mut self, limit: Time) -> Result<(), SessionError> {
+    pub fn hang_up(&mut self, limit: Time, is_hurried: impl Fn() -> bool) -> Result<(), SessionError> {
         self.core.now = self.core.clock.now();
         let (now, end) = (self.core.now, self.core.now.saturating_add(limit));
         self.core.ending = true;
         self.core.boards.iter_mut().for_each(|board| board.end(now));
-        while self.core.boards.iter().any(Board::is_ending) && self.core.now < end {
+        while self.core.boards.iter().any(Board::is_ending) && self.core.now < end && !is_hurried() {
             self.cm_due = Time::ZERO;
             self.step(Time::from_ms(1))?;
         }
@@ -346,7 +347,7 @@ impl<S: EventSink> Session<S> {
 
     /// Continues to answer until no packet has been repeated for a while. It does not wait for boards that continue
     /// with new messages: they have the acknowledgements of earlier ones.
-    fn linger(&mut self, limit: Time) -> Result<(), SessionError> {
+    fn linger(&mut self, limit: Time, is_hurried: impl Fn() -> bool) -> Result<(), SessionError> {
         let begun = self.core.clock.now();
         let messages: Vec<u64> = self.core.boards.iter().map(|board| board.messages).collect();
         let (mut asked, mut silent_since) = (self.core.asked_again(), begun);
@@ -355,7 +356,7 @@ impl<S: EventSink> Session<S> {
             let now = self.core.clock.now();
             let rests = |(board, before): (&Board, &u64)| board.is_up() && board.messages == *before;
             let waits = self.core.boards.iter().zip(&messages).any(rests);
-            if !waits || now >= silent_since + self.linger || now >= begun + limit {
+            if !waits || now >= silent_since + self.linger || now >= begun + limit || is_hurried() {
                 return Ok(());
             }
             self.step(Time::from_ms(1))?;
