@@ -97,14 +97,16 @@ bench: setup profile ## the performance table, also out/bench.json
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 
-soak: setup      ## fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEEDS=20000 cargo test --release --locked -p penstock-transport --test simple_tcp_stream
 	PENSTOCK_TURNS=500 cargo test --release --locked -p penstock-ipbus --test fleet operators_at_once
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FARMS=100 cargo test --release --locked -p penstock-farm --test simulation
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions
-	PENSTOCK_SEED=$(SEED) PENSTOCK_RUNS=1000 PENSTOCK_CUTS=33 PENSTOCK_INCIDENTS=500 $(PYTHON) -m pytest -q tests/test_recv_runs.py
+	PENSTOCK_SEED=$(SEED) PENSTOCK_RUNS=1000 PENSTOCK_CUTS=33 $(PYTHON) -m pytest -q tests/test_recv_runs.py
+	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=500 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k one_server
+	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=200 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k farm
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control" || exit; done

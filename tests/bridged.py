@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server and two groups of boards, each in a namespace of its own, joined by a bridge whose ports can be cut."""
+"""Servers and groups of boards, each in a namespace of its own, joined by a bridge whose ports can be cut."""
 
 import subprocess
 from pathlib import Path
@@ -17,24 +17,32 @@ class Bridged(Network):
     def make(self, *boards: int) -> None:
         """So many boards in either group."""
         self.second = boards[0]
-        named = {end: f"{self.name}-{end}" for end in self.ends}
-        lines = [f"netns add {name}" for name in named.values()]
-        for end in "sbc":
-            inner = "veth0" if end == "s" else "veth1"
-            lines.append(
-                f"link add port-{end} netns {named['m']} mtu {MTU} type veth"
-                f" peer name {inner} netns {named[end]} mtu {MTU}"
-            )
-        self.ip("\n".join(lines))
-        ports = [line for end in "sbc" for line in (f"link set port-{end} master br0", f"link set port-{end} up")]
-        self.ip("\n".join([f"link add br0 mtu {MTU} type bridge", "link set br0 up", *ports]), "m")
         groups = {"s": [SERVER_IP]}
         for end, first, count in zip("bc", (0, self.second), (*boards, 0), strict=False):
             groups[end] = [first_board(first + k) for k in range(count)]
+        self.join(groups)
+
+    def join(self, groups: dict[str, list[str]], bridge: str | None = None) -> None:
+        """Addresses by end, and that of the bridge."""
+        self.ends = "".join(groups) + "m"
+        named = {end: f"{self.name}-{end}" for end in self.ends}
+        lines = [f"netns add {name}" for name in named.values()]
+        lines += [
+            f"link add port-{end} netns {named['m']} mtu {MTU} type veth"
+            f" peer name {self.inner(end)} netns {named[end]} mtu {MTU}"
+            for end in groups
+        ]
+        self.ip("\n".join(lines))
+        ports = [line for end in groups for line in (f"link set port-{end} master br0", f"link set port-{end} up")]
+        ports += [f"addr add {bridge}/16 dev br0"] if bridge else []
+        self.ip("\n".join([f"link add br0 mtu {MTU} type bridge", "link set br0 up", *ports]), "m")
         for end, addresses in groups.items():
-            inner = "veth0" if end == "s" else "veth1"
-            lines = [f"addr add {at}/16 dev {inner}" for at in addresses]
-            self.ip("\n".join([*lines, f"link set {inner} up", "link set lo up"]), end)
+            lines = [f"addr add {at}/16 dev {self.inner(end)}" for at in addresses]
+            self.ip("\n".join([*lines, f"link set {self.inner(end)} up", "link set lo up"]), end)
+
+    def inner(self, end: str) -> str:
+        """The interface of an end."""
+        return "veth1" if end in "bc" else "veth0"
 
     def ip(self, lines: str, end: str | None = None) -> None:
         inside = ["-n", f"{self.name}-{end}"] if end else []
@@ -43,8 +51,13 @@ class Bridged(Network):
     def cut(self, end: str) -> None:
         self.ip(f"link set port-{end} down", "m")
 
+    def unplug(self, end: str) -> None:
+        """The interface itself goes down."""
+        self.ip(f"link set {self.inner(end)} down", end)
+
     def heal(self, end: str) -> None:
         self.ip(f"link set port-{end} up", "m")
+        self.ip(f"link set {self.inner(end)} up", end)
 
     def boards(self, end: str, count: int, *options: object) -> subprocess.Popen:
         """Boards of a group: their sources follow one another from the group's first."""

@@ -3,28 +3,23 @@
 
 Promise checked: a run begins and ends between two events on all boards; what a board still holds is lost neither
 between runs nor in an outage. The seed of a random test is printed. `PENSTOCK_SEED` sets it, `PENSTOCK_RUNS` the number
-of starts and stops, `PENSTOCK_CUTS` that of cuts of up to 30 s, `PENSTOCK_INCIDENTS` that of incidents (`make soak`).
+of starts and stops, `PENSTOCK_CUTS` that of cuts of up to 30 s (`make soak`).
 """
 
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from bridged import Bridged, stored
+from campaign import setting
 from veth import METRICS, SERVER_IP, ended, first_board, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 TOLD = ("--metrics", METRICS)
-
-
-def setting(name: str, usual: int) -> int:
-    return int(os.environ.get(f"PENSTOCK_{name}", usual))
 
 
 SEED = setting("SEED", 1)
@@ -153,87 +148,3 @@ def test_an_outage_over_tcp_costs_no_event(bridged, tmp_path):
     for sender in senders:
         sender.send_signal(signal.SIGINT)
         ended(sender)
-
-
-@dataclass
-class Runs:
-    """Boards that never stop, and the runs that receivers have made of their events."""
-
-    network: Bridged
-    folder: Path
-    dice: random.Random
-    receiver: subprocess.Popen | None = None
-    count: int = 0
-    killed: list[int] = field(default_factory=list)
-    dark: set[str] = field(default_factory=set)
-
-    @property
-    def out(self) -> Path:
-        return self.folder / f"run-{self.count:03}"
-
-    def start(self) -> None:
-        self.count += 1
-        self.receiver = self.network.recv(*boards(6), "--out", self.out, "--flush", 50, *TOLD)
-        self.moves()
-
-    def moves(self) -> None:
-        """Unless a cut keeps them, events come."""
-        if not self.dark:
-            taken = self.network.metrics().get("events_complete", 0)
-            self.network.counted(taken + self.dice.randrange(1, 60), "events_complete")
-
-    def stop(self) -> None:
-        self.heal()
-        self.receiver.send_signal(signal.SIGINT)
-        good(self.receiver, self.out)
-
-    def kill(self) -> None:
-        self.receiver.kill()
-        self.receiver.wait()
-        self.killed.append(self.count)
-
-    def cut(self) -> None:
-        ends = set(self.dice.choice(["b", "c", "s", "bc"]))
-        self.dark |= ends
-        for end in ends:
-            self.network.cut(end)
-        time.sleep(self.dice.uniform(0, 1.5))  # the outage itself
-
-    def heal(self) -> None:
-        for end in self.dark:
-            self.network.heal(end)
-        self.dark = set()
-
-    def is_running(self) -> bool:
-        return self.receiver is not None and self.receiver.poll() is None
-
-
-def test_each_event_is_in_one_run_whatever_happens_but_for_what_a_killed_receiver_held(bridged, dice, tmp_path):
-    bridged.make(3, 3)
-    senders = [bridged.boards(end, 3, "-l", 1000, "--rate", 300) for end in "bc"]
-    runs = Runs(bridged, tmp_path, dice)
-    for _ in range(setting("INCIDENTS", 14)):
-        if not runs.is_running():
-            runs.heal()
-            runs.start()
-        what = dice.choice([runs.stop, runs.stop, runs.kill, runs.cut, runs.heal, runs.moves])
-        print(what.__name__, f"in run {runs.count}, dark {runs.dark}")
-        what()
-    if runs.is_running():
-        runs.stop()
-    following, seen = 0, set()
-    for run in range(1, runs.count + 1):
-        out = tmp_path / f"run-{run:03}"
-        if run in runs.killed:
-            subprocess.run([bridged.binary, "check", "--recover", out], capture_output=True)
-        numbers, incomplete = stored(out) if list(out.glob("*.parquet")) else ([], [])
-        assert not incomplete and not seen & set(numbers), f"run {run}"
-        seen |= set(numbers)
-        if run - 1 not in runs.killed and numbers:
-            assert numbers[0] == following, f"run {run} does not follow the one before, which was not killed"
-        if numbers:
-            following = numbers[-1] + 1
-    assert len(seen) > 0
-    for sender in senders:
-        sender.send_signal(signal.SIGINT)
-        assert ended(sender).status == 0

@@ -118,6 +118,11 @@ class Network:
         self.running.append(process)
         return process
 
+    def said(self, end: str, *command: str) -> str:
+        """What a command at one end prints; its status is 0."""
+        full = ["ip", "netns", "exec", f"{self.name}-{end}", *command]
+        return subprocess.run(full, capture_output=True, text=True, check=True).stdout
+
     def recv(self, *options: str, poll: str = "event") -> subprocess.Popen:
         fixed = ["--backend", "packet", "--iface", "veth0", "--socket", self.socket, "--poll", poll, "--json"]
         if "--linger" not in options:
@@ -149,9 +154,9 @@ class Network:
         show = ["ip", "-n", f"{self.name}-s", "-json", "-statistics", "link", "show", interface]
         return json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["stats64"]["rx"]["packets"]
 
-    def metrics(self, address: str = METRICS) -> dict[str, float]:
+    def metrics(self, address: str = METRICS, end: str = "s") -> dict[str, float]:
         """The metrics of a receiver, by names without `penstock_` and `_total`; empty before it serves them."""
-        with self.inside("s"):
+        with self.inside(end):
             try:
                 connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
                 connection.request("GET", "/metrics")

@@ -135,7 +135,7 @@ public:
         top.s_axis_data_tkeep = pins.data_tkeep;
         top.s_axis_data_tvalid = pins.data_tvalid;
         top.s_axis_data_tlast = pins.data_tlast;
-        top.s_event_rst = pins.rst ? all_inputs : 0;
+        top.s_event_rst = pins.rst ? all_inputs : pins.event_rst;
         top.s_axis_event_tvalid = pins.event_tvalid;
         if (pins.event_tvalid) {
             put(top.s_axis_event_tdata, pins.event_tdata);

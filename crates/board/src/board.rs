@@ -184,6 +184,19 @@ impl Board {
         self.detector.forget()
     }
 
+    /// Resets one detector input and its digitiser, for a cycle: amid whatever goes on there. Gives the number of
+    /// fragments that the digitiser has lost, one of which may be under way.
+    ///
+    /// # Panics
+    /// When there is no such input.
+    pub fn reset_input(&mut self, input: usize) -> usize {
+        let lost = self.detector.reset(input);
+        self.pins.event_rst = 1 << input;
+        self.step();
+        self.pins.event_rst = 0;
+        lost
+    }
+
     /// Messages posted, and events detected, whose data the gateware has not yet taken in full.
     pub fn pending_messages(&self) -> usize {
         self.messages.pending() + self.detector.pending() + usize::from(self.stream.is_some())

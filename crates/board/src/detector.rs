@@ -119,6 +119,11 @@ impl DetectorPort {
         forgotten
     }
 
+    /// The digitiser of this input begins anew: what it has not sent in full is lost. Gives how many fragments that is.
+    pub fn reset(&mut self, input: usize) -> usize {
+        std::mem::take(&mut self.inputs[input]).fragments.len()
+    }
+
     /// The digitisers' answer to an accepted trigger.
     fn digitise(&mut self, number: u64) {
         // Software that sets timing.gate to 0 hides that a trigger was accepted until it comes here. Where busy is not
@@ -296,6 +301,24 @@ mod tests {
             let begun = (1, stream(1, input as u64).to_vec());
             assert_eq!(fragments[..], [begun, (2, vec![]), (3, vec![]), (4, vec![])], "input {input}");
         }
+    }
+
+    #[test]
+    fn a_digitiser_that_is_reset_loses_what_it_has_not_sent_and_answers_the_next_trigger() {
+        let mut port = DetectorPort::new(8);
+        (1..4).for_each(|number| port.push(DetectorEvent { cycle: 10, ..event(number) }));
+        let (mut pins, mut front_end) = (Pins::default(), FrontEnd::default());
+        while !port.accepted.is_empty() || port.waiting() > 0 || front_end.accepted.len() < 3 {
+            port.drive(front_end.cycle, &mut pins);
+            front_end.cycle(&mut pins);
+            port.observe(&pins);
+        }
+        assert_eq!((port.reset(1), port.reset(1), port.pending()), (3, 0, 3));
+        port.push(event(4));
+        let (_, found) = played(&mut port, 8);
+        assert_eq!(found[1], [(4, stream(4, 1).to_vec())]);
+        let others: Vec<_> = (1..5).map(|event| (event, stream(event, 2).to_vec())).collect();
+        assert_eq!(found[2], others, "another input notices nothing");
     }
 
     #[test]

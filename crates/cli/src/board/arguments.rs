@@ -53,6 +53,10 @@ pub struct Arguments {
     /// Capture the board's port, in the board's time
     #[arg(long, value_name = "FILE.pcapng")]
     pub capture: Option<PathBuf>,
+    /// Read commands from standard input, one a line: `reset input 2` pulses the reset of detector input 2 and of its
+    /// digitiser
+    #[arg(long, requires = "events")]
+    pub control: bool,
     /// End after so much of the board's time, as in 5ms
     #[arg(long)]
     pub time: Option<Time>,

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod connections;
+mod control;
 mod destinations;
 mod page;
 mod plan;
@@ -21,6 +22,7 @@ use crate::live::Page;
 use crate::outcome::{Failure, Verdict};
 use crate::output::screen::say;
 use crate::output::{print, told};
+use control::Control;
 use page::{threshold, BoardPage};
 use penstock_cc::Law;
 use penstock_dashboard::Listener;
@@ -43,16 +45,18 @@ fn live(plan: &Plan) -> Result<Verdict, Failure> {
         Some(listener) => Some(watch(plan, listener, &session)?),
         None => None,
     };
+    let mut control = plan.control.then(Control::open);
     if !plan.json {
         say(format_args!("{}; Ctrl-C ends it", setup::greeting(plan)));
     }
-    let end = follow(&mut session, plan, &interrupted, watched.as_mut());
+    let end = follow(&mut session, plan, &interrupted, watched.as_mut(), control.as_mut());
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
     let (now, progress) = (session.board.now(), session.progress());
     let mut report = BoardReport::new(session, end?, frames)?;
     if let Some(why) = closed {
         report.unfinished = Some(format!("the queue pair was not opened: {why}"));
     }
+    report.resets = control.map(|control| control.resets().clone());
     if let Some((page, _)) = &watched {
         report.steered = page.applied();
         page.end(report.end(), now, progress, &report);
@@ -93,6 +97,7 @@ fn follow(
     plan: &Plan,
     interrupted: &AtomicBool,
     mut watched: Option<&mut (Page, BoardPage)>,
+    mut control: Option<&mut Control>,
 ) -> Result<&'static str, Failure> {
     /// How long Ctrl-C, or a control of the page, may have to wait.
     const LONGEST_SLEEP: Duration = Duration::from_millis(100);
@@ -103,6 +108,9 @@ fn follow(
             Progress::Abandoned => return Ok(ABANDONED),
             Progress::Refused => return Ok(REFUSED),
             _ => {}
+        }
+        if let Some(control) = control.as_deref_mut() {
+            control.turn(session.board.board());
         }
         if let Some((page, board)) = watched.as_deref_mut() {
             board.look(session, page)?;

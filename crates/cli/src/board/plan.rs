@@ -47,6 +47,8 @@ pub struct Plan {
     pub capture: Option<PathBuf>,
     pub end: EndPlan,
     pub patience: u32,
+    /// Standard input has commands.
+    pub control: bool,
     pub live: LiveOptions,
     pub json: bool,
 }
@@ -233,6 +235,7 @@ impl Plan {
             capture: arguments.capture.clone(),
             end: EndPlan { time: arguments.time, wall_s: arguments.wall, stay: messages.stay, wait },
             patience: arguments.patience,
+            control: arguments.control,
             live: arguments.live.clone(),
             json: arguments.json,
         })

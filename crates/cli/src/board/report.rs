@@ -3,6 +3,7 @@
 //! time.
 
 use super::connections::Connection;
+use super::control::Resets;
 use super::destinations::{Destination, Outage};
 use super::session::{Measured, Session};
 use super::slices::Slices;
@@ -68,6 +69,9 @@ pub struct BoardReport {
     /// The outcomes of its detector's triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     triggers: Option<Triggers>,
+    /// Of `--control`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets: Option<Resets>,
     /// Of its streams without triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     slices: Option<Slices>,
@@ -255,6 +259,7 @@ impl BoardReport {
             rates: session.rates.iter().map(|sample| rates(clock, sample)).collect(),
             steered: Vec::new(),
             triggers: Triggers::read(clock, |address| session.board.read(address))?,
+            resets: None,
             slices: if session.has_slices() { Some(Slices::read(&mut session.board)?) } else { None },
             counters,
             time: BoardTime {

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Incidents of a farm: three servers that share the events of two verilated boards, kept in step by `penstock farm`.
+
+Promise checked: each event is stored by its server, every byte as it was sent, or is named as lost and was a server's
+that has been in trouble in that run; a run begins after every other run with the event after its end, and ends at one
+event for all.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from bridged import Bridged
+from campaign import Disk, Sent, span_s, stored
+from conftest import DATA
+from veth import ended, until
+
+RING = ("--slots", 8, "--slot-size", 16384)
+# Machines that are busy elsewhere make boards, heartbeats and servers slow.
+PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
+HOME = "10.77.0.9"  # the coordinator's
+VERBS = ("write-imm", "send-imm")  # of each board: a receiver takes either
+
+
+@dataclass
+class Run:
+    """One run: where its receivers have written, and which servers have been in trouble."""
+
+    name: str
+    folders: dict[int, list[Path]] = field(default_factory=dict)
+    troubled: set[int] = field(default_factory=set)
+
+
+class Farm:
+    SERVERS = 3
+    ENDS = "stu"
+
+    def __init__(self, network: Bridged, disks: list[Disk], recorded: np.ndarray) -> None:
+        self.network, self.disks, self.sent = network, disks, Sent(recorded, 0)
+        self.folder = disks[0].folder.parent
+        self.table, self.file = self.folder / "servers.toml", self.folder / "farm.toml"
+        self.addresses = [f"10.77.0.{server + 1}" for server in range(self.SERVERS)]
+        self.boards = ["10.77.9.1", "10.77.9.2"]
+        ends = dict(zip(self.ENDS, ([address] for address in self.addresses), strict=True))
+        network.join({**ends, "b": [], "c": []}, HOME)
+        text = f'servers = "servers.toml"\n[[board]]\nip = "{self.boards[0]}"\ncount = {len(self.boards)}\n'
+        for server, ip in enumerate(self.addresses):
+            text += f'[[server]]\nnumber = {server}\nip = "{ip}"\nmetrics = "{ip}:9100"\n'
+        self.file.write_text(text)
+        self.verilated = [self.board(at, end) for at, end in enumerate("bc")]
+        self.runs: list[Run] = []
+        self.is_on = False
+        self.receivers: dict[int, subprocess.Popen] = {}
+        self.coordinator: subprocess.Popen | None = None
+        self.following: int | None = 0  # the event with which the next run begins, where that is known
+
+    # ---- processes ---------------------------------------------------------------------------------------
+
+    def board(self, at: int, end: str) -> subprocess.Popen:
+        here = ("--packet", "veth1", "--ip", self.boards[at], "--share", f"{at}/64", "--verb", VERBS[at])
+        events = ("--events", 1_000_000, "--by-event", "--data", DATA, "--interval", "20us")
+        command = (self.network.binary, "board", *here, *events, *RING, "--ack-timeout", 6, "--retry-cnt", 7, "--json")
+        return self.network.start(end, *map(str, command))
+
+    def coordinate(self, *options: str) -> None:
+        command = (self.network.binary, "farm", self.file, "--json", *PATIENCE, *options)
+        self.coordinator = self.network.start("m", *map(str, command))
+
+    def receive(self, server: int) -> None:
+        folders = self.runs[-1].folders.setdefault(server, [])
+        folders.append(self.disks[server].folder / f"{self.runs[-1].name}.{len(folders)}")
+        ip = self.addresses[server]
+        share = ("--servers", self.table, "--server", server, "--metrics", f"{ip}:9100", "--out", folders[-1])
+        fixed = (
+            "--iface",
+            "veth0",
+            "--backend",
+            "packet",
+            "--poll",
+            "event",
+            "--json",
+            "--linger",
+            50,
+            "--state",
+            "none",
+        )
+        wait = ("--event-timeout", 60_000, "--flush", 50)
+        command = (self.network.binary, "recv", *self.boards, *fixed, *share, *wait, *RING)
+        self.receivers[server] = self.network.start(self.ENDS[server], *map(str, command))
+
+    def metric(self, server: int, name: str) -> float:
+        metrics = self.network.metrics(f"{self.addresses[server]}:9100", self.ENDS[server])
+        return metrics.get(name, 0)
+
+    def flows(self) -> None:
+        """Every server completes events."""
+        before = {server: self.metric(server, "events_complete") for server in self.receivers}
+        for server, least in before.items():
+            until(f"events of server {server}", lambda s=server, n=least: self.metric(s, "events_complete") > n + 1)
+
+    def some(self, dice: Random) -> list[int]:
+        return dice.sample(range(self.SERVERS), dice.choice([1, 1, 2, 3]))
+
+    @property
+    def run(self) -> Run:
+        return self.runs[-1]
+
+    # ---- incidents ---------------------------------------------------------------------------------------
+
+    def kinds(self) -> list[Callable[[Random], str]]:
+        """What can happen now."""
+        if not self.is_on:
+            return [self.begin]
+        return [self.end, self.kill, self.fill, self.suspend, self.cut, self.leave]
+
+    def begin(self, dice: Random) -> str:
+        """The run begins with the event after the last run's end."""
+        last = self.runs[-1].name if self.runs else None
+        self.coordinate("--begin")
+        until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last)
+        self.runs.append(Run(self.tables()["run"]))
+        for server in range(self.SERVERS):
+            self.receive(server)
+        self.flows()
+        self.is_on = True
+        begin, _ = self.span()
+        assert self.following in (None, begin), "no event lies between the runs"
+        return f"run {len(self.runs)} at event {begin}"
+
+    def end(self, dice: Random) -> str:
+        """At one event for all; every receiver ends by itself."""
+        asks = self.network.start("m", str(self.network.binary), "farm", str(self.file), "--end")
+        results = {server: ended(process) for server, process in self.receivers.items()}
+        told = [ended(process) for process in (asks, self.coordinator)]
+        assert [process.status for process in told] == [0, 0] or self.run.troubled, told
+        self.is_on = False
+        for server, result in results.items():
+            assert "is another server's" not in result.stderr, result.stderr
+            assert self.run.troubled or result.status == 0, f"server {server}: {result}"
+        return self.settled()
+
+    def kill(self, dice: Random) -> str:
+        """Some servers, the coordinator too or not; they come back together or one after the other."""
+        servers, is_alone, is_joint = self.some(dice), dice.random() < 0.7, dice.random() < 0.5
+        for server in servers:
+            self.receivers[server].kill()
+            self.receivers[server].wait()
+        self.run.troubled |= set(servers)
+        if not is_alone:
+            self.coordinator.kill()
+            self.coordinator.wait()
+        time.sleep(span_s(dice))  # they are away
+        for server in servers:
+            self.receive(server)
+            if not is_joint:
+                time.sleep(dice.random())  # the distance of their returns
+        if not is_alone:
+            self.coordinate()
+        self.flows()
+        with_whom = "" if is_alone else " and the coordinator"
+        return f"{servers}{with_whom}, back {'together' if is_joint else 'one by one'}"
+
+    def leave(self, dice: Random) -> str:
+        """The coordinator ends, or is killed, and another one goes on."""
+        is_killed = dice.random() < 0.5
+        self.coordinator.send_signal(signal.SIGKILL if is_killed else signal.SIGINT)
+        self.coordinator.communicate()
+        self.coordinate()
+        self.flows()
+        return "killed" if is_killed else "ended"
+
+    def fill(self, dice: Random) -> str:
+        server = dice.randrange(self.SERVERS)
+        stalls = self.metric(server, "store_stalls")
+        self.disks[server].fill()
+        self.run.troubled.add(server)
+        until("storage that waits", lambda: self.metric(server, "store_stalls") > stalls)
+        time.sleep(span_s(dice))  # it is full
+        self.disks[server].free()
+        self.flows()
+        return f"the disk of server {server}"
+
+    def suspend(self, dice: Random) -> str:
+        servers = self.some(dice)
+        for server in servers:
+            self.receivers[server].send_signal(signal.SIGSTOP)
+        self.run.troubled |= set(servers)
+        time.sleep(span_s(dice))  # the suspension itself
+        for server in servers:
+            self.receivers[server].send_signal(signal.SIGCONT)
+        self.flows()
+        return f"servers {servers}"
+
+    def cut(self, dice: Random) -> str:
+        """Of servers, or of a board, which all servers miss."""
+        servers, is_board = self.some(dice), dice.random() < 0.3
+        ends = [dice.choice("bc")] if is_board else [self.ENDS[server] for server in servers]
+        self.run.troubled |= set(range(self.SERVERS) if is_board else servers)
+        for end in ends:
+            self.network.cut(end)
+        time.sleep(span_s(dice))  # the outage itself
+        for end in ends:
+            self.network.heal(end)
+        self.flows()
+        return f"a board at {ends[0]}" if is_board else f"servers {servers}"
+
+    # ---- the account -------------------------------------------------------------------------------------
+
+    def tables(self) -> dict:
+        with suppress(FileNotFoundError):
+            return tomllib.loads(self.table.read_text())
+        return {}
+
+    def span(self) -> tuple[int, int | None]:
+        """The first event of a run, and the one after its last."""
+        found = self.tables().get("change", [])
+        begin = next((change["first"] for change in found if change.get("begin")), 0)
+        return begin, next((change["first"] for change in found if change.get("end")), None)
+
+    def owner(self, event: int) -> int | None:
+        tables = self.tables()
+        all_of = [{"first": 0, "live": tables["live"]}, *tables.get("change", [])]
+        rows = next(table["live"] for table in reversed(all_of) if table["first"] <= event)
+        return rows[event % len(rows)] if rows else None
+
+    def settled(self) -> str:
+        """Every event of the run that has ended."""
+        begin, self.following = self.span()
+        folders = [folder for of in self.run.folders.values() for folder in of if folder.exists()]
+        check = [self.network.binary, "check", "--recover", "--servers", self.table, "--json", *folders]
+        result = subprocess.run(check, capture_output=True, text=True, check=False)
+        assert result.returncode in (0, 1), result.stderr
+        report = json.loads(result.stdout)
+        assert not any(report["misplaced"].values()), report["misplaced"]
+        lost = {number: of["server"] for of in report["missing_of"] for number in of["numbers"]}
+        kept: dict[int, int] = {}
+        incomplete = set()
+        for server, of in self.run.folders.items():
+            for folder in of:
+                found = stored(folder, self.sent, {0: 0, 1: 1})
+                assert not found.marked and not kept.keys() & set(found.numbers), "each event once"
+                kept |= dict.fromkeys(found.numbers, server)
+                incomplete |= set(found.missing)
+                shutil.rmtree(folder, ignore_errors=True)
+        assert sorted([*kept, *lost]) == list(range(begin, self.following)), f"{begin} to {self.following}: {lost}"
+        owners = {event: self.owner(event) for event in (*kept, *lost)}
+        assert all(owners[event] == server for event, server in kept.items()), "each at its server"
+        in_trouble = {owners[event] for event in (*lost, *incomplete)}
+        assert in_trouble <= self.run.troubled, f"{in_trouble} have lost events, {self.run.troubled} were in trouble"
+        text = f"events {begin} to {self.following - 1}, {len(lost)} lost, {len(incomplete)} incomplete"
+        return f"{text}, servers {self.run.troubled or 'none'} were in trouble"
+
+    def ended(self, dice: Random) -> None:
+        """The last run, in which nothing happens, is clean."""
+        if self.is_on:
+            print(f"end: {self.end(dice)}")
+        print(f"begin: {self.begin(dice)}; end: {self.end(dice)}")
+        for process in self.verilated:
+            process.send_signal(signal.SIGINT)
+            ended(process)
