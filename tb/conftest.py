@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list) -> None:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         if "bench" not in parameters:
             return 2 if item.path.stem == "test_run" else 4
-        model = parameters["bench"].build(parameters["config"])
+        model = parameters["bench"].model(parameters["config"])
         if not (TOPS / f"{parameters['bench'].top}.sv").exists():
             return 3
         again = model in built

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -104,7 +104,7 @@ def rust(paths: list[str]) -> Iterable[Step]:
             yield Step(2 + 2 * far, f"tests of {crate}", crates[crate].command)
     if any(path.startswith("scenarios/") for path in paths):
         for path in sorted(ROOT.glob("crates/*/tests/*.rs")):
-            if "scenarios" in text_of(path) and crate_of(str(path.relative_to(ROOT))) not in distance:
+            if "scenarios" in path.read_text() and crate_of(str(path.relative_to(ROOT))) not in distance:
                 yield Step(2, f"tests in {path.stem}.rs", (*TEST, "--test", path.stem))
     if distance:
         yield Step(3, "unit tests", (*TEST, "--lib", "--bins"))
@@ -161,9 +161,11 @@ def gateware(paths: list[str]) -> Iterable[Step]:
     folders = {path.split("/")[1] for path in paths if re.match(r"tb/(?!lib/)[^/]+/.", path)}
     shared = {f"lib.{Path(path).stem}" for path in paths if re.match(r"tb/lib/.*\.py$", path)}
     shared |= {"lib.runner" for path in paths if re.fullmatch(r"tb/[^/]+\.py", path)}
+    rtl = gateware_files()
+    modules = rtl.modules()
     if sources:
-        holders = {name for name, path in modules().items() if sources & instances(text_of(path))}
-        linted = sorted({name for name in sources | holders if name in modules() and not name.endswith("_pkg")})
+        holders = {name for name, path in modules.items() if sources & rtl.instances(rtl.text_of(path))}
+        linted = sorted({name for name in sources | holders if name in modules and not name.endswith("_pkg")})
         yield Step(1, "lint of gateware", (".venv/bin/python", "tb/lib/lint.py", *linted))
     yield from proofs(sources, any(path.startswith("rtl/formal/") and path.endswith(".py") for path in paths))
     if not (sources or folders or shared):
@@ -179,7 +181,7 @@ def gateware(paths: list[str]) -> Iterable[Step]:
         yield Step(2 + some[0][0], f"benches {', '.join(labels)}", (*PYTEST, "-n", str(JOBS), *ids))
     for path in sorted(ROOT.glob("tb/*/test_*.py")):  # equality with a model, which needs no cocotb
         own = {wrapper.stem: wrapper for wrapper in path.parent.glob("*.sv")}
-        files = closure(own, modules() | own, instances)
+        files = rtl.closure(own, modules | own, rtl.instances)
         if path.parent.name in folders or sources & files:
             yield Step(2 + len(files), path.stem, (*PYTEST, str(path.relative_to(ROOT))))
     if any(re.match(r"rtl/(?!formal|syn|boards)|regs/", path) for path in paths):
@@ -198,34 +200,28 @@ def proofs(sources: set[str], of_all: bool) -> Iterable[Step]:
 
 
 @cache
-def modules() -> dict[str, Path]:
-    """The files of modules and packages, by their names."""
+def gateware_files():
+    """The module that knows which files a model holds."""
     sys.path[:0] = [str(ROOT / "tb")]
     from lib import rtl
 
-    return {path.stem: path for folder in rtl.FOLDERS for path in folder.glob("*.sv")}
+    return rtl
 
 
 @cache
 def benches() -> list[tuple[str, str, set[str], set[str]]]:
     """Of each run of a bench: its label, its folder, the SystemVerilog files that it holds, the modules it imports."""
-    sys.path[:0] = [str(ROOT / "tb")]
+    rtl = gateware_files()
     import test_benches
 
     found = []
     for parameters in test_benches.benches():
         name, bench, _ = parameters.values
-        own = {path.stem: path for path in bench.sources}
-        files = closure([bench.top, *own], modules() | own, instances)
+        files = {path.stem for path in rtl.sources(bench.top, bench.sources)}
         folder = {f"{name}.{path.stem}": path for path in (ROOT / "tb" / name).glob("*.py")}
         library = {f"lib.{path.stem}": path for path in (ROOT / "tb/lib").glob("*.py")}
-        found.append((parameters.id, name, files, closure([*folder, "lib.runner"], library | folder, imported)))
+        found.append((parameters.id, name, files, rtl.closure([*folder, "lib.runner"], library | folder, imported)))
     return found
-
-
-def instances(text: str) -> set[str]:
-    """Names in a SystemVerilog text that may be modules or packages: `name #(`, `name u_name (`, `name::`."""
-    return set(re.findall(r"\b(\w+)(?=\s*(?:#\s*\(|::)|\s+\w+\s*\()", re.sub("//.*", "", text)))
 
 
 def imported(text: str) -> set[str]:
@@ -239,23 +235,6 @@ def imported(text: str) -> set[str]:
 
 def batched(items: list, size: int) -> Iterable[list]:
     return (items[at : at + size] for at in range(0, len(items), size))
-
-
-@cache
-def text_of(path: Path) -> str:
-    return path.read_text()
-
-
-def closure(names: Iterable[str], files: dict[str, Path], named: Callable[[str], set[str]]) -> set[str]:
-    """The files that these names lead to, through the names in their texts."""
-    found: set[str] = set()
-    waiting = [name for name in names if name in files]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += named(text_of(files[name])) & files.keys()
-    return found
 
 
 def python(paths: list[str]) -> Iterable[Step]:
@@ -274,7 +253,9 @@ def tests(paths: list[str]) -> Iterable[Step]:
     files = {path.stem: path for path in ROOT.glob("tests/**/*.py")}
     stems = {Path(path).stem for path in paths if re.match(r"tests/.*\.py$", path)}
     helpers = stems - {"conftest"}  # that of all tests would run them all
-    users = {name for name, path in files.items() if name.startswith("test_") and imports_any(text_of(path), helpers)}
+    users = {
+        name for name, path in files.items() if name.startswith("test_") and imports_any(path.read_text(), helpers)
+    }
     names = {name for name in stems if name.startswith("test_")} | users
     names |= {name for folder in folders for name in TESTS.get(folder, ())}
     names |= {name for name in PAGES if any(path.endswith(".md") for path in paths)} | {"test_citations"}

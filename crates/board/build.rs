@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`,
-//! C++ by Verilator, objects by g++. Nothing is generated into the source tree but `build/`.
+//! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`, models by
+//! `tb/lib/models.py`. Nothing is generated into the source tree but `build/`.
 //! Feature `all-tops` adds front ends at other rates, with more queue pairs, and with rings in memory; each takes as long
 //! as the first.
 //! With `PENSTOCK_PROFILE=record` the objects write into `build/profile` what a run of them does; a later build is
@@ -8,8 +8,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::SystemTime;
-use std::{env, fs};
+use std::{env, fs, thread};
 
 /// One build of a top: its C++ class, its clock, and how many of what it has.
 struct Top {
@@ -67,15 +69,15 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     let python = python(&repo);
 
-    for watched in ["tb/lib/rtl.py", "tb/lib/toolchain.py", "crates/board/cpp", "requirements.txt"] {
+    for watched in ["tb/lib/rtl.py", "tb/lib/models.py", "tb/lib/toolchain.py", "crates/board/cpp", "rtl/verilator.vlt"]
+    {
         println!("cargo::rerun-if-changed={}", repo.join(watched).display());
     }
-    // Proofs and scripts of synthesis lie beside the gateware, what Python has compiled beside the register map: both
-    // change nothing of it.
-    let beside = |path: &PathBuf| ["formal", "syn", "__pycache__"].iter().any(|name| path.ends_with(name));
-    for folder in ["rtl", "regs"] {
-        let entries = fs::read_dir(repo.join(folder)).unwrap_or_else(|e| panic!("{folder}/: {e}"));
-        for path in entries.map(|entry| entry.unwrap().path()).filter(|path| !beside(path)) {
+    println!("cargo::rerun-if-changed={}", repo.join("requirements.txt").display());
+    // Of the register map; what Python has compiled beside it changes nothing.
+    for entry in fs::read_dir(repo.join("regs")).unwrap_or_else(|e| panic!("regs/: {e}")) {
+        let path = entry.unwrap().path();
+        if path.extension().is_some() {
             println!("cargo::rerun-if-changed={}", path.display());
         }
     }
@@ -85,7 +87,7 @@ fn main() {
         run(Command::new(&python).arg(repo.join("regs/generate.py")));
     } else {
         let profile = Profile::find(repo.join("build/profile"));
-        build_gateware(&repo, &out, &python, &profile);
+        build_gateware(&repo, &python, &profile);
     }
 
     for name in ["penstock_regs.rs", "qcn_switch_regs.rs"] {
@@ -105,8 +107,8 @@ fn checked_alone() -> bool {
 enum Profile {
     /// The objects write it into this folder when the command ends.
     Recorded(PathBuf),
-    /// The files of g++ that a run has written.
-    Used(Vec<PathBuf>),
+    /// A run has written it into this folder.
+    Used(PathBuf),
     None,
 }
 
@@ -121,22 +123,18 @@ impl Profile {
         println!("cargo::rerun-if-changed={}", folder.display());
         println!("cargo::rerun-if-env-changed=PENSTOCK_PROFILE");
         match env::var("PENSTOCK_PROFILE").as_deref() {
-            Ok("record") => return Profile::Recorded(folder),
-            Ok("") | Err(_) => {}
+            Ok("record") => Profile::Recorded(folder),
+            Ok("") | Err(_) if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) => {
+                Profile::Used(folder)
+            }
+            Ok("") | Err(_) => Profile::None,
             Ok(other) => panic!("PENSTOCK_PROFILE={other}: allowed is `record`"),
-        }
-        let mut files = Vec::new();
-        collect_profiles(&folder, &mut files);
-        if files.is_empty() {
-            Profile::None
-        } else {
-            Profile::Used(files)
         }
     }
 
     /// Has g++ compile what runs in each cycle. Without a profile smaller is faster (3 % against -O3): a cycle runs
     /// through all of the code once. With one, the parts that a cycle does not run through lie elsewhere.
-    fn apply(&self, build: &mut cc::Build, out: &Path) {
+    fn apply(&self, build: &mut cc::Build) {
         let is_gnu = build.get_compiler().is_like_gnu();
         match self {
             Profile::Recorded(folder) => {
@@ -144,17 +142,8 @@ impl Profile {
                 println!("cargo::rustc-link-lib=gcov");
                 build.opt_level(2).flag(format!("-fprofile-generate={}", folder.display()));
             }
-            Profile::Used(files) if is_gnu => {
-                // g++ looks for a profile by the whole path of its object, which is another for each set of features.
-                let own = out.join("profile");
-                let folder = own.join(out.strip_prefix("/").unwrap());
-                let _ = fs::remove_dir_all(&own);
-                fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-                for file in files {
-                    fs::copy(file, folder.join(file.file_name().unwrap()))
-                        .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-                }
-                build.opt_level(2).flag(format!("-fprofile-use={}", own.display()));
+            Profile::Used(_) if is_gnu => {
+                build.opt_level(2);
                 // Boards run on threads of their own and count together. Models that the run had not, and those of a
                 // gateware that has changed since, have no profile.
                 for flag in ["-fprofile-correction", "-Wno-missing-profile", "-Wno-coverage-mismatch"] {
@@ -168,39 +157,112 @@ impl Profile {
     }
 }
 
-/// The files of a profile under a folder.
-fn collect_profiles(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|e| e.unwrap().path())
-    {
-        if path.is_dir() {
-            collect_profiles(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "gcda") {
-            found.push(path);
-        }
-    }
+/// One model of a top.
+struct Model {
+    module: &'static str,
+    class: &'static str,
+    generics: Vec<String>,
 }
 
-fn build_gateware(repo: &Path, out: &Path, python: &Path, profile: &Profile) {
-    let root = run(Command::new(python).arg(repo.join("tb/lib/toolchain.py")));
-    let root = PathBuf::from(root.trim());
-
+/// The objects of all models, in one library. `tb/lib/models.py` keeps them: it makes those whose sources, generics,
+/// flags or tools have changed.
+fn build_gateware(repo: &Path, python: &Path, profile: &Profile) {
+    let root = PathBuf::from(run(Command::new(python).arg(repo.join("tb/lib/toolchain.py"))).trim());
     let mut tops = Vec::from(DEFAULT);
-    if env::var_os("CARGO_FEATURE_ALL_TOPS").is_some() {
+    let all_tops = env::var_os("CARGO_FEATURE_ALL_TOPS").is_some();
+    if all_tops {
         tops.extend(FURTHER);
     }
-    let _ = fs::remove_dir_all(out.join("verilated"));
-    let mut verilated = Vec::new();
-    let generics = tops.iter().map(|top| (top.module, top.class, top.generics()));
-    let switches =
-        SWITCHES.map(|(module, class, with)| (module, class, vec![format!("-GMANAGEMENT={}", u8::from(with))]));
-    for (module, class, generics) in generics.chain(switches) {
-        let mdir = out.join("verilated").join(class);
-        fs::create_dir_all(&mdir).unwrap_or_else(|e| panic!("{}: {e}", mdir.display()));
-        let arguments = run(Command::new(python).arg(repo.join("tb/lib/rtl.py")).arg(module));
-        verilate(&root, &mdir, module, class, generics, arguments.lines());
-        verilated.push(mdir);
+    let mut models: Vec<Model> =
+        tops.iter().map(|top| Model { module: top.module, class: top.class, generics: top.generics() }).collect();
+    models.extend(SWITCHES.map(|(module, class, with)| {
+        let generics = vec![format!("-GMANAGEMENT={}", u8::from(with))];
+        Model { module, class, generics }
+    }));
+
+    let include = root.join("include");
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("gnu++20")
+        .debug(false)
+        .warnings(false)
+        .flag_if_supported("-fno-plt")
+        .define("VL_IGNORE_UNKNOWN_ARCH", None)
+        .include(&include)
+        .include(include.join("vltstd"));
+    let start = command(build.clone().opt_level(0));
+    profile.apply(&mut build);
+    let clocked = command(&mut build);
+
+    let arguments = |model: &Model| {
+        let words = [model.class, "--top", model.module, "--start", &start, "--"];
+        words.into_iter().map(str::to_owned).chain(model.generics.iter().cloned()).collect()
+    };
+    let runtime = |name| include.join(name).display().to_string();
+    let mut jobs: Vec<Vec<String>> = models.iter().map(arguments).collect();
+    jobs.push(vec!["runtime".into(), "--".into(), runtime("verilated.cpp"), runtime("verilated_threads.cpp")]);
+    let mut library = cc::Build::new();
+    library.cpp(true);
+    for told in made(repo, python, profile, &clocked, &jobs) {
+        let mut paths = told.lines().map(PathBuf::from);
+        library.objects(objects(&paths.next().unwrap()));
+        if let Some(headers) = paths.next() {
+            build.include(headers);
+        }
+        // What is generated is newer than the beginning of this run.
+        for path in paths.filter(|path| !path.starts_with(repo.join("build"))) {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
     }
-    compile(repo, &root, &verilated, tops.len() > DEFAULT.len(), |build| profile.apply(build, out));
+    if all_tops {
+        build.define("PENSTOCK_ALL_TOPS", None);
+    }
+    let own = ["board.cpp", "switch.cpp"].map(|name| repo.join("crates/board/cpp").join(name).display().to_string());
+    let pins = [vec!["pins".into(), "--".into()], own.into()].concat();
+    let told = made(repo, python, profile, &command(&mut build), &[pins]);
+    library.objects(objects(Path::new(told[0].trim()))).compile("penstock_board");
+    println!("cargo::rustc-link-lib=pthread");
+}
+
+/// What `tb/lib/models.py` prints of each of these models, as many at a time as cargo has jobs.
+fn made(repo: &Path, python: &Path, profile: &Profile, clocked: &str, jobs: &[Vec<String>]) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let printed = Mutex::new(vec![String::new(); jobs.len()]);
+    let at_once = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(words) = jobs.get(at) else { break };
+                let mut command = Command::new(python);
+                command.arg(repo.join("tb/lib/models.py")).args(["--clocked", clocked]);
+                if let Profile::Used(folder) = profile {
+                    command.arg("--profile").arg(folder);
+                }
+                let told = run(command.args(words));
+                printed.lock().unwrap()[at] = told;
+            });
+        }
+    });
+    printed.into_inner().unwrap()
+}
+
+/// The objects in a folder.
+fn objects(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "o"));
+    found.sort();
+    found
+}
+
+/// The compiler and its flags, as a shell would read them.
+fn command(build: &mut cc::Build) -> String {
+    let tool = build.get_compiler();
+    let command = tool.to_command();
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_str().expect("in UTF-8").to_owned()).collect::<Vec<_>>().join(" ")
 }
 
 /// The interpreter that has the pinned tools: `PENSTOCK_PYTHON`, else the repository's `.venv`.
@@ -235,74 +297,6 @@ impl Top {
         }
         generics
     }
-}
-
-fn verilate<'a>(
-    root: &Path,
-    mdir: &Path,
-    module: &str,
-    class: &str,
-    generics: Vec<String>,
-    sources_and_options: impl Iterator<Item = &'a str>,
-) {
-    let mut command = Command::new(root.join("bin/verilator_bin"));
-    command.env("VERILATOR_ROOT", root);
-    command.args(["--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert"]);
-    // The longest loop of a cycle is that over the counters; what is not unrolled is a loop at run time.
-    command.args(["-Wno-fatal", "--threads", "1", "--output-split", "20000", "--unroll-count", "128"]);
-    command.args(["--prefix", class, "--top-module", module]).args(generics);
-    command.arg("-Mdir").arg(mdir).args(sources_and_options);
-    run(&mut command);
-}
-
-/// Verilator makes dozens of files, each of which reads one header of half a megabyte: reading takes longer than
-/// compiling, so the files of a top are joined into few. What runs only at the start of a simulation (Verilator says so
-/// by the file's name) is compiled without optimisation.
-fn compile(repo: &Path, root: &Path, verilated: &[PathBuf], all_tops: bool, optimise: impl Fn(&mut cc::Build)) {
-    let (mut slow, mut fast) = (Vec::new(), Vec::new());
-    for mdir in verilated {
-        let mut sources: Vec<PathBuf> = fs::read_dir(mdir).unwrap().map(|e| e.unwrap().path()).collect();
-        sources.retain(|p| p.extension().is_some_and(|e| e == "cpp"));
-        sources.sort();
-        let (start, clocked): (Vec<_>, Vec<_>) =
-            sources.into_iter().partition(|p| p.file_stem().unwrap().to_string_lossy().ends_with("__Slow"));
-        let (left, right) = clocked.split_at(clocked.len() / 2);
-        slow.push(joined(mdir, "start", &start));
-        fast.extend([joined(mdir, "clocked_left", left), joined(mdir, "clocked_right", right)]);
-    }
-    let include = root.join("include");
-    let mut build = cc::Build::new();
-    if all_tops {
-        build.define("PENSTOCK_ALL_TOPS", None);
-    }
-    build
-        .cpp(true)
-        .std("gnu++20")
-        .debug(false)
-        .warnings(false)
-        .flag_if_supported("-fno-plt")
-        .define("VL_IGNORE_UNKNOWN_ARCH", None)
-        .includes(verilated)
-        .include(&include)
-        .include(include.join("vltstd"));
-    build.clone().opt_level(0).files(slow).compile("penstock_board_start");
-    optimise(&mut build);
-    build
-        .files(fast)
-        .file(include.join("verilated.cpp"))
-        .file(include.join("verilated_threads.cpp"))
-        .file(repo.join("crates/board/cpp/board.cpp"))
-        .file(repo.join("crates/board/cpp/switch.cpp"))
-        .compile("penstock_board");
-    println!("cargo::rustc-link-lib=pthread");
-}
-
-/// A source that includes these others.
-fn joined(mdir: &Path, name: &str, sources: &[PathBuf]) -> PathBuf {
-    let path = mdir.join(format!("{name}.cc"));
-    let text: String = sources.iter().map(|p| format!("#include {:?}\n", p.file_name().unwrap())).collect();
-    fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    path
 }
 
 /// Runs a tool and returns what it printed; its own message is shown when it fails.

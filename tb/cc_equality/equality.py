@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib.equality import Equality, in_chunks  # noqa: E402
 
-EQUALITY = Equality(HERE, "cc_step_harness", "cc", "steps")
+EQUALITY = Equality(HERE, "cc_step_harness", "steps")
 LAWS = ("dcqcn", "qcn", "mixed")
 
 

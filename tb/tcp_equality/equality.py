@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib.equality import Equality, in_chunks  # noqa: E402
 
-EQUALITY = Equality(HERE, "tcp_step_harness", "tcp", "tcp_steps")
+EQUALITY = Equality(HERE, "tcp_step_harness", "tcp_steps")
 
 
 def run(seed: int, events: int) -> str:
