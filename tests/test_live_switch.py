@@ -30,12 +30,14 @@ def frame(source: str, to: str, fill: int = 0) -> bytes:
 class LiveSwitch:
     """A running `penstock switch`, its management port in the namespace `network`, stations at its other ports."""
 
-    def __init__(self, binary: Path, network: Network, folder: Path) -> None:
+    def __init__(self, binary: Path, network: Network, folder: Path, *others: str) -> None:
+        """`others` are options, for instance of further ports."""
         self.network = network
         sockets = [(folder / f"station{port}", folder / f"port{port}") for port in range(PORTS)]
         self.stations = [UnixCable(own, port) for own, port in sockets]
         words = [f"--port=unix:{port},{own}" for own, port in sockets]
-        command = network.command(str(binary), "switch", "--json", "--ip", SWITCH, "--management", "tap:mgmt0", *words)
+        command = network.command(str(binary), "switch", "--json", "--ip", SWITCH, "--management", "tap:mgmt0")
+        command += [*words, *others]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + DEADLINE_S
         while "mgmt0" not in network.run("ip", "-br", "link"):
