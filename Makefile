@@ -74,8 +74,8 @@ lint: setup      ## formatters and linters, nothing is changed
 	$(PYTHON) tb/lib/lint.py
 	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 
-formal: setup    ## proofs by k-induction, each with covers and planted faults; FORMAL=name for one
-	$(PYTHON) rtl/formal/check.py $(FORMAL)
+formal: setup    ## proofs by k-induction with covers, planted faults of what has changed since PENSTOCK_BASE or main; FORMAL=name: one, with its faults
+	$(PYTHON) rtl/formal/check.py $(or $(FORMAL),--changed)
 	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
 synth: setup     ## cost and depth of logic on UltraScale+ and other families, also out/synth.json (hours); DOCS=--docs: into docs/synthesis.md
@@ -97,7 +97,8 @@ bench: setup profile ## the performance table, also out/bench.json
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 
-soak: setup      ## fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all planted faults of the proofs, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+	$(PYTHON) rtl/formal/check.py
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEEDS=20000 cargo test --release --locked -p penstock-transport --test simple_tcp_stream

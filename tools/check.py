@@ -25,7 +25,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import changes
+from changes import ROOT
+
 BEGIN_BEFORE_S = 120.0
 END_BEFORE_S = 165.0
 STOP_S = 5.0
@@ -63,18 +65,10 @@ class Step:
 
 def changed(base: str | None) -> list[str]:
     """The files that differ from the merge base, and new ones, by their paths from the root."""
-    merge_base = git("merge-base", "HEAD", base or "main").strip()
-    new = git("ls-files", "--others", "--exclude-standard")
-    return sorted({*git("diff", "--name-only", "--no-renames", merge_base).split(), *new.split()})
-
-
-def git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(
-            f"check: `git {' '.join(words)}`: {done.stderr.strip()}; name the revision to compare with: BASE=<rev>"
-        )
-    return done.stdout
+    try:
+        return changes.changed(base or "main")
+    except changes.UnknownRevisionError as error:
+        sys.exit(f"check: {error}; name the revision to compare with: BASE=<rev>")
 
 
 def steps(paths: list[str]) -> list[Step]:

@@ -2,6 +2,7 @@
 """`make formal`: runs the proofs listed in `proofs/`, and shows that each proof can fail.
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
+    python rtl/formal/check.py --changed      all, and the planted faults of those that the present change can break
 
 Why not SymbiYosys: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
 does not plant faults.
@@ -18,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn")]
+sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn"), str(REPO / "tools")]
 
 import btor  # noqa: E402
+import changes  # noqa: E402
 import engine  # noqa: E402
+import faults  # noqa: E402
 import model  # noqa: E402
 import yosys  # noqa: E402
 from proof import Mutant, Proof  # noqa: E402
@@ -138,12 +141,17 @@ def check(proof: Proof) -> tuple[Proof, list[Finding], float]:
 
 
 def main(words: list[str]) -> int:
+    changed, words = "--changed" in words, [word for word in words if word != "--changed"]
     chosen = [proof for proof in PROOFS if not words or any(word in proof.name for word in words)]
     chosen.sort(key=lambda proof: -max(proof.depth, proof.cycles))  # the deepest take longest: no core waits for them
     if not chosen:
         print(f"formal: no proof is named {' or '.join(words)}; there are:", *(p.name for p in PROOFS), sep="\n  ")
         return 2
     rtl.generate()
+    all_faults = sum(len(proof.mutants) for proof in chosen)
+    if changed:
+        chosen = faults.planted(chosen, changes.since_base())
+    planted = sum(len(proof.mutants) for proof in chosen)
     failed = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
@@ -155,7 +163,8 @@ def main(words: list[str]) -> int:
                 if not finding.good:
                     failed += 1
                     print(f"  {finding.what}: {finding.detail}")
-    print(f"formal: {len(chosen)} proofs, {failed} complaints")
+    rest = f", {all_faults - planted} left to `make soak`" if planted < all_faults else ""
+    print(f"formal: {len(chosen)} proofs, {planted} planted faults{rest}, {failed} complaints")
     return failed > 0
 
 

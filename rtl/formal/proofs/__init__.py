@@ -5,6 +5,10 @@ Every proof includes checks of itself: covers that must be reached, and mutants,
 which must break the property that it names.
 """
 
+from types import ModuleType
+
 from proofs import cc, eth, event, lib, pcs, roce, switch, tcp
 
-PROOFS = [*lib.PROOFS, *eth.PROOFS, *pcs.PROOFS, *event.PROOFS, *cc.PROOFS, *roce.PROOFS, *tcp.PROOFS, *switch.PROOFS]
+_FILES: tuple[ModuleType, ...] = (lib, eth, pcs, event, cc, roce, tcp, switch)
+ROOMS = {file.__name__.split(".")[-1]: file.PROOFS for file in _FILES}
+PROOFS = [proof for room in ROOMS.values() for proof in room]
