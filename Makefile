@@ -31,13 +31,17 @@ AT_ONCE := $(JOBS)
 # Much of the time of tests/ is waiting, for timers and machines: three tests keep two cores busy.
 test: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
 
-.PHONY: demo profile test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup build clean help
+.PHONY: demo profile test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
 
 setup:           ## all tools: Debian packages (as root), .venv, configured Verilator, the live page
 	@sh tools/setup.sh
+
+operating:       ## `penstock` with recv, send, ctl, farm and check alone, for servers: without Verilator and C++
+	@sh tools/setup.sh operating
+	cargo build --release --locked -p penstock-cli --no-default-features
 
 build:           ## the `penstock` command, gateware included; sets up only what that needs
 	@sh tools/setup.sh build

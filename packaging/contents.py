@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every package installs below its prefix: the command, its manual and completions, scenarios and the figures.
+"""What every package installs below its prefix: the command, its manual and completions; with the laboratory also
+scenarios and the figures.
 
 The wheel, the Debian package and the static archive differ in their wrapping alone. `share/penstock` has the layout of
 the repository, where the command and `figures/` look for scenarios and recorded events.
@@ -35,6 +36,11 @@ def version() -> str:
     return tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
+def has_laboratory(binary: Path) -> bool:
+    """Whether a built command simulates as well; otherwise it only operates readouts."""
+    return subprocess.run([binary, "run", "--help"], capture_output=True, check=False).returncode == 0
+
+
 def install(binary: Path, prefix: Path, scripts: Path | None = None) -> None:
     """Lays out the files of a package around a built command.
 
@@ -53,7 +59,7 @@ def install(binary: Path, prefix: Path, scripts: Path | None = None) -> None:
         done = subprocess.run([binary, "completions", shell], capture_output=True, check=True)
         (prefix / place).parent.mkdir(parents=True, exist_ok=True)
         (prefix / place).write_bytes(done.stdout)
-    for name in SHARED:
+    for name in SHARED if has_laboratory(binary) else ():
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / name, prefix / "share/penstock" / name, ignore=leave, dirs_exist_ok=True)
 

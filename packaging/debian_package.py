@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian package: the command, its manual and completions, scenarios and figures, and a service for receivers.
+"""The Debian package: the command that operates readouts, its manual and completions, and a service for receivers.
 
 python packaging/debian_package.py --binary target/release/penstock --out dist
 """
@@ -16,11 +16,9 @@ from contents import LICENCES, REPOSITORY, install, needed, packed, version
 
 DESCRIPTION = """\
  Receives from detector front ends over RDMA, packet sockets, AF_XDP or TCP,
- builds and checks events, stores them as Parquet; operates boards over IPbus;
- simulates their network with the verilated gateware as a node.
+ builds and checks events, stores them as Parquet; operates boards over IPbus.
  .
- sweep, tune, figures and plots run in Python: install the package penstock
- from its wheel there, and name that Python in PENSTOCK_PYTHON."""
+ The laboratory (run, board, switch, sweep, tune, figures) is in the wheel."""
 
 
 def architecture() -> str:

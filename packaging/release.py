@@ -5,14 +5,15 @@
 
 | file | contents |
 |---|---|
-| `penstock-VERSION-cp311-abi3-manylinux_2_34_x86_64.whl` | Python package and command |
-| `penstock_VERSION_amd64.deb` | command, manual, completions, scenarios, figures, service |
+| `penstock-VERSION-cp311-abi3-manylinux_2_34_x86_64.whl` | Python package and command, laboratory included |
+| `penstock-VERSION+operating-cp311-abi3-manylinux_2_34_x86_64.whl` | the same with the command of servers |
+| `penstock_VERSION_amd64.deb` | the command of servers, manual, completions, service |
 | `penstock-VERSION-linux-x86_64-static.tar.gz` | the same, with a command that needs no library of the system |
 | `penstock-VERSION.tar.gz` | sources |
 
-Two builds of their own in `build/release`: one that links the C++ library in, so that no symbol is newer than those of
-AlmaLinux 9, and a static one, without GPUs and RDMA NICs, whose drivers are loaded at run time. It has glibc
-and not musl, for which Debian has no C++ library; the verilated gateware needs one.
+Three builds of their own in `build/release`. `shared` has all and links the C++ library in, so that no symbol is newer
+than those of AlmaLinux 9. `operating`, for servers, and `static` have no laboratory and are built without Verilator.
+The static one has neither GPUs nor RDMA NICs, whose drivers are loaded at run time.
 """
 
 import argparse
@@ -34,6 +35,10 @@ BUILDS = REPOSITORY / "build/release"
 TARGET = "x86_64-unknown-linux-gnu"
 # A static executable does not find getrandom(2) by its name and would read /dev/random, which an empty root lacks.
 STATIC = ["-Ctarget-feature=+crt-static", '--cfg=getrandom_backend="linux_getrandom"']
+
+
+# The commands that operate a readout, without the laboratory.
+OPERATING = ["-p", "penstock-cli", "--no-default-features"]
 
 
 class Failed(Exception):
@@ -82,8 +87,11 @@ def check_symbols(folder: Path) -> None:
             raise Failed(f"{folder / name} asks for {', '.join(new)}, which AlmaLinux 9 does not have")
 
 
-def check_static(archive: Path) -> None:
-    """The command of the archive runs alone: no library, no folder of this machine but its own."""
+def check_static(archive: Path, simulator: Path) -> None:
+    """The command of the archive runs alone: no library, no folder of this machine but its own.
+
+    simulator: a command with the laboratory, whose run it verifies
+    """
     with tempfile.TemporaryDirectory() as temporary:
         with tarfile.open(archive) as files:
             files.extractall(temporary, filter="data")
@@ -92,11 +100,9 @@ def check_static(archive: Path) -> None:
             raise Failed(f"{archive}: its command needs libraries of the system")
         inside = ["chroot", root, "/bin/penstock"] if os.geteuid() == 0 else [root / "bin/penstock"]
         run(*inside, "--version")
-        home = "" if os.geteuid() == 0 else str(root)
-        scenario = f"{home}/share/penstock/scenarios/incast-3.toml"
-        settings = ("--set", "replay.events=6", "--set", "cc.law=off", "--no-plots", "--out", f"{home}/out")
-        run(*inside, "run", scenario, *settings)
-        run(*inside, "check", f"{home}/out/events.parquet")
+        settings = ("--set", "replay.events=6", "--set", "cc.law=off", "--no-plots", "--out", root / "out")
+        run(simulator, "run", REPOSITORY / "scenarios/incast-3.toml", *settings)
+        run(*inside, "check", "/out/events.parquet" if os.geteuid() == 0 else root / "out/events.parquet")
 
 
 def check_packages(built: Path) -> None:
@@ -122,11 +128,14 @@ def release(out: Path, jobs: int) -> list[Path]:
     built = build("shared", [], jobs, ["--workspace"])
     check_symbols(built)
     check_packages(built)
-    static = build("static", STATIC, jobs, ["-p", "penstock-cli", "--no-default-features"])
+    operating = build("operating", [], jobs, [*OPERATING, "-p", "penstock-py", "--features", "penstock-cli/gpu"])
+    check_symbols(operating)
+    static = build("static", STATIC, jobs, OPERATING)
     archive = static_archive(static / "penstock", out)
-    check_static(archive)
+    check_static(archive, built / "penstock")
     source = out / backend.build_sdist(str(out))
-    files = [wheel_package.pack(built, out), debian_package.pack(built / "penstock", out), archive, source]
+    wheels = [wheel_package.pack(folder, out) for folder in (built, operating)]
+    files = [*wheels, debian_package.pack(operating / "penstock", out), archive, source]
     sums(files, out)
     return files
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: the Python package with its compiled half, and the command.
+"""The wheel: the Python package with its compiled half, and the command. One whose command only operates readouts, for
+servers, has the local version "operating" (PEP 440).
 
     python packaging/wheel_package.py --built target/release --out dist
 
@@ -19,15 +20,20 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from contents import REPOSITORY, install, needed, packed, version
+from contents import REPOSITORY, has_laboratory, install, needed, packed, version
 
 
-def write_metadata(folder: Path) -> str:
-    """Writes `penstock-VERSION.dist-info` into a folder, and returns its name."""
+def write_metadata(folder: Path, local: str = "") -> str:
+    """Writes `penstock-VERSION.dist-info` into a folder, and returns its name. `local` is the local version."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     command = ["maturin", "pep517", "write-dist-info", "--metadata-directory", folder, "--interpreter", sys.executable]
     subprocess.run(command, cwd=REPOSITORY, env={**os.environ, "PATH": path}, stdout=sys.stderr, check=True)
-    return f"penstock-{version()}.dist-info"
+    info = folder / f"penstock-{version()}.dist-info"
+    if local:
+        metadata = (info / "METADATA").read_text()
+        (info / "METADATA").write_text(re.sub(r"(?m)^Version: .*$", rf"\g<0>{local}", metadata, count=1))
+        info = info.rename(folder / f"penstock-{version()}{local}.dist-info")
+    return info.name
 
 
 def platform_tag(*files: Path) -> str:
@@ -48,16 +54,17 @@ def pack(built: Path, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         tree = Path(temporary)
-        info = tree / write_metadata(tree)
+        release = version() + (local := "" if has_laboratory(command) else "+operating")
+        info = tree / write_metadata(tree, local)
         tag = f"cp311-abi3-{platform_tag(command, native)}"
         lines = re.sub(r"(?m)^Tag: .*$", f"Tag: {tag}", (info / "WHEEL").read_text())
         (info / "WHEEL").write_text(lines)
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / "python/penstock", tree / "penstock", ignore=leave)
         subprocess.run(["strip", "--strip-unneeded", "-o", tree / "penstock/_native.abi3.so", native], check=True)
-        data = tree / f"penstock-{version()}.data"
+        data = tree / f"penstock-{release}.data"
         install(command, data / "data", data / "scripts")
-        return _archive(tree, info, out / f"penstock-{version()}-{tag}.whl")
+        return _archive(tree, info, out / f"penstock-{release}-{tag}.whl")
 
 
 def _archive(tree: Path, info: Path, wheel: Path) -> Path:

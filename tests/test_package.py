@@ -139,3 +139,15 @@ def test_the_debian_package_holds_all_of_it(built: Path, tmp_path: Path) -> None
         assert (root / name).stat().st_size > 0
     strangers = [path for path in root.rglob("*") if path.is_file() and path.stat().st_mode & 0o022]
     assert strangers == [], "files that others may write"
+
+
+def test_the_command_of_servers_is_built_without_models_of_the_gateware() -> None:
+    """Its crates are those of `make operating`; only the laboratory's build Verilator's models."""
+    tree = ["cargo", "tree", "--locked", "--offline", "--prefix=none", "--edges=normal,build", "-p", "penstock-cli"]
+    crates = {}
+    for build, features in (("operating", ["--no-default-features"]), ("everything", [])):
+        done = subprocess.run([*tree, *features], cwd=ROOT, capture_output=True, text=True, check=True)
+        crates[build] = {line.split()[0] for line in done.stdout.splitlines() if line}
+    assert {"penstock-readout", "penstock-ipbus", "penstock-farm"} <= crates["operating"] < crates["everything"]
+    laboratory = {"penstock-cli-laboratory", "penstock-board", "penstock-lab"}
+    assert laboratory <= crates["everything"] and not laboratory & crates["operating"]

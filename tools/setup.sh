@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes sure that the tools are here, once: Debian packages (as root), a pinned Python environment in .venv, a configured
 # Verilator, the live page. Quick when nothing is missing. Run from the repository's root.
+#     sh tools/setup.sh operating    what `make operating` needs: no Verilator, no C++ compiler
 #     sh tools/setup.sh build    what the `penstock` command and `make demo` need
 #     sh tools/setup.sh          what tests, linters, proofs and benches need as well
 #     sh tools/setup.sh LEVEL --list    prints the Debian packages that are missing for that, and ends
 set -eu
 
 level=${1:-all}
-case "$level" in build | all) ;; *)
-    echo "setup: $level: allowed are build (for \`make demo\`) and all (for \`make test\`, the default)" >&2
+case "$level" in operating | build | all) ;; *)
+    echo "setup: $level: allowed are operating, build (for \`make demo\`) and all (for \`make test\`, the default)" >&2
     exit 2
     ;;
 esac
@@ -17,8 +18,8 @@ esac
 packages=""
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 
-needed_to_build() {
-    want g++ g++
+needed_to_operate() {
+    want gcc gcc
     want make make
     want git git
     want python3 python3
@@ -64,8 +65,9 @@ PY
     [ "$(id -u)" != 0 ] || want ccache ccache
 }
 
-needed_to_build
-[ "$level" = build ] || needed_to_test
+needed_to_operate
+[ "$level" = operating ] || want g++ g++
+[ "$level" != all ] || needed_to_test
 if [ "${2:-}" = --list ]; then
     for package in $packages; do echo "$package"; done
     exit 0
@@ -91,23 +93,28 @@ command -v cargo >/dev/null 2>&1 || {
     exit 2
 }
 
-# Once .venv holds what tests need, it holds what the build needs.
-wanted="$(python3 --version) $(pwd) $(cksum < requirements.txt)"
+# Its stamp names the level; a level's packages are also those of the levels before it.
+python="$(python3 --version) $(pwd) $(cat requirements-operating.txt requirements.txt requirements-test.txt | cksum)"
+case "$level" in
+operating) holds="operating build all" ;;
+build) holds="build all" ;;
+all) holds=all ;;
+esac
 installed=$(cat .venv/.penstock 2>/dev/null || true)
-if [ "$installed" != "$wanted" ] && [ "${installed% test *}" != "$wanted" ]; then
+case " $holds " in *" ${installed##* } "*) present=${installed% *} ;; *) present= ;; esac
+if [ "$present" != "$python" ]; then
     echo "setup: Python packages into .venv"
-    rm -rf .venv
-    python3 -m venv .venv
-    .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt
-    echo "$wanted" > .venv/.penstock
+    [ "${installed% *}" = "$python" ] || rm -rf .venv
+    [ -e .venv ] || python3 -m venv .venv
+    case "$level" in
+    operating) packages="-r requirements-operating.txt" ;;
+    build) packages="-r requirements.txt" ;;
+    all) packages="-r requirements.txt -r requirements-test.txt" ;;
+    esac
+    .venv/bin/pip install -q --disable-pip-version-check $packages
+    echo "$python $level" > .venv/.penstock
 fi
-wanted="$wanted test $(cksum < requirements-test.txt)"
-if [ "$level" = all ] && [ "$(cat .venv/.penstock)" != "$wanted" ]; then
-    echo "setup: Python packages of the tests into .venv"
-    .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt -r requirements-test.txt
-    echo "$wanted" > .venv/.penstock
-fi
-.venv/bin/python tb/lib/toolchain.py >/dev/null
+[ "$level" = operating ] || .venv/bin/python tb/lib/toolchain.py >/dev/null
 sh tools/web.sh
 
 # Checks the alert rules in tests. Only this program of Debian's package: the package itself would start a server.

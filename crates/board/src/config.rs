@@ -3,15 +3,13 @@
 //! queue pairs and the sampling port, through the registers of `regs/penstock.rdl`.
 
 use crate::board::{Board, RegisterError};
-use penstock_cc::{AlphaRule, DcqcnParams, Law, QcnParams, StageCounting};
+use penstock_cc::{DcqcnParams, Law, QcnParams};
+use penstock_ipbus::dcqcn::dcqcn_words;
+use penstock_ipbus::regs::field;
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
-/// Offsets and fields made from `regs/penstock.rdl`.
-#[allow(dead_code, reason = "the map has more registers than software writes")]
-pub mod regs {
-    include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
-}
+pub use penstock_ipbus::regs;
 
 /// "PSTK", what the ID register of a Penstock board reads.
 const IDENTITY: u32 = 0x5053_544b;
@@ -152,57 +150,10 @@ pub enum SetupError {
     NotReady { index: u8, found: u32 },
 }
 
-/// A value in its place in a register.
-fn field(value: impl Into<u32>, shift: u32, mask: u32) -> u32 {
-    (value.into() << shift) & mask
-}
-
 /// The two registers of a MAC address: octets 0 and 1, octets 2 to 5.
 fn mac_words(mac: MacAddr) -> (u32, u32) {
     let [a, b, c, d, e, f] = mac.0;
     (u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f]))
-}
-
-/// Address and value of every register that holds DCQCN's parameters of a group, in the order of writing.
-pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 10] {
-    use regs::cc as c;
-    let law = match params.law {
-        Law::Off => 0u32,
-        Law::Dcqcn => 1,
-        Law::Qcn => 2,
-    };
-    let alpha_rule = match params.alpha_rule {
-        AlphaRule::Cut => 0u32,
-        AlphaRule::Cnp => 1,
-        AlphaRule::Interval => 2,
-    };
-    let two_counters = params.stage_counting == StageCounting::PerTrigger;
-    let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
-        | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
-        | field(params.restart_timer, c::CONTROL_RESTART_TIMER_SHIFT, c::CONTROL_RESTART_TIMER_MASK)
-        | field(params.hold_timer, c::CONTROL_HOLD_TIMER_SHIFT, c::CONTROL_HOLD_TIMER_MASK)
-        | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
-        | field(params.cut_on_tick, c::CONTROL_CUT_ON_TICK_SHIFT, c::CONTROL_CUT_ON_TICK_MASK)
-        | field(params.clamp_increasing, c::CONTROL_CLAMP_INCREASING_SHIFT, c::CONTROL_CLAMP_INCREASING_MASK)
-        | field(alpha_rule, c::CONTROL_ALPHA_RULE_SHIFT, c::CONTROL_ALPHA_RULE_MASK)
-        | field(params.alpha_bits, c::CONTROL_ALPHA_BITS_SHIFT, c::CONTROL_ALPHA_BITS_MASK)
-        | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
-        | field(params.g_factor as u32, c::CONTROL_G_FACTOR_SHIFT, c::CONTROL_G_FACTOR_MASK)
-        | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
-        | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
-    [
-        (c::RATE_AI, params.rate_ai.0),
-        (c::RATE_HAI, params.rate_hai.0),
-        (c::RATE_MIN, params.rate_min.0),
-        (c::RATE_LINE, params.rate_line.0),
-        (c::RATE_START, params.rate_start.0),
-        (c::DECREASE_INTERVAL, params.decrease_interval),
-        (c::ALPHA_INTERVAL, params.alpha_interval),
-        (c::INCREASE_INTERVAL, params.increase_interval),
-        (c::BYTE_THRESHOLD, params.byte_threshold),
-        (c::CONTROL, control),
-    ]
-    .map(|(offset, value)| (c::BASE + u32::from(group) * c::STRIDE + offset, value))
 }
 
 /// Address of one register of queue pair `index`.

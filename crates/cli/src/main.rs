@@ -4,27 +4,10 @@
 // They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod arguments;
-mod board;
-mod check;
-mod ctl;
-mod farm;
-mod gateware;
-#[cfg(feature = "gpu")]
-mod gpu_check;
-mod interrupt;
-mod live;
 mod manual;
-mod outcome;
-mod output;
-mod python;
-mod recv;
-mod renamed;
-mod run;
-mod send;
-mod switch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use penstock_cli_common::{outcome, output};
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -48,7 +31,7 @@ Documentation: README.md and docs/ of the repository";
 
 /// Congestion-aware RDMA front end for detector readout.
 #[derive(Parser)]
-#[command(name = "penstock", version = env!("PENSTOCK_VERSION"), after_help = AFTER_HELP)]
+#[command(name = "penstock", version = penstock_version::VERSION, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -56,36 +39,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Simulate a scenario: boards (the verilated gateware), switch, server and event builder; or any network
-    Run(run::Arguments),
-    /// The verilated gateware as a live endpoint: on a TAP device, an interface, a virtual machine, or a capture
-    Board(Box<board::Arguments>),
-    /// The QCN switch in gateware, verilated, as a live switch at 1 Gb/s: its ports and its management port are interfaces
-    Switch(switch::Arguments),
-    /// Receive from boards: open them, build events, check and store them; with an RDMA NIC or without
-    Recv(Box<recv::Arguments>),
-    /// Send as software front ends with the gateware's protocol, hundreds in one process
-    Send(Box<send::Arguments>),
-    /// Operate boards over IPbus: status, registers by name, whole cameras from one file
-    Ctl(Box<ctl::Arguments>),
-    /// Coordinate the servers that share a run: take out those that die, at all boards at one event
-    Farm(farm::Arguments),
-    /// Verify stored runs byte by byte, and complete files that a killed receiver left
-    Check(check::Arguments),
-    /// Experimental: check that an NVIDIA GPU gives the processor's results, and measure its event rate
-    #[cfg(feature = "gpu")]
-    GpuCheck(gpu_check::Arguments),
-    /// Run a scenario over a grid of parameters, on this machine or a Dask cluster, and write a table
-    Sweep(python::Arguments),
-    /// Search for congestion-control parameters that make a scenario fair, fast or free of pauses
-    Tune(python::Arguments),
-    /// Draw figures of the papers from their scenarios, with the papers' numbers
-    Figures(python::Arguments),
+    #[cfg(feature = "laboratory")]
+    #[command(flatten)]
+    Laboratory(penstock_cli_laboratory::Command),
+    #[command(flatten)]
+    Operating(penstock_cli_operating::Command),
     /// Print a shell's completion script for this command
     Completions(manual::Completions),
     /// Write the pages of the manual
     Man(manual::Man),
 }
+
+/// Commands of the laboratory, for the message of a build that lacks them.
+#[cfg(not(feature = "laboratory"))]
+const LABORATORY: [&str; 6] = ["run", "board", "switch", "sweep", "tune", "figures"];
 
 /// The command line. A negative number is parsed as a value, so that the error names the allowed values; otherwise `-1`
 /// would be an unknown option.
@@ -129,26 +96,29 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .init();
-    let given =
-        command().try_get_matches().unwrap_or_else(|error| renamed::explained(error, std::env::args_os()).exit());
-    let cli = Cli::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
-    match cli.command {
-        Command::Run(arguments) => run::run(&arguments).into(),
-        Command::Board(arguments) => board::run(&arguments).into(),
-        Command::Switch(arguments) => switch::run(&arguments).into(),
-        Command::Recv(arguments) => recv::run(&arguments).into(),
-        Command::Send(arguments) => send::run(&arguments).into(),
-        Command::Ctl(arguments) => ctl::run(&arguments).into(),
-        Command::Farm(arguments) => farm::run(&arguments).into(),
-        Command::Check(arguments) => check::run(&arguments).into(),
-        #[cfg(feature = "gpu")]
-        Command::GpuCheck(arguments) => gpu_check::run(&arguments).into(),
-        Command::Sweep(arguments) => python::become_package("sweep", &arguments).into(),
-        Command::Tune(arguments) => python::become_package("tune", &arguments).into(),
-        Command::Figures(arguments) => python::become_figures(&arguments).into(),
-        Command::Completions(arguments) => manual::completions(&arguments, python::described(command())).into(),
-        Command::Man(arguments) => manual::man(&arguments, python::described(command())).into(),
+    #[cfg(not(feature = "laboratory"))]
+    if let Some(name) = std::env::args().nth(1).filter(|name| LABORATORY.contains(&name.as_str())) {
+        output::screen::say(format_args!(
+            "error: this `penstock` operates readouts and has no `{name}`: install the wheel, which has the laboratory"
+        ));
+        return outcome::Verdict::Refused.into();
     }
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    match cli.command {
+        #[cfg(feature = "laboratory")]
+        Command::Laboratory(command) => command.run().into(),
+        Command::Operating(command) => command.run().into(),
+        Command::Completions(arguments) => manual::completions(&arguments, documented()).into(),
+        Command::Man(arguments) => manual::man(&arguments, documented()).into(),
+    }
+}
+
+/// The command line with the options of the commands that run in Python.
+fn documented() -> clap::Command {
+    #[cfg(feature = "laboratory")]
+    return penstock_cli_laboratory::described(command());
+    #[cfg(not(feature = "laboratory"))]
+    command()
 }
 
 #[cfg(test)]

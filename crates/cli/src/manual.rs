@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `penstock completions` and `penstock man`: shell completions and manual pages for packages, made from the options.
 
-use crate::outcome::{Failure, Verdict};
-use crate::output::{print, told};
 use clap_complete::Shell;
+use penstock_cli_common::outcome::{Failure, Verdict};
+use penstock_cli_common::output::{print, told};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]

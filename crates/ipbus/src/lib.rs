@@ -13,6 +13,7 @@
 
 pub mod change;
 mod client;
+pub mod dcqcn;
 mod fleet;
 mod identity;
 pub mod map;

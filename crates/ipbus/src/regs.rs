@@ -10,3 +10,8 @@ include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
 pub mod qcn_switch {
     include!(concat!(env!("OUT_DIR"), "/qcn_switch_regs.rs"));
 }
+
+/// A value in its place in a register.
+pub fn field(value: impl Into<u32>, shift: u32, mask: u32) -> u32 {
+    (value.into() << shift) & mask
+}

@@ -4,8 +4,6 @@
 
 use penstock_netsim::CLASS_METRICS;
 
-use crate::language::renamed::RENAMED_METRICS;
-
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
 pub const METRICS: [&str; 31] = [
@@ -54,9 +52,6 @@ pub(crate) fn wrong_metric(name: &str, classes: bool) -> Option<String> {
     }
     if of_class || METRICS.contains(&name) {
         return None;
-    }
-    if let Some((_, new)) = RENAMED_METRICS.iter().find(|(old, _)| *old == name) {
-        return Some(format!("this metric is {new} now"));
     }
     let ports = of_port.join("_class0 to 7, ");
     Some(format!(

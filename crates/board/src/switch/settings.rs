@@ -7,11 +7,7 @@ use penstock_netsim::PauseFrame;
 use penstock_wire::gateware::{SWITCH_ADDRESSES, SWITCH_MAX_SETTING, SWITCH_PORTS};
 use penstock_wire::MacAddr;
 
-/// Offsets and fields made from `regs/qcn_switch.rdl`.
-#[allow(dead_code, reason = "the map has more registers than software writes")]
-pub mod regs {
-    include!(concat!(env!("OUT_DIR"), "/qcn_switch_regs.rs"));
-}
+pub use penstock_ipbus::regs::qcn_switch as regs;
 
 /// Priority of notifications, that of the simulated switch.
 const CNM_PRIORITY: u32 = 6;

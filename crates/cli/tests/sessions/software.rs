@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A front end in software: requester and both roles of the connection manager, combined as in `penstock send`.
-//! Source: `crates/cli/src/send/front_end.rs`, with the field's clock and link instead of the machine's.
+//! Source: `crates/cli-operating/src/send/front_end.rs`, with the field's clock and link instead of the machine's.
 
 use bytes::Bytes;
 use penstock_transport::{

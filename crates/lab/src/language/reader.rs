@@ -86,18 +86,20 @@ pub(crate) struct Findings {
     pub(crate) origin: Origin,
 }
 
+/// Likeness by Jaro and Winkler from which on an unknown key is taken for another one that is misspelt.
+const SIMILAR: f64 = 0.85;
+
 /// One table of the document while it is read.
 pub(crate) struct Section<'a> {
     path: String,
     item: Option<&'a Item>,
     known: Vec<String>,
-    overlooked: Vec<&'static str>,
     findings: &'a Findings,
 }
 
 impl<'a> Section<'a> {
     pub(crate) fn root(document: &'a Document, findings: &'a Findings) -> Self {
-        Section { path: String::new(), item: Some(&document.root), known: Vec::new(), overlooked: Vec::new(), findings }
+        Section { path: String::new(), item: Some(&document.root), known: Vec::new(), findings }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -175,7 +177,7 @@ impl<'a> Section<'a> {
     }
 
     fn child(&self, path: String, item: Option<&'a Item>) -> Section<'a> {
-        Section { path, item, known: Vec::new(), overlooked: Vec::new(), findings: self.findings }
+        Section { path, item, known: Vec::new(), findings: self.findings }
     }
 
     /// Notes something wrong with a value that was read, or with its absence.
@@ -335,18 +337,19 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Keys that the reader has already reported, which are not listed as allowed.
-    pub(crate) fn overlook(&mut self, keys: &[&'static str]) {
-        self.overlooked.extend(keys);
-    }
-
     /// Notes every key that nothing has read.
     pub(crate) fn finish(self) {
         let Some(Value::Table(entries)) = self.item.map(|item| &item.value) else { return };
-        let is_new = |key: &String| !self.known.contains(key) && !self.overlooked.contains(&key.as_str());
+        let is_new = |key: &String| !self.known.contains(key);
         for entry in entries.iter().filter(|entry| is_new(&entry.key)) {
             let whole = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
-            let message = format!("unknown key; {whole} allows {}", self.known.join(", "));
+            let likeness = |known: &&String| strsim::jaro_winkler(known, &entry.key);
+            let similar = self.known.iter().filter(|known| likeness(known) > SIMILAR);
+            let meant = match similar.max_by(|a, b| likeness(a).total_cmp(&likeness(b))) {
+                Some(known) => format!(", is {known} meant?"),
+                None => ";".to_owned(),
+            };
+            let message = format!("unknown key{meant} {whole} allows {}", self.known.join(", "));
             let value = Some(entry.item.text.as_str()).filter(|text| !text.starts_with('['));
             let problem = Problem::new(&entry.item.origin, &self.path_of(&entry.key), value, message);
             self.findings.problems.borrow_mut().push(problem);

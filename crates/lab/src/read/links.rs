@@ -8,7 +8,6 @@ use penstock_netsim::LinkParams;
 
 use crate::language::keys::{link_keys, refuse_link};
 use crate::language::reader::Section;
-use crate::language::renamed::link_of_node;
 use crate::topology::{LinkKinds, Topology};
 
 /// The tables of links while the topology is read.
@@ -67,6 +66,12 @@ pub(super) fn links_like(topology: &Topology, name: &str) -> String {
         Some(link) => format!("a link is called after both its ends: write {link}"),
         None => known_links(topology),
     }
+}
+
+/// The link that one of its ends names: "board0-switch" for "board0".
+fn link_of_node<'a>(name: &str, mut links: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let node = if name == "server" { "server0" } else { name };
+    links.find(|link| link.split('-').any(|end| end == node))
 }
 
 /// The names of some links, for messages.

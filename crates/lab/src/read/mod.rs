@@ -21,7 +21,7 @@ use std::path::Path;
 use crate::check;
 use crate::language::document::Document;
 use crate::language::reader::{Findings, Section};
-use crate::language::{renamed, Problem, ScenarioError, ScenarioKind};
+use crate::language::{Problem, ScenarioError, ScenarioKind};
 use crate::metrics::wrong_metric;
 use crate::scenario::{LabRun, LabScenario, LabTcp, LabTrace, Stop};
 use crate::topology::Topology;
@@ -66,9 +66,7 @@ fn scenario(
     let import = topology::import(&mut document, folder, read_file, warnings)?;
     let document = document;
     let findings = Findings { folder: folder.to_owned(), origin: document.root.origin.clone(), ..Findings::default() };
-    findings.problems.borrow_mut().append(&mut renamed::problems(&document));
     let mut root = Section::root(&document, &findings);
-    root.overlook(&renamed::GONE.map(|(table, _)| table));
     let run = run(root.section("run"));
     let link_section = root.section("link");
     let mut links = links::Links::read(link_section);

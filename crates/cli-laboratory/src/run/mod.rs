@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `penstock run`: one scenario, from its file to tables, Parquet files and plots.
+
+mod arguments;
+mod board;
+mod counters;
+mod course;
+mod flow_tables;
+mod helm;
+mod page;
+mod parts;
+mod plots;
+mod readout;
+mod readout_tables;
+mod stream;
+mod summary;
+mod switch;
+mod tables;
+mod usage;
+
+pub use arguments::Arguments;
+
+use penstock_cli_common::outcome::Verdict;
+use penstock_cli_common::output::told;
+
+/// Runs a scenario; prints what went wrong itself.
+pub fn run(arguments: &Arguments) -> Verdict {
+    told(course::run(arguments))
+}

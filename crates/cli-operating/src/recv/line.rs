@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sets each board's share of this server's line: profile "penstock" in its registers, over IPbus.
+//! Promise: the share is set before the board's queue pairs are opened, and again when a board comes up later or
+//! restarts. Registers that hold neither the board's defaults nor a share are left unchanged and reported; a board
+//! without these registers (another make) is also reported.
+//! Source: docs/congestion-control.md.
+
+use super::boards::Weighted;
+use super::sink::Sink;
+use super::tables;
+use penstock_cc::Profile;
+use penstock_cli_common::interrupt;
+use penstock_cli_common::output::screen::say;
+use penstock_ipbus::dcqcn::{groups, profile_words, show_share, InForce, WORDS as CC_WORDS};
+use penstock_ipbus::regs::cc;
+use penstock_ipbus::{
+    Access, AccessError, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT,
+};
+use penstock_readout::session::{BoardState, Session};
+use penstock_units::{Rate, Time};
+use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time without an answer after which a board counts as silent.
+const PATIENCE: Patience = Patience(Time::from_ms(500));
+
+/// The wait for the next answer before queue pairs are opened. One that opens before its board has its share begins at
+/// the rate of the board's whole line.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// Time between two looks at boards that have come up.
+const INTERVAL: Time = Time::from_ms(300);
+
+/// The time after which a board that is up, but did not answer, gets the request again.
+const AGAIN: Time = Time::from_s(2);
+
+/// A board's address, and what it is to know.
+struct Told {
+    name: String,
+    /// Of each of its queue pairs, if its own line carries that.
+    share: Rate,
+    /// Sources that it is; its lives are the sum of theirs.
+    sources: Vec<usize>,
+    /// Lives of its sources when it got its share last.
+    lives: u32,
+    /// It did not answer the last request.
+    is_silent: bool,
+    again: Time,
+    asked: Option<(RequestId, Step)>,
+    /// Why it has no share, after a request.
+    trouble: Option<String>,
+    knows: bool,
+    /// The message about its registers, printed once.
+    said: Vec<String>,
+    is_named: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Identify,
+    /// The present values of its registers.
+    Look(Identity),
+    Write,
+}
+
+/// The next step, and its request to the board.
+type Next = Option<(Step, Vec<Access>)>;
+
+/// The shares of all boards.
+pub struct Line {
+    fleet: Fleet,
+    boards: Vec<Told>,
+    next: Time,
+}
+
+/// The share of each source: the line in proportion to the weights.
+pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
+    let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    weights.iter().map(|weight| Rate((u128::from(line.0) * u128::from(*weight) / all.max(1)) as u64)).collect()
+}
+
+impl Line {
+    /// Sets the share of all boards that answer; waits at most `WAIT` for those that are silent, and for none once
+    /// `interrupted`.
+    ///
+    /// # Errors
+    /// There is no socket, or the system refuses to send.
+    pub fn tell(line: Rate, sources: &[Weighted], interrupted: &AtomicBool) -> Result<Line, FleetError> {
+        let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
+        let mut addresses: Vec<BoardAddress> = Vec::new();
+        let mut boards: Vec<Told> = Vec::new();
+        for ((at, source), share) in sources.iter().enumerate().zip(shares(line, &weights)) {
+            let address = BoardAddress(SocketAddrV4::new(source.spec.ip, PORT));
+            match addresses.iter().position(|known| known.0 == address.0) {
+                Some(known) => boards[known].sources.push(at),
+                None => {
+                    addresses.push(address);
+                    let name = source.spec.name.clone();
+                    boards.push(Told {
+                        name,
+                        share,
+                        sources: vec![at],
+                        lives: 0,
+                        is_silent: false,
+                        again: Time::ZERO,
+                        asked: None,
+                        trouble: None,
+                        knows: false,
+                        said: Vec::new(),
+                        is_named: false,
+                    });
+                }
+            }
+        }
+        let seed = std::process::id().into();
+        let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
+        (0..line.boards.len()).for_each(|board| line.ask(board));
+        line.wait(|| interrupted.load(Ordering::Relaxed))?;
+        Ok(line)
+    }
+
+    /// Until every board that was asked has answered, or none has for [`WAIT`], or there is no time left.
+    fn wait(&mut self, is_stopped: impl Fn() -> bool) -> Result<(), FleetError> {
+        let mut heard = Instant::now();
+        let is_asked = |board: &Told| board.asked.is_some();
+        while self.boards.iter().any(is_asked) && heard.elapsed() < WAIT && !is_stopped() {
+            if self.turn(Time::from_ms(20))? {
+                heard = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Boards that have come up since they got their share get it again.
+    pub fn look(&mut self, now: Time, session: &mut Session<Sink>) {
+        if now >= self.next {
+            self.next = now + INTERVAL;
+            let reports = session.report().boards;
+            for board in 0..self.boards.len() {
+                let told = &mut self.boards[board];
+                let lives = told.sources.iter().map(|source| reports[*source].lives).sum();
+                let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
+                // Also at its first life: it may have begun anew since it was told. One that dies while it is asked is
+                // asked again at its next life.
+                let is_due = lives > told.lives || told.is_silent && now >= told.again;
+                if is_up && is_due && told.asked.is_none() {
+                    (told.lives, told.again) = (lives, now + AGAIN);
+                    self.ask(board);
+                }
+            }
+        }
+        if let Err(error) = self.turn(Time::ZERO) {
+            say(format_args!("WARNING: boards are not told their shares: {error}"));
+        }
+        let unaware = self.boards.iter_mut().filter(|told| !told.is_named && told.asked.is_none() && told.lives > 0);
+        let mut named = Vec::new();
+        for told in unaware {
+            if let Some(why) = &told.trouble {
+                told.is_named = true;
+                named.push((told.name.clone(), told.name.clone(), why.clone()));
+            }
+        }
+        for (names, why) in tables::alike(named) {
+            say(format_args!("{names}: keeps its own congestion control: {why}"));
+        }
+    }
+
+    /// The share that each board was told, by name; null where it was not. A board that is being told is waited for as
+    /// when the run began.
+    pub fn told(&mut self) -> serde_json::Value {
+        // Earlier reports remain valid when the socket fails.
+        let _ = self.wait(interrupt::gives_up);
+        let share = |told: &Told| told.knows.then(|| told.share.to_string());
+        self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
+    }
+
+    /// How many boards know their share, and what it is, if any does.
+    pub fn summary(&self) -> Option<String> {
+        let told = self.boards.iter().filter(|told| told.knows).count();
+        if told == 0 {
+            return None;
+        }
+        let (least, most) = self
+            .boards
+            .iter()
+            .fold((Rate(u64::MAX), Rate(0)), |(least, most), told| (least.min(told.share), most.max(told.share)));
+        let share = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        Some(format!("{told} of {} boards know their share of the line, {share}", self.boards.len()))
+    }
+
+    fn ask(&mut self, board: usize) {
+        let id = self.fleet.submit(board, &Identity::request());
+        self.boards[board].asked = Some((id, Step::Identify));
+    }
+
+    /// Whether a board has answered.
+    fn turn(&mut self, wait: Time) -> Result<bool, FleetError> {
+        let mut is_heard = false;
+        self.fleet.turn(wait)?;
+        while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
+            if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
+                self.boards[board].is_silent = outcome.is_err();
+                is_heard |= outcome.is_ok();
+                let next = self.boards[board].took(step, outcome);
+                let told = &mut self.boards[board];
+                match next {
+                    Ok(Some((step, accesses))) => {
+                        let id = self.fleet.submit(board, &accesses.into_iter().collect());
+                        told.asked = Some((id, step));
+                    }
+                    Ok(None) => (told.trouble, told.knows) = (None, true),
+                    Err(why) => (told.trouble, told.knows) = (Some(why), false),
+                }
+            }
+        }
+        Ok(is_heard)
+    }
+}
+
+impl Told {
+    /// The next step; none: it has its share.
+    fn took(&mut self, step: Step, outcome: Outcome) -> Result<Next, String> {
+        match step {
+            Step::Identify => {
+                let identity = Identity::of(outcome).map_err(|error| error.to_string())?;
+                let base = |group| cc::BASE + group * cc::STRIDE;
+                let looks = (0..groups(identity.build.queue_pairs))
+                    .map(|group| Access::Read { address: base(group), count: CC_WORDS as usize });
+                Ok(Some((Step::Look(identity), looks.collect())))
+            }
+            Step::Look(identity) => {
+                let words = outcome.map_err(|error| error.to_string())?;
+                let share = self.share.min(identity.line_rate());
+                let found: Vec<InForce> =
+                    words.iter().map(|words| InForce::read(words, identity.build.clock_khz)).collect();
+                let (writes, said) = self.writes(share, identity, &found)?;
+                let news: Vec<String> = said.into_iter().filter(|said| !self.said.contains(said)).collect();
+                news.iter().for_each(|said| say(format_args!("{}: {said}", self.name)));
+                self.said.extend(news);
+                Ok((!writes.is_empty()).then_some((Step::Write, writes)))
+            }
+            // It has restarted since the last request, and its packet count has restarted, too.
+            Step::Write if outcome == Err(AccessError::Restarted) => {
+                Ok(Some((Step::Identify, Identity::request().accesses)))
+            }
+            Step::Write => outcome.map(|_| None).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The writes to the groups that nobody has set, and what is to be said of the others and of shares that are
+    /// replaced.
+    fn writes(&self, share: Rate, identity: Identity, found: &[InForce]) -> Result<(Vec<Access>, Vec<String>), String> {
+        let show = |share| show_share(share, identity.build.clock_khz);
+        let is_ours = |group: &InForce| {
+            group.law == "dcqcn" && matches!(group.profile, Some(Profile::Penstock | Profile::AdvCam))
+        };
+        let kept: Vec<String> = (found.iter().enumerate())
+            .filter(|(_, group)| !is_ours(group))
+            .map(|(index, group)| format!("cc[{index}] (law {}, profile {})", group.law, group.profile_name()))
+            .collect();
+        let mut said = Vec::new();
+        if !kept.is_empty() {
+            let kept = format!(
+                "{} keeps what it was set to; to have a share written, set cc.profile = \"advcam\" (penstock ctl apply)",
+                kept.join(", ")
+            );
+            if found.iter().all(|group| !is_ours(group)) {
+                return Err(kept);
+            }
+            said.push(kept);
+        }
+        let mut others: Vec<String> = found.iter().filter_map(|group| group.share.map(show)).collect();
+        others.retain(|other| *other != show(share));
+        others.dedup();
+        if !others.is_empty() {
+            said.push(format!("share {} replaces {}", show(share), others.join(", ")));
+        }
+        let words = profile_words(Profile::Penstock, share, identity)?;
+        let knows = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));
+        let is_written = |address: u32| {
+            let group = &found[((address - cc::BASE) / cc::STRIDE) as usize];
+            is_ours(group) && !knows(group)
+        };
+        let writes = words.into_iter().filter(|(address, _)| is_written(*address));
+        Ok((writes.map(|(address, word)| Access::write(address, word)).collect(), said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_in_proportion_to_weights_and_do_not_exceed_the_line() {
+        let line = Rate::from_gbps(10);
+        assert_eq!(shares(line, &[1; 4]), [Rate(line.0 / 4); 4]);
+        assert_eq!(shares(line, &[3, 1]), [Rate(line.0 / 4 * 3), Rate(line.0 / 4)]);
+        assert!(shares(line, &[1; 7]).iter().map(|share| share.0).sum::<u64>() <= line.0);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! This server's part of a run that several servers share, as announced during the run.
+//! Promise: a change that comes too late moves no event, and is a fault of the run. The run ends for this server before
+//! the event that was announced, without being told otherwise.
+
+use super::metrics::ServerState;
+use super::sink::Sink;
+use crate::servers_file::Farm;
+use penstock_cli_common::output::screen::say;
+use penstock_farm::{Change, Mark};
+use penstock_readout::session::{Session, SessionError};
+use penstock_readout::Share;
+use penstock_units::Time;
+use std::path::Path;
+
+pub struct Sharing {
+    farm: Farm,
+    /// Changes that could not be made.
+    pub faults: Vec<String>,
+    /// When the end was announced, or the last message came after that, and how many had come.
+    ending: Option<(Time, u64)>,
+    patience: Time,
+}
+
+impl Sharing {
+    /// The part of `server` in what `file` announces; `patience`: how long a last event waits for what is missing.
+    pub fn open(file: &Path, server: u16, patience: Time) -> Result<Sharing, String> {
+        let sharing = Sharing { farm: Farm::open(file, server)?, faults: Vec::new(), ending: None, patience };
+        if let Some(end) = sharing.farm.read().end() {
+            return Err(format!(
+                "{}: its run has ended before event {end}; `penstock farm --begin` makes the file of the next one",
+                file.display()
+            ));
+        }
+        if sharing.shares().iter().all(|share| share.ours.is_empty()) {
+            let file = file.display();
+            say(format_args!(
+                "WARNING: server {server} is in no table of {file}: no event is its own until it is put in"
+            ));
+        }
+        Ok(sharing)
+    }
+
+    /// Keys and values that tell this server's files of this run from others.
+    pub fn names(&self) -> Vec<(String, String)> {
+        let run = self.farm.tables().run().to_owned();
+        let names = [("penstock.run", run), ("penstock.server", self.farm.server().to_string())];
+        names.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    /// The changes announced so far.
+    pub fn shares(&self) -> Vec<Share> {
+        self.farm.servers().shares(self.farm.server()).collect()
+    }
+
+    /// What the coordinator of the farm wants to know.
+    pub fn state(&self) -> ServerState {
+        let tables = self.farm.read();
+        let count = tables.count() as u64;
+        ServerState { number: self.farm.server(), tables: count, digest: tables.digest(count).unwrap_or(0) }
+    }
+
+    /// Takes what was announced since the last look.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn look(&mut self, session: &mut Session<Sink>) -> Result<(), SessionError> {
+        self.end_if_quiet(session)?;
+        let changes = match self.farm.look() {
+            None => return Ok(()),
+            Some(Err(error)) => {
+                say(format_args!("WARNING: {error}; the table stays as it was"));
+                return Ok(());
+            }
+            Some(Ok(changes)) => changes,
+        };
+        for change in changes {
+            match session.change_share(self.share(&change)) {
+                Ok(()) => {
+                    self.tell(&change);
+                    match change.mark {
+                        Mark::None => {}
+                        Mark::Begin => session.begin_at(change.first)?,
+                        Mark::End => {
+                            session.end_before(change.first)?;
+                            self.ending = Some((session.now(), session.messages()));
+                        }
+                    }
+                    self.farm.accept(change);
+                }
+                Err(error) => {
+                    say(format_args!("WARNING: {error}"));
+                    self.faults.push(error.to_string());
+                    self.farm.refuse(change);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Why nothing has come, though the run has not ended: it may never have begun.
+    pub fn waited_in_vain(&self, messages: u64) -> Option<String> {
+        let is_vain = messages == 0 && self.farm.tables().end().is_none();
+        is_vain.then(|| {
+            "no event has come: has `penstock farm` begun the run at the boards, and is this server in its table?"
+                .into()
+        })
+    }
+
+    /// Events of which nothing comes any more, at the end of the run, are not waited for.
+    fn end_if_quiet(&mut self, session: &mut Session<Sink>) -> Result<(), SessionError> {
+        let Some((since, messages)) = self.ending else { return Ok(()) };
+        let (now, come) = (session.now(), session.messages());
+        if come != messages {
+            self.ending = Some((now, come));
+        } else if now.saturating_sub(since) >= self.patience {
+            session.end_now()?;
+        }
+        Ok(())
+    }
+
+    fn share(&self, change: &Change) -> Share {
+        let mut servers = self.farm.servers();
+        // Its place among the tables was checked when it was read.
+        let _ = servers.change(change.first, change.live.clone());
+        servers.shares(self.farm.server()).last().expect("there is a table at least")
+    }
+
+    fn tell(&self, change: &Change) {
+        let Share { from_event, rows, ours } = self.share(change);
+        match (change.mark, ours.is_empty()) {
+            (Mark::End, _) => say(format_args!("the run ends before event {from_event}")),
+            (Mark::Begin, _) => say(format_args!("the run begins at event {from_event}")),
+            (Mark::None, true) => say(format_args!("from event {from_event} on no event is this server's")),
+            (Mark::None, false) => {
+                let ours = ours.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+                say(format_args!("from event {from_event} on this server takes those that are {ours} modulo {rows}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The registers of front ends over IPbus, one port per address: settings of congestion control from a server or
+//! operator, and the registers that `penstock ctl` reads.
+//! Promise: the map is the gateware's, of a build with one queue pair; `cc[0]` governs the limiter from the next packet
+//! on. What is read is the front end's state now. A register without a function here is refused, like one that does not
+//! exist; counters of parts that this front end has not, as a MAC, read 0.
+
+use super::front_end::FrontEnd;
+use super::plan::Plan;
+use penstock_cc::{CycleRate, DcqcnParams};
+use penstock_cli_common::arguments::allowed::{admits, Allowed};
+use penstock_ipbus::dcqcn::{cc_params, cc_words, WORDS as CC_WORDS};
+use penstock_ipbus::map::{Build, MAP_HASH};
+use penstock_ipbus::regs::{cc, counters, events, global, latency, meter, port, qp, source, tcp, timing};
+use penstock_ipbus::{Responder, ResponderConfig, PORT};
+use penstock_transport::{RequestMarking, Requester, RetryLimits};
+use penstock_units::Time;
+use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
+use penstock_wire::{MacAddr, Psn};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+/// Datagrams that one front end takes in a turn.
+const MOST: usize = 16;
+const LONGEST: usize = 2048;
+
+/// The writable registers: the parameters of the single queue pair's group, and the operators' counts.
+const WRITES: &[std::ops::Range<u32>] =
+    &[cc::BASE..cc::BASE + 4 * CC_WORDS, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
+
+/// The registers that can be read beside these: what the build is, the queue pair, the counters, and those of parts that
+/// are not there, of which software asks whether they are.
+const READS: &[std::ops::Range<u32>] = &[
+    global::ID..global::MAP_HASH + 4,
+    global::LOCAL_MAC_HI..global::LOCAL_IP + 4,
+    global::LINK_STATUS..global::LINK_STATUS + 4,
+    global::OPTIONS..global::OPTIONS + 4,
+    tcp::BUILD..tcp::BUILD + 4,
+    events::BUILD..events::BUILD + 4,
+    events::STAGES..events::STAGES + 4,
+    timing::STATUS..timing::STATUS + 4,
+    port::LINK..port::LINK + 4,
+    source::STATUS..source::STATUS + 4,
+    counters::ALL[0].1..counters::ALL[0].1 + 4 * counters::ALL.len() as u32,
+    qp::BASE..qp::BASE + qp::STRIDE,
+    meter::BASE..meter::BASE + meter::STRIDE,
+    latency::BASE..latency::BASE + latency::STRIDE,
+];
+
+struct Port {
+    socket: UdpSocket,
+    board: Responder,
+}
+
+/// Those of all front ends.
+pub struct Registers {
+    ports: Vec<Port>,
+    allow: Vec<Allowed>,
+    strangers: u64,
+}
+
+impl Registers {
+    pub fn bind(plan: &Plan, mac: MacAddr) -> Result<Registers, String> {
+        let ports = plan.ips().map(|ip| Port::bind(ip, mac, &plan.cc)).collect::<Result<_, _>>()?;
+        Ok(Registers { ports, allow: plan.allow.clone(), strangers: 0 })
+    }
+
+    /// Datagrams of addresses that may not ask: not answered.
+    pub fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// Answers what has come.
+    pub fn serve(&mut self, now: Time, front_ends: &mut [FrontEnd]) {
+        let mut data = [0; LONGEST];
+        for (port, front_end) in self.ports.iter_mut().zip(front_ends) {
+            for _ in 0..MOST {
+                let Ok((len, from)) = port.socket.recv_from(&mut data) else { break };
+                if !matches!(from, SocketAddr::V4(from) if admits(&self.allow, *from.ip())) {
+                    self.strangers += 1;
+                    continue;
+                }
+                port.show(now, front_end);
+                if let Some(answer) = port.board.handle(&data[..len]) {
+                    // A lost message is requested again.
+                    let _ = port.socket.send_to(&answer, from);
+                }
+                port.heed(now, front_end);
+            }
+        }
+    }
+}
+
+impl Port {
+    fn bind(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Result<Port, String> {
+        let bound = UdpSocket::bind((ip, PORT)).and_then(|s| s.set_nonblocking(true).map(|()| s));
+        let socket = bound.map_err(|error| format!("UDP port {PORT} of {ip} (IPbus): {error}"))?;
+        Ok(Port { socket, board: registers(ip, mac, params) })
+    }
+
+    /// The state of the front end, for the readable registers.
+    fn show(&mut self, now: Time, front_end: &mut FrontEnd) {
+        let (c, messages, acked) = (front_end.counters(), front_end.messages_done(), front_end.bytes_acked());
+        let flow = front_end.limiter(now);
+        if let Some(requester) = front_end.requester() {
+            self.show_connection(requester, front_end.rkey());
+        }
+        let stage = u32::from(flow.stage_timer.max(flow.stage_bytes))
+            | u32::from(flow.stage_timer) << qp::STAGE_TIMER_SHIFT
+            | u32::from(flow.stage_bytes) << qp::STAGE_BYTES_SHIFT
+            | u32::from(flow.limited) << qp::STAGE_LIMITED_SHIFT;
+        for (offset, word) in [
+            (qp::STATE, front_end.state()),
+            (qp::PACKETS_SENT, c.sent_pkts as u32),
+            (qp::PACKETS_RETRANSMITTED, c.retransmitted_pkts as u32),
+            (qp::PACKET_SEQ_ERR, c.packet_seq_err as u32),
+            (qp::RNR_NAK, c.rnr_nak as u32),
+            (qp::LOCAL_ACK_TIMEOUT_ERR, c.local_ack_timeout_err as u32),
+            (qp::STALE_ACKS, c.stale_acks as u32),
+            (qp::MESSAGES_OK, messages as u32),
+            (qp::MESSAGES_ERR, c.messages_err as u32),
+            (qp::BYTES_ACKED_LO, acked as u32),
+            (qp::BYTES_ACKED_HI, (acked >> 32) as u32),
+            (qp::RATE_CURRENT, flow.rate_current.0),
+            (qp::RATE_TARGET, flow.rate_target.0),
+            (qp::ALPHA, flow.alpha()),
+            (qp::STAGE, stage),
+            (qp::RP_CNP_HANDLED, flow.cnp_handled),
+        ] {
+            self.board.set(qp::BASE + offset, word);
+        }
+        let cm = front_end.cm_counters();
+        for (address, count) in [
+            (counters::TX_FRAMES, c.sent_pkts),
+            (counters::RX_FRAMES, c.rcvd_pkts),
+            (counters::RX_ROCE_PACKETS, c.rcvd_pkts),
+            (counters::RX_CNP_PACKETS, c.rp_cnp_received),
+            (counters::PACKETS_SENT, c.sent_pkts),
+            (counters::PACKETS_RETRANSMITTED, c.retransmitted_pkts),
+            (counters::PACKET_SEQ_ERR, c.packet_seq_err),
+            (counters::RNR_NAK, c.rnr_nak),
+            (counters::LOCAL_ACK_TIMEOUT_ERR, c.local_ack_timeout_err),
+            (counters::STALE_ACKS, c.stale_acks),
+            (counters::MESSAGES_DONE, messages),
+            (counters::IPBUS_PACKETS, self.board.carried_out()),
+            (counters::CM_REQUESTS, cm.requests),
+            (counters::CM_REFUSED, cm.refused),
+            (counters::CM_IGNORED, cm.ignored),
+        ] {
+            self.board.set(address, count as u32);
+        }
+        self.board.set(source::STATUS, u32::from(front_end.is_connected() && !front_end.is_done()));
+    }
+
+    /// Who the peer is, and what lies between.
+    fn show_connection(&mut self, requester: &Requester, rkey: u32) {
+        let config = requester.config();
+        let MacAddr([a, b, c, d, e, f]) = config.peer.mac;
+        let (una, sent) = (requester.una().value(), requester.outstanding_packets() as u32);
+        let next = Psn::new(una.wrapping_add(sent)).value();
+        let RetryLimits { ack_timeout, retry_cnt, rnr_retry } = config.limits;
+        let RequestMarking { dscp, ecn, udp_sport, .. } = config.marking;
+        let tos = u32::from(dscp) << 2 | u32::from(ecn.bits());
+        let transport = (config.mtu.bytes().ilog2() - 7)
+            | u32::from(ack_timeout) << qp::TRANSPORT_ACK_TIMEOUT_SHIFT
+            | u32::from(retry_cnt) << qp::TRANSPORT_RETRY_CNT_SHIFT
+            | u32::from(rnr_retry) << qp::TRANSPORT_RNR_RETRY_SHIFT;
+        for (offset, word) in [
+            (qp::DST_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+            (qp::DST_MAC_LO, u32::from_be_bytes([c, d, e, f])),
+            (qp::DST_IP, config.peer.ip.to_bits()),
+            (qp::FLOW, u32::from(udp_sport) | tos << qp::FLOW_TOS_SHIFT),
+            (qp::DEST_QPN, config.peer.qpn.value()),
+            (qp::RKEY, rkey),
+            (qp::TRANSPORT, transport),
+            (qp::INIT_PSN, config.init_psn.value()),
+            (qp::UNA_PSN, una),
+            (qp::NXT_PSN, next),
+            // Nothing is kept ahead of what is sent.
+            (qp::WR_PSN, next),
+        ] {
+            self.board.set(qp::BASE + offset, word);
+        }
+    }
+
+    /// Takes the parameters over, if they are others now.
+    fn heed(&mut self, now: Time, front_end: &mut FrontEnd) {
+        let words: Vec<u32> = (0..CC_WORDS).map(|word| self.board.get(cc::BASE + 4 * word)).collect();
+        let params = cc_params(&words);
+        if params != *front_end.cc() {
+            front_end.set_cc(now, params);
+        }
+    }
+}
+
+/// A board with one queue pair; its reset values are the settings with which this process was started.
+fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
+    let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
+    let build = Build { queue_pairs: 1, clock_khz };
+    let options = global::OPTIONS_SERVICES_MASK | global::OPTIONS_RETRANSMIT_MASK;
+    let config = ResponderConfig {
+        build,
+        map_hash: MAP_HASH,
+        options,
+        streams: 0,
+        inputs: 0,
+        writes: Some(WRITES),
+        reads: Some(READS),
+    };
+    let mut board = Responder::new(config);
+    // Bits a cycle, so that a client knows the line rate.
+    let width = (params.rate_line.0 >> (CycleRate::FRACTION_BITS - 3)).clamp(64, 512);
+    let MacAddr(octets) = mac;
+    let [a, b, c, d, e, f] = octets;
+    let addresses = [
+        (global::BUILD, width << global::BUILD_DATA_W_SHIFT | 1 << global::BUILD_N_QP_SHIFT),
+        (global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
+        (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
+        (global::LOCAL_IP, ip.to_bits()),
+    ];
+    let parameters = cc_words(params).into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
+    addresses.into_iter().chain(parameters).for_each(|(address, word)| board.set(address, word));
+    board
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    #[test]
+    fn reset_values_are_the_command_line_s_and_only_what_acts_can_be_written() {
+        let params = DcqcnParams::default();
+        let mut board = registers(IP, MacAddr([2, 0, 10, 0, 0, 2]), &params);
+        let words: Vec<u32> = (0..CC_WORDS).map(|word| board.get(cc::BASE + 4 * word)).collect();
+        assert_eq!(cc_params(&words), params);
+        assert_eq!(board.get(global::LOCAL_MAC_LO), 0x0A00_0002);
+        let mut id = 0;
+        let answer = |board: &mut Responder, address: u32| {
+            // IPbus 2.0: a control packet, one read of one word.
+            let request: Vec<u8> =
+                [0x2000_00F0, 0x2001_010F, address / 4].into_iter().flat_map(u32::to_be_bytes).collect();
+            board.handle(&request).unwrap()[7] & 0xF
+        };
+        for (address, shown) in [
+            (qp::BASE + qp::BYTES_ACKED_LO, true),
+            (cc::BASE + cc::RATE_MIN, true),
+            (global::MAP_HASH, true),
+            (global::QPN_BASE, false),
+            (qp::BASE + qp::STRIDE + qp::STATE, false),
+            (source::LENGTH_MIN, false),
+        ] {
+            assert_eq!(answer(&mut board, address) == 0, shown, "{address:#x}");
+        }
+        for (address, taken) in [
+            (cc::BASE + cc::RATE_MIN, true),
+            (global::OPERATOR_BEGUN, true),
+            (source::COMMAND, false),
+            (cc::BASE + cc::STRIDE, false),
+        ] {
+            // IPbus 2.0: a control packet, one write of one word; the answer's low bits are the code, 0 for good.
+            id += 1;
+            let words = [0x2000_00F0 | id << 8, 0x2001_011F, address / 4, 5];
+            let request: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+            let answer = board.handle(&request).unwrap();
+            assert_eq!(answer[7] & 0xF == 0, taken, "{address:#x}: {answer:02x?}");
+        }
+        assert_eq!(board.get(cc::BASE + cc::RATE_MIN), 5);
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The output of `penstock send`.
+//! Promise: a run is called good only if all front ends came up and all messages were acknowledged.
+
+use super::front_end::FrontEnd;
+use super::link::LinkCounts;
+use super::plan::Plan;
+use penstock_cli_common::output::table::{columns, terminal_width};
+use penstock_ipbus::dcqcn::{cc_words, show_share, InForce};
+use penstock_units::Time;
+use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
+use penstock_wire::MacAddr;
+use serde::Serialize;
+
+const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
+/// More front ends than this are not listed one by one.
+const LISTED: usize = 32;
+
+#[derive(Serialize)]
+pub struct Report {
+    pub seconds: f64,
+    pub boards: Vec<BoardReport>,
+    /// Messages to the connection manager, and to the registers, of addresses that --allow does not name.
+    pub cm_strangers: u64,
+    pub ipbus_strangers: u64,
+    #[serde(flatten)]
+    pub link: LinkCounts,
+    pub faults: Vec<String>,
+}
+
+/// Names as in the kernel's RDMA counters, where there is one.
+#[derive(Serialize)]
+pub struct BoardReport {
+    pub source: u16,
+    pub ip: String,
+    /// How often a connection came up.
+    pub lives: u32,
+    /// Acknowledged.
+    pub messages: u64,
+    pub tx_payload_bytes: u64,
+    pub sent_pkts: u64,
+    pub retransmitted_pkts: u64,
+    pub packet_seq_err: u64,
+    pub rnr_nak: u64,
+    pub local_ack_timeout_err: u64,
+    pub rp_cnp_received: u64,
+    pub rp_cnp_handled: u32,
+    /// How often its least rate was raised because notifications alone held the rate down.
+    pub rp_cnp_overruled: u64,
+    pub stale_acks: u64,
+    /// Packets of strangers, of former connections, or that make no sense: without effect.
+    pub dropped_not_for_us: u64,
+    pub dropped_wrong_peer: u64,
+    pub dropped_bad_pkey: u64,
+    pub dropped_not_response: u64,
+    pub dropped_in_error: u64,
+    /// The rate that congestion control allows, bit/s; none without it.
+    pub rate_bps: Option<u64>,
+    /// "penstock", "advcam", "zhu", "ns3"; "custom" for parameters that have no name; none without congestion control.
+    pub profile: Option<&'static str>,
+    /// That "penstock" follows from, as in "39Mbps": of the command line, or as a server or an operator has told it.
+    pub share: Option<String>,
+    pub trouble: Option<String>,
+}
+
+/// Unanswered messages from addresses that --allow does not name.
+pub struct Strangers {
+    pub cm: u64,
+    pub ipbus: u64,
+}
+
+/// `refusal`: what the device refused.
+pub fn report(
+    front_ends: &[FrontEnd],
+    now: Time,
+    strangers: Strangers,
+    (link, refusal): (LinkCounts, Option<String>),
+    known: Vec<String>,
+) -> Report {
+    let board = |f: &FrontEnd| {
+        let (c, congestion) = (f.counters(), f.congestion());
+        let in_force = InForce::read(&cc_words(f.cc()), CLOCK_KHZ);
+        BoardReport {
+            source: f.source(),
+            ip: f.ip().to_string(),
+            lives: f.lives(),
+            messages: f.messages_done(),
+            tx_payload_bytes: c.tx_payload_bytes,
+            sent_pkts: c.sent_pkts,
+            retransmitted_pkts: c.retransmitted_pkts,
+            packet_seq_err: c.packet_seq_err,
+            rnr_nak: c.rnr_nak,
+            local_ack_timeout_err: c.local_ack_timeout_err,
+            rp_cnp_received: c.rp_cnp_received,
+            rp_cnp_handled: congestion.map_or(0, |(_, handled)| handled),
+            rp_cnp_overruled: f.cnp_raises(),
+            stale_acks: c.stale_acks,
+            dropped_not_for_us: c.dropped_not_for_us,
+            dropped_wrong_peer: c.dropped_wrong_peer,
+            dropped_bad_pkey: c.dropped_bad_pkey,
+            dropped_not_response: c.dropped_not_response,
+            dropped_in_error: c.dropped_in_error,
+            rate_bps: congestion.map(|(rate, _)| rate),
+            profile: (in_force.law != "off").then(|| in_force.profile_name()),
+            share: in_force.share.filter(|_| in_force.law != "off").map(|share| show_share(share, CLOCK_KHZ)),
+            trouble: f.trouble().map(str::to_owned),
+        }
+    };
+    let unfinished = front_ends.iter().filter(|f| !f.is_done() && f.wants_all()).map(|f| {
+        let why = f.trouble().unwrap_or("it was interrupted");
+        format!("{}: {} messages acknowledged, not all: {why}", f.ip(), f.messages_done())
+    });
+    let silent = front_ends.iter().filter(|f| f.lives() == 0).map(|f| {
+        let why = f.trouble().unwrap_or("no server has opened its queue pair");
+        format!("{} never came up: {why}", f.ip())
+    });
+    let mut faults: Vec<String> = known.into_iter().chain(silent).chain(unfinished).collect();
+    if !faults.is_empty() {
+        faults.extend(refusal);
+    }
+    let boards = front_ends.iter().map(board).collect();
+    let Strangers { cm: cm_strangers, ipbus: ipbus_strangers } = strangers;
+    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, link, faults }
+}
+
+pub fn opening(plan: &Plan, mac: MacAddr) -> String {
+    let last = plan.ips().last().unwrap_or(plan.first_ip);
+    let how = match plan.server {
+        Some(server) => format!("opening queue pairs at {server}"),
+        None => "waiting for servers that open queue pairs".to_owned(),
+    };
+    format!(
+        "{}: {} front end{}, {} to {last}, MAC {mac}, MTU {}; {how}",
+        plan.iface,
+        plan.boards,
+        if plan.boards == 1 { "" } else { "s" },
+        plan.first_ip,
+        plan.mtu.bytes()
+    )
+}
+
+pub fn closing(report: &Report) -> String {
+    let header = ["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"];
+    let seconds = report.seconds.max(1e-9);
+    let row = |name: &str, boards: &[BoardReport]| {
+        let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
+        vec![
+            name.to_owned(),
+            sum(|b| b.messages).to_string(),
+            format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
+            sum(|b| b.retransmitted_pkts).to_string(),
+            sum(|b| b.rnr_nak).to_string(),
+            sum(|b| b.rp_cnp_received).to_string(),
+            sum(|b| b.lives.into()).to_string(),
+        ]
+    };
+    let listed = if report.boards.len() <= LISTED { report.boards.as_slice() } else { &[] };
+    let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
+    let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
+    let table = columns(&header, &rows, 1, terminal_width());
+    let congestion = congestion(&report.boards).into_iter().map(|line| format!("\n{line}"));
+    let dropped = dropped(report).map(|line| format!("\n{line}"));
+    let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
+    std::iter::once(table).chain(congestion).chain(dropped).chain(faults).collect()
+}
+
+/// Packets that nobody of this network's boards and servers should have sent, and those that did not leave or arrive.
+fn dropped(report: &Report) -> Option<String> {
+    let sum = |of: fn(&BoardReport) -> u64| report.boards.iter().map(of).sum::<u64>();
+    let link = &report.link;
+    let counts = [
+        ("dropped_not_for_us", sum(|b| b.dropped_not_for_us)),
+        ("dropped_wrong_peer", sum(|b| b.dropped_wrong_peer)),
+        ("dropped_bad_pkey", sum(|b| b.dropped_bad_pkey)),
+        ("dropped_not_response", sum(|b| b.dropped_not_response)),
+        ("dropped_unknown_qpn", link.dropped_unknown_qpn),
+        ("rx_icrc_encapsulated", link.rx_icrc_encapsulated),
+        ("rx_malformed", link.rx_malformed),
+        ("rx_foreign_vlan", link.rx_foreign_vlan),
+        ("rx_dropped", link.rx_dropped),
+        ("refused_frames", link.refused_frames),
+    ];
+    named("dropped packets", &counts)
+}
+
+/// The counts that are not zero, with their names.
+pub fn named(title: &str, counts: &[(&str, u64)]) -> Option<String> {
+    let counts: Vec<String> =
+        counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    (!counts.is_empty()).then(|| format!("{title}: {}", counts.join(", ")))
+}
+
+/// The limits of the boards, one line for each kind of limit.
+fn congestion(boards: &[BoardReport]) -> Vec<String> {
+    let said = |board: &BoardReport| match (board.profile, &board.share) {
+        (Some(profile), Some(share)) => format!("congestion control: profile {profile}, share {share}"),
+        (Some(profile), None) => format!("congestion control: profile {profile}"),
+        (None, _) => "congestion control: off".to_owned(),
+    };
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for said in boards.iter().map(said) {
+        match kinds.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((said, 1)),
+        }
+    }
+    let is_one = kinds.len() == 1;
+    kinds.into_iter().map(|(said, count)| if is_one { said } else { format!("{count} boards: {said}") }).collect()
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Converts a profile of DCQCN to the registers of a board, and back.
+//! Promise: the values are those of `penstock_cc::Profile`, in every group; the line rate stays as in the build.
+
+use crate::map::{Scale, Unit};
+use crate::regs::{cc, field};
+use crate::Identity;
+use penstock_cc::{AlphaRule, CycleRate, DcqcnParams, DcqcnSettings, GFactor, Law, Profile, StageCounting};
+use penstock_units::Rate;
+
+/// Registers of a group, from its first one on.
+pub const WORDS: u32 = cc::RATE_START / 4 + 1;
+
+/// The number of parameter groups of a build with this number of queue pairs.
+pub fn groups(queue_pairs: u32) -> u32 {
+    cc::COUNT.min(queue_pairs)
+}
+
+/// Address and value of every register that holds DCQCN's parameters of a group, in the order of writing.
+pub fn dcqcn_words(group: u8, params: &DcqcnParams) -> [(u32, u32); 10] {
+    use cc as c;
+    let law = match params.law {
+        Law::Off => 0u32,
+        Law::Dcqcn => 1,
+        Law::Qcn => 2,
+    };
+    let alpha_rule = match params.alpha_rule {
+        AlphaRule::Cut => 0u32,
+        AlphaRule::Cnp => 1,
+        AlphaRule::Interval => 2,
+    };
+    let two_counters = params.stage_counting == StageCounting::PerTrigger;
+    let control = field(law, c::CONTROL_LAW_SHIFT, c::CONTROL_LAW_MASK)
+        | field(params.clamp_target, c::CONTROL_CLAMP_TARGET_SHIFT, c::CONTROL_CLAMP_TARGET_MASK)
+        | field(params.restart_timer, c::CONTROL_RESTART_TIMER_SHIFT, c::CONTROL_RESTART_TIMER_MASK)
+        | field(params.hold_timer, c::CONTROL_HOLD_TIMER_SHIFT, c::CONTROL_HOLD_TIMER_MASK)
+        | field(two_counters, c::CONTROL_TWO_COUNTERS_SHIFT, c::CONTROL_TWO_COUNTERS_MASK)
+        | field(params.cut_on_tick, c::CONTROL_CUT_ON_TICK_SHIFT, c::CONTROL_CUT_ON_TICK_MASK)
+        | field(params.clamp_increasing, c::CONTROL_CLAMP_INCREASING_SHIFT, c::CONTROL_CLAMP_INCREASING_MASK)
+        | field(alpha_rule, c::CONTROL_ALPHA_RULE_SHIFT, c::CONTROL_ALPHA_RULE_MASK)
+        | field(params.alpha_bits, c::CONTROL_ALPHA_BITS_SHIFT, c::CONTROL_ALPHA_BITS_MASK)
+        | field(params.g_shift, c::CONTROL_G_SHIFT_SHIFT, c::CONTROL_G_SHIFT_MASK)
+        | field(params.g_factor as u32, c::CONTROL_G_FACTOR_SHIFT, c::CONTROL_G_FACTOR_MASK)
+        | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
+        | field(params.hyper_threshold, c::CONTROL_HYPER_THRESHOLD_SHIFT, c::CONTROL_HYPER_THRESHOLD_MASK);
+    [
+        (c::RATE_AI, params.rate_ai.0),
+        (c::RATE_HAI, params.rate_hai.0),
+        (c::RATE_MIN, params.rate_min.0),
+        (c::RATE_LINE, params.rate_line.0),
+        (c::RATE_START, params.rate_start.0),
+        (c::DECREASE_INTERVAL, params.decrease_interval),
+        (c::ALPHA_INTERVAL, params.alpha_interval),
+        (c::INCREASE_INTERVAL, params.increase_interval),
+        (c::BYTE_THRESHOLD, params.byte_threshold),
+        (c::CONTROL, control),
+    ]
+    .map(|(offset, value)| (c::BASE + u32::from(group) * c::STRIDE + offset, value))
+}
+
+/// Addresses and words that set the profile; a share is what "penstock" follows from.
+///
+/// # Errors
+/// The board's clock cannot count the parameters.
+pub fn profile_words(profile: Profile, share: Rate, identity: Identity) -> Result<Vec<(u32, u32)>, String> {
+    let mut settings = profile.dcqcn(share);
+    settings.rate_line = identity.line_rate();
+    let params = settings.at_clock(u64::from(identity.build.clock_khz) * 1000).map_err(|error| error.to_string())?;
+    let is_line = |address: u32| (address - cc::BASE) % cc::STRIDE == cc::RATE_LINE;
+    let words = (0..groups(identity.build.queue_pairs)).flat_map(|group| dcqcn_words(group as u8, &params));
+    Ok(words.filter(|(address, _)| !is_line(*address)).collect())
+}
+
+/// The registers of a group, in their order.
+pub fn cc_words(params: &DcqcnParams) -> Vec<u32> {
+    let mut words = vec![0; WORDS as usize];
+    for (address, word) in dcqcn_words(0, params) {
+        words[(address - cc::BASE) as usize / 4] = word;
+    }
+    words
+}
+
+/// The meaning of a group's registers; an undefined law is off, as in the gateware.
+pub fn cc_params(words: &[u32]) -> DcqcnParams {
+    let word = |offset: u32| words[offset as usize / 4];
+    let control = |mask: u32, shift: u32| (word(cc::CONTROL) & mask) >> shift;
+    let is_set = |mask: u32| word(cc::CONTROL) & mask != 0;
+    DcqcnParams {
+        law: match control(cc::CONTROL_LAW_MASK, cc::CONTROL_LAW_SHIFT) {
+            1 => Law::Dcqcn,
+            2 => Law::Qcn,
+            _ => Law::Off,
+        },
+        clamp_target: is_set(cc::CONTROL_CLAMP_TARGET_MASK),
+        restart_timer: is_set(cc::CONTROL_RESTART_TIMER_MASK),
+        hold_timer: is_set(cc::CONTROL_HOLD_TIMER_MASK),
+        stage_counting: match is_set(cc::CONTROL_TWO_COUNTERS_MASK) {
+            true => StageCounting::PerTrigger,
+            false => StageCounting::Single,
+        },
+        cut_on_tick: is_set(cc::CONTROL_CUT_ON_TICK_MASK),
+        clamp_increasing: is_set(cc::CONTROL_CLAMP_INCREASING_MASK),
+        alpha_rule: match control(cc::CONTROL_ALPHA_RULE_MASK, cc::CONTROL_ALPHA_RULE_SHIFT) {
+            1 => AlphaRule::Cnp,
+            2 => AlphaRule::Interval,
+            _ => AlphaRule::Cut,
+        },
+        alpha_bits: control(cc::CONTROL_ALPHA_BITS_MASK, cc::CONTROL_ALPHA_BITS_SHIFT) as u8,
+        g_shift: control(cc::CONTROL_G_SHIFT_MASK, cc::CONTROL_G_SHIFT_SHIFT) as u8,
+        g_factor: GFactor::ALL[control(cc::CONTROL_G_FACTOR_MASK, cc::CONTROL_G_FACTOR_SHIFT) as usize],
+        stage_threshold: control(cc::CONTROL_STAGE_THRESHOLD_MASK, cc::CONTROL_STAGE_THRESHOLD_SHIFT) as u8,
+        hyper_threshold: control(cc::CONTROL_HYPER_THRESHOLD_MASK, cc::CONTROL_HYPER_THRESHOLD_SHIFT) as u8,
+        rate_ai: CycleRate(word(cc::RATE_AI)),
+        rate_hai: CycleRate(word(cc::RATE_HAI)),
+        rate_min: CycleRate(word(cc::RATE_MIN)),
+        rate_line: CycleRate(word(cc::RATE_LINE)),
+        rate_start: CycleRate(word(cc::RATE_START)),
+        decrease_interval: word(cc::DECREASE_INTERVAL),
+        alpha_interval: word(cc::ALPHA_INTERVAL),
+        increase_interval: word(cc::INCREASE_INTERVAL),
+        byte_threshold: word(cc::BYTE_THRESHOLD),
+    }
+}
+
+/// The meaning of a group's registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// "off", "dcqcn", "qcn".
+    pub law: &'static str,
+    /// Of DCQCN's values; none: they match no profile.
+    pub profile: Option<Profile>,
+    /// Of "penstock".
+    pub share: Option<Rate>,
+}
+
+impl InForce {
+    /// Of the `WORDS` registers of one group.
+    pub fn read(words: &[u32], clock_khz: u32) -> Self {
+        let law = ["off", "dcqcn", "qcn", "off"][(words[0] & cc::CONTROL_LAW_MASK) as usize];
+        let share = rate(words, cc::RATE_START, clock_khz);
+        let named = [Profile::AdvCam, Profile::Zhu, Profile::Ns3, Profile::Penstock];
+        let profile = named.into_iter().find(|profile| is_of(words, profile.dcqcn(share), clock_khz));
+        let share = (profile == Some(Profile::Penstock)).then_some(share);
+        InForce { law, profile, share }
+    }
+
+    /// "penstock", "advcam", "zhu", "ns3"; "custom" for numbers that have no name.
+    pub fn profile_name(&self) -> &'static str {
+        match self.profile {
+            Some(Profile::Penstock) => "penstock",
+            Some(Profile::AdvCam) => "advcam",
+            Some(Profile::Zhu) => "zhu",
+            Some(Profile::Ns3) => "ns3",
+            None => "custom",
+        }
+    }
+}
+
+/// A share as `penstock ctl` shows it: the rate with the fewest digits that gives the register's value.
+pub fn show_share(share: Rate, clock_khz: u32) -> String {
+    let scale = Scale { clock_khz };
+    scale.show(Unit::Rate, scale.rate_word(share))
+}
+
+fn rate(words: &[u32], offset: u32, clock_khz: u32) -> Rate {
+    CycleRate(words[offset as usize / 4]).to_rate(u64::from(clock_khz) * 1000)
+}
+
+/// Whether the words are those of the settings, whatever the law and the line. A share that was rounded to a register
+/// has moved the other numbers by no more than its own rounding.
+fn is_of(words: &[u32], settings: DcqcnSettings, clock_khz: u32) -> bool {
+    let settings = DcqcnSettings { rate_line: rate(words, cc::RATE_LINE, clock_khz), ..settings };
+    let Ok(params) = settings.at_clock(u64::from(clock_khz) * 1000) else { return false };
+    let start = words[cc::RATE_START as usize / 4].max(1);
+    dcqcn_words(0, &params).into_iter().all(|(address, expected)| {
+        let offset = address - cc::BASE;
+        let found = words[offset as usize / 4];
+        match offset {
+            cc::RATE_LINE => true,
+            cc::CONTROL => (found ^ expected) & !cc::CONTROL_LAW_MASK == 0,
+            _ => found.abs_diff(expected) <= 1 + expected / start,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Build;
+
+    fn words(profile: Profile, share: Rate, clock_khz: u32, data_width: u32) -> Vec<u32> {
+        let build = Build { queue_pairs: 4, clock_khz };
+        let identity = Identity { version: 0, data_width, ring_bytes: 0, build };
+        let mut words = vec![0; WORDS as usize];
+        words[cc::RATE_LINE as usize / 4] =
+            CycleRate::from_rate(identity.line_rate(), 1000 * u64::from(clock_khz)).unwrap().0;
+        for (address, word) in profile_words(profile, share, identity).unwrap() {
+            if address < cc::BASE + cc::STRIDE {
+                words[(address - cc::BASE) as usize / 4] = word;
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn registers_mean_the_parameters_that_they_were_written_from() {
+        for profile in [Profile::Penstock, Profile::AdvCam, Profile::Zhu, Profile::Ns3] {
+            for law in [Law::Off, Law::Dcqcn, Law::Qcn] {
+                let settings = DcqcnSettings { law, alpha_bits: 10, ..profile.dcqcn(Rate::from_mbps(39)) };
+                let params = settings.at_clock(156_250_000).unwrap();
+                assert_eq!(cc_params(&cc_words(&params)), params);
+            }
+        }
+    }
+
+    #[test]
+    fn a_profile_is_read_back_from_registers_at_every_clock_and_share() {
+        for (clock_khz, width) in [(156_250, 64), (390_625, 64), (322_266, 512), (125_000, 64)] {
+            for (profile, name) in [(Profile::AdvCam, "advcam"), (Profile::Zhu, "zhu"), (Profile::Ns3, "ns3")] {
+                let read = InForce::read(&words(profile, Rate(1), clock_khz, width), clock_khz);
+                assert_eq!((read.law, read.profile_name(), read.share), ("dcqcn", name, None));
+            }
+            for share in ["1Mbps", "3Mbps", "37735849bps", "39Mbps", "625Mbps", "3333333333bps", "6Gbps"] {
+                let share: Rate = share.parse().unwrap();
+                let read = InForce::read(&words(Profile::Penstock, share, clock_khz, width), clock_khz);
+                assert_eq!(read.profile_name(), "penstock", "{share} at {clock_khz} kHz");
+                let told = read.share.unwrap().0;
+                assert!(told.abs_diff(share.0) <= (u64::from(clock_khz) * 8000) >> 25, "{share}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_register_set_by_hand_has_no_profile() {
+        for offset in [cc::CONTROL, cc::RATE_AI, cc::RATE_MIN, cc::ALPHA_INTERVAL, cc::BYTE_THRESHOLD] {
+            for profile in [Profile::Penstock, Profile::AdvCam] {
+                let mut words = words(profile, Rate::from_mbps(625), 156_250, 64);
+                words[offset as usize / 4] ^= 0x100;
+                assert_eq!(InForce::read(&words, 156_250).profile_name(), "custom", "{profile:?} {offset:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_law_is_told_apart_from_the_numbers() {
+        let mut words = words(Profile::AdvCam, Rate(1), 156_250, 64);
+        words[0] = words[0] & !cc::CONTROL_LAW_MASK | 2;
+        let read = InForce::read(&words, 156_250);
+        assert_eq!((read.law, read.profile_name()), ("qcn", "advcam"));
+    }
+}
