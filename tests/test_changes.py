@@ -72,6 +72,14 @@ def test_where_the_base_is_not_known_it_is_everything(tree: Path, monkeypatch: p
     assert changes.since_base(tree) is None
 
 
+def test_a_test_concerns_the_folders_that_it_names_and_all_where_the_base_is_not_known(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert changes.concerns("sec", "none", root=tree) and not changes.concerns("first", root=tree)
+    monkeypatch.setenv("PENSTOCK_BASE", "none")
+    assert changes.concerns("first", root=tree)
+
+
 def planted(*paths: str) -> set[str]:
     """The proofs whose faults are planted if these files have changed."""
     rtl.generate()

@@ -5,6 +5,7 @@ A path is relative to the citing file's folder or one above it; a path from the 
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from citations import Tree, cited_paths, comments
 from conftest import ROOT
 from test_links import TRACKED
 
-TREE = Tree(TRACKED)
 # Files that comments name and git does not keep.
 MADE = {
     "penstock_regblock.sv",
@@ -40,7 +40,16 @@ def text_of(path: Path) -> str:
     return "" if b"\0" in content else content.decode(errors="replace")
 
 
-COMMENTS = {path: found for path in TRACKED if (found := comments(path, text_of(path)))}
+@cache
+def tree() -> Tree:
+    """The files that may be cited."""
+    return Tree(TRACKED)
+
+
+@cache
+def all_comments() -> dict[Path, list[tuple[int, str]]]:
+    """The comments of each file that has some."""
+    return {path: found for path in TRACKED if (found := comments(path, text_of(path)))}
 
 
 def papers() -> list[str]:
@@ -52,7 +61,7 @@ def papers() -> list[str]:
 def paragraphs(path: Path) -> list[tuple[int, str]]:
     """The comments of a file, those of successive lines together, without what marks them."""
     joined: list[tuple[int, int, str]] = []
-    for line, text in COMMENTS[path]:
+    for line, text in all_comments()[path]:
         plain = " ".join(re.sub(r"^\s*(?://[/!]?|#|--|\*)", "", part) for part in text.splitlines())
         if joined and joined[-1][1] + 1 == line and path.suffix != ".md":
             begin, _, before = joined.pop()
@@ -65,10 +74,10 @@ def paragraphs(path: Path) -> list[tuple[int, str]]:
 def test_every_file_that_a_comment_cites_exists() -> None:
     lost = [
         f"{path}:{line + below}: {word}"
-        for path in COMMENTS
-        for line, text in COMMENTS[path]
-        for below, word in cited_paths(text, TREE.roots)
-        if word not in MADE and word not in FOREIGN and not TREE.has(word, path)
+        for path in all_comments()
+        for line, text in all_comments()[path]
+        for below, word in cited_paths(text, tree().roots)
+        if word not in MADE and word not in FOREIGN and not tree().has(word, path)
     ]
     assert not lost, "\n".join(lost)
 
@@ -77,7 +86,7 @@ def test_a_document_that_is_cited_by_section_is_a_standard_or_in_the_table_of_pa
     """The document is named at most 60 characters before its section, with no other document in between."""
     known = re.compile("|".join([STANDARD, *map(re.escape, papers())]))
     unknown = []
-    for path in COMMENTS:
+    for path in all_comments():
         for line, text in paragraphs(path):
             for match in SECTION.finditer(text):
                 before = text[max(0, match.start() - 60) : match.start()]
@@ -97,8 +106,8 @@ def test_a_document_that_is_cited_by_section_is_a_standard_or_in_the_table_of_pa
     ],
 )
 def test_a_path_that_leads_nowhere_is_found(text: str, word: str) -> None:
-    found = [path for _, path in cited_paths(text, TREE.roots)]
-    assert [path for path in found if not TREE.has(path, Path("crates/cc/src/lib.rs"))] == [word]
+    found = [path for _, path in cited_paths(text, tree().roots)]
+    assert [path for path in found if not tree().has(path, Path("crates/cc/src/lib.rs"))] == [word]
 
 
 @pytest.mark.parametrize(

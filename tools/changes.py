@@ -48,6 +48,12 @@ def since_base(root: Path = ROOT) -> list[str] | None:
     return None
 
 
+def concerns(*prefixes: str, root: Path = ROOT) -> bool:
+    """Whether a file whose path begins so has changed since the base, or may have."""
+    paths = since_base(root)
+    return paths is None or any(path.startswith(prefixes) for path in paths)
+
+
 def _known(revision: str, root: Path) -> bool:
     try:
         git("rev-parse", "--verify", "-q", revision, root=root)

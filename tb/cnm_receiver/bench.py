@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only congestion notification messages for our queue pairs become feedback, each once."""
 
+import itertools
 import os
 from dataclasses import dataclass
 
@@ -11,7 +12,11 @@ from lib.cnm import CN_TAG, CNM, cnm
 from lib.roce import LOCAL_MAC, TxHeader, mac_int
 from lib.runner import Bench, seed
 
-BENCH = Bench(top="cnm_receiver", configs=[{"DATA_W": w, "N_QP": n} for w in (64, 512) for n in (1, 4, 256)])
+# Each width and each number of queue pairs; all pairs of both in `make soak`.
+SIZES = [(64, 1), (64, 256), (512, 4)]
+if os.environ.get("PENSTOCK_ALL_SIZES"):
+    SIZES = list(itertools.product((64, 512), (1, 4, 256)))
+BENCH = Bench(top="cnm_receiver", configs=[{"DATA_W": width, "N_QP": number} for width, number in SIZES])
 
 LANES = int(os.environ.get("PARAM_DATA_W", "64")) // 8
 N_QP = int(os.environ.get("PARAM_N_QP", "4"))

@@ -8,9 +8,9 @@ import cocotb
 from cocotb.triggers import RisingEdge
 from lib.board import SUCCESS, start
 from lib.cable import time_limit
-from lib.tops import TOPS
+from lib.tops import WIDTHS
 
-BENCHES = TOPS
+BENCHES = WIDTHS
 
 # The outputs that are always known after a reset, and those that are known while another one is 1.
 ALWAYS = [

@@ -20,7 +20,7 @@ from lib.rc_peer import QPN_BASE, Peer, Seen
 from lib.roce import LOCAL_IP, LOCAL_MAC, has_imm, has_reth, ip_int, mac_int
 from lib.rtl import REPO
 from lib.runner import seed
-from lib.tops import TOPS
+from lib.tops import WIDTHS
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -31,7 +31,7 @@ import build
 import qemu
 from machine import Machine, frames
 
-BENCHES = TOPS
+BENCHES = WIDTHS
 
 QP, PSN, ACTED = 0, 0xFFFF80, 300
 ANSWER_S = 20  # real time; an answer takes 0.3 ms on an idle host
