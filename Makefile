@@ -29,9 +29,10 @@ BOARD   ?= ecpix5
 XDIST    = -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder
 AT_ONCE := $(JOBS)
 # Much of the time of tests/ is waiting, for timers and machines: three tests keep two cores busy.
-test: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
+test test-end-to-end: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
+PYTEST   = COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST)
 
-.PHONY: demo profile test check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
+.PHONY: demo profile test test-rust test-benches test-end-to-end check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -63,7 +64,17 @@ demo: build      ## camera events through three boards, a congested switch and a
 test: setup      ## every test: Rust crates, gateware benches, end to end
 	cargo test --release --locked --workspace
 	cargo build --release --locked --workspace --all-targets
-	COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST) tb tests
+	$(PYTEST) tb tests
+
+test-rust: setup ## of `make test` the tests of the Rust crates
+	cargo test --release --locked --workspace
+
+test-benches: setup ## of `make test` the gateware benches
+	$(PYTEST) tb
+
+test-end-to-end: setup ## of `make test` the tests of the built commands
+	cargo build --release --locked --workspace --all-targets
+	$(PYTEST) tests
 
 check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
 	@$(PYTHON) tools/check.py $(if $(BASE),--base $(BASE))
@@ -101,7 +112,7 @@ bench: setup profile ## the performance table, also out/bench.json
 figures-check: setup build ## draw every figure and compare its numbers with docs/results.md (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 
-soak: setup      ## all planted faults of the proofs, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all planted faults of the proofs, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
@@ -114,7 +125,9 @@ soak: setup      ## all planted faults of the proofs, fuzz targets 60 s each, lo
 	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=200 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k farm
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
-		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control" || exit; done
+		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control or softroce or cnm_receiver" || exit; done
+	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_bitstream.py
+	$(PYTHON) tools/repeat.py --seed $(SEED) --times $(SEEDS) -- $(XDIST) tests
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
 	$(PYTHON) -m pytest -q tests/ctapipe_source.py
 	$(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py
