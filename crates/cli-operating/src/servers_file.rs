@@ -49,11 +49,16 @@ fn parse(file: &Path, text: &str) -> Result<Document, String> {
 fn tables(file: &Path, document: &Document, without: &[Change]) -> Result<Tables, String> {
     let changes: Vec<Change> = document.change.iter().map(change).filter(|change| !without.contains(change)).collect();
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let each = changes.iter().map(|change| (change.first, change.live.clone()));
+    // The end of a run may be before a change that no event has reached.
+    let in_order = changes.iter().filter(|change| change.mark != Mark::End);
+    let each = in_order.map(|change| (change.first, change.live.clone()));
     Servers::of(document.live.clone(), each).map_err(|error| fail(&error))?;
     let mut tables = Tables::new(document.run.clone(), document.live.clone());
     match changes.into_iter().find(|change| !tables.announce(change.clone())) {
         None => Ok(tables),
+        Some(change) if change.mark == Mark::End => {
+            Err(fail(&format!("the run ends before event {}, and has changes there that were reached", change.first)))
+        }
         Some(change) => Err(fail(&format!("the run has ended before the change at event {}", change.first))),
     }
 }
@@ -69,7 +74,7 @@ fn change(entry: &ChangeEntry) -> Change {
 
 /// The servers of these tables.
 pub fn servers(tables: &Tables) -> Servers {
-    let mut all = tables.all();
+    let mut all = tables.in_force();
     let live = all.next().map(|first| first.live.clone()).unwrap_or_default();
     Servers::of(live, all.map(|change| (change.first, change.live.clone())))
         .expect("they were checked when they were read")
@@ -171,6 +176,24 @@ mod tests {
         let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
         farm.accept(change.clone());
         assert_eq!((farm.servers().server_of(6), farm.servers().server_of(7)), (Some(0), Some(2)));
+    }
+
+    #[test]
+    fn the_end_of_a_run_may_be_before_a_change_that_no_event_has_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("servers.toml");
+        let text = "live = [0, 1]\n[[change]]\nfirst = 7\nlive = [0]\n[[change]]\nfirst = 20\nlive = [1]\n";
+        std::fs::write(&file, text).unwrap();
+        let mut farm = Farm::open(&file, 0).unwrap();
+        let end = |first: u64| format!("{text}[[change]]\nfirst = {first}\nlive = []\nend = true\n");
+        std::fs::write(&file, end(6)).unwrap();
+        let told = farm.look().unwrap().unwrap_err();
+        assert!(told.contains("ends before event 6"), "{told}");
+        std::fs::write(&file, end(9)).unwrap();
+        let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
+        farm.accept(change.clone());
+        let servers = farm.servers();
+        assert_eq!([6, 8, 9, 20].map(|event| servers.server_of(event)), [Some(0), Some(0), None, None]);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use penstock_units::Time;
 
 impl Coordinator {
     /// The run is to end: every server takes the events before one event, and nobody later ones.
-    pub fn end(&mut self) {
-        self.ending = true;
+    pub fn end(&mut self, now: Time) {
+        self.ending_since.get_or_insert(now);
     }
 
     /// The run has ended, and every board holds what comes next.
@@ -45,9 +45,9 @@ impl Coordinator {
             return true;
         }
         let mut first = 0;
-        for (board, name) in self.boards.iter().zip(&self.config.boards) {
+        for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()) {
             match &board.view {
-                None if board.is_missing || board.is_out() => {}
+                None if board.is_missing => {}
                 None => return false,
                 Some((_, view)) if view.owner != self.config.owner || view.busy || view.prepared => return false,
                 Some((_, view)) if view.live > 0 => {
@@ -82,7 +82,7 @@ impl Coordinator {
         }
         let first = self.unreached(now, board)?;
         self.boards[at].last_event = None;
-        Some(Request::Park { first })
+        Some(Request::Replace { first, rows: Vec::new() })
     }
 
     /// A board that has lost all servers while others have not holds its events by itself, so that they may open queue
@@ -91,17 +91,51 @@ impl Coordinator {
         let board = &self.boards[at];
         let is_long = board.cut_off_since.is_some_and(|since| now.saturating_sub(since) >= self.config.settle);
         let is_lost = is_long && board.look_due <= now && view.live > 0 && (!view.pending || view.waits);
-        let first = self.unreached(now, board).filter(|_| is_lost)?;
-        Some(Request::Park { first })
+        // A board that was set up anew has no event that it remembers.
+        let first = self.unreached(now, board).filter(|_| is_lost)?.max(self.log.first());
+        Some(Request::Replace { first, rows: Vec::new() })
     }
 
     /// The last event is the one before this change.
-    pub(crate) fn end_run(&mut self, now: Time) {
+    pub(crate) fn end_run(&mut self, now: Time, since: Time) {
         if let Some(why) = self.obstacle() {
-            self.free_stuck(now, &[]);
-            return self.say_once(Notice::Waits { why });
+            if !self.may_end_at_rest() {
+                self.say_once(Notice::Waits { why });
+                if now.saturating_sub(since) >= self.config.start_patience {
+                    self.leave_out();
+                }
+                return;
+            }
         }
-        let change = Change { first: self.first_event(now), live: Vec::new(), mark: Mark::End };
+        let change = Change { first: self.end_event(now), live: Vec::new(), mark: Mark::End };
         self.ask_for(now, change);
+    }
+
+    /// An event that no board will have sent when it is asked; the next one where the detector rests. A board whose very
+    /// first event comes while it is told of event 0 has sent it none the less, as no board refuses a table from 0 on.
+    fn end_event(&self, now: Time) -> u64 {
+        let boards = self.boards.iter().filter(|board| !board.is_out());
+        boards.filter_map(|board| self.unreached(now, board)).fold(self.log.reached().max(self.sent), u64::max)
+    }
+
+    /// No board has reached the last change, as no events come: each can have it replaced by the end of the run.
+    fn may_end_at_rest(&self) -> bool {
+        let mut boards = self.boards.iter().filter(|board| !board.is_out());
+        self.sent <= self.log.first()
+            && boards.all(|board| {
+                let view = board.view.as_ref().map(|(_, view)| view);
+                let is_still = board.pace.is_some_and(|(events, _)| events == 0);
+                is_still && view.is_some_and(|view| self.is_in_force(view) && (view.waits || view.rests()))
+            })
+    }
+
+    /// The run ends without boards that keep it from that.
+    fn leave_out(&mut self) {
+        for at in 0..self.boards.len() {
+            let board = &self.boards[at];
+            let Some(why) = self.obstacle_at(at).filter(|_| !board.is_out()) else { continue };
+            self.boards[at].is_left_out = true;
+            self.say(Notice::BoardLeftOut { board: self.config.boards[at].clone(), why });
+        }
     }
 }

@@ -21,6 +21,8 @@ pub struct QueuePair {
     pub peer: Ipv4Addr,
     /// Receiver-not-ready NAKs received, modulo 2^32.
     pub rnr_naks: u32,
+    /// It has packets that are not acknowledged.
+    pub outstanding: bool,
 }
 
 /// A board's registers at one time.
@@ -68,6 +70,11 @@ impl BoardView {
         !self.pending || self.waits || self.next_event >= self.announced
     }
 
+    /// No event has come since the last change was announced, and none is on its way to a server.
+    pub(crate) fn rests(&self) -> bool {
+        self.pending && !self.waits && !self.queue_pairs.iter().any(|qp| qp.state == READY_TO_SEND && qp.outstanding)
+    }
+
     /// The rows of these servers; none if one cannot be told.
     pub(crate) fn rows_of(&self, servers: impl IntoIterator<Item = Ipv4Addr>) -> Option<Vec<u8>> {
         let none = (self.queue_pairs.len() <= usize::from(NO_QUEUE_PAIR)).then_some(NO_QUEUE_PAIR);
@@ -96,9 +103,11 @@ pub enum Request {
     Cancel {
         rows: Vec<u8>,
     },
-    /// Events from here on wait for a later table, as no server takes them: at once, without a coordinated change.
-    Park {
+    /// A table for the events from here on, at once and without a coordinated change, in place of one that no event has
+    /// reached. Without rows the events wait for a later table.
+    Replace {
         first: u64,
+        rows: Vec<u8>,
     },
     /// Whether servers that ask get a queue pair.
     Door {

@@ -39,7 +39,8 @@ pub struct FarmConfig {
     pub read_patience: Time,
     /// A server takes events when it has been ready for so long.
     pub settle: Time,
-    /// How long the first tables wait for servers that have no queue pair yet.
+    /// How long the first tables wait for servers that have no queue pair yet, and the begin and the end of a run for
+    /// boards.
     pub start_patience: Time,
     /// A server that has been full for so long gets less, if another one has room.
     pub full_for: Time,

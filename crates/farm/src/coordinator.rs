@@ -44,12 +44,14 @@ pub struct Coordinator {
     pub(crate) refusals: Refusals,
     /// Whether it is known at which event the run begins.
     pub(crate) is_begun: bool,
-    /// The run is to end.
-    pub(crate) ending: bool,
+    /// Since when the run is to end.
+    pub(crate) ending_since: Option<Time>,
+    /// The lowest event number above all that a board is known to have sent.
+    pub(crate) sent: u64,
     /// Boards are given back; whether servers that ask get queue pairs then.
     pub(crate) leaving: Option<bool>,
-    /// Since when a change that is wanted cannot be made.
-    pub(crate) obstructed_since: Option<Time>,
+    /// Since when boards have been held up by servers that take nothing.
+    pub(crate) stuck_since: Option<Time>,
     pub(crate) is_over: bool,
     pub(crate) out: VecDeque<Action>,
 }
@@ -75,9 +77,10 @@ impl Coordinator {
             phase_since: now,
             refusals: Refusals::default(),
             is_begun,
-            ending: false,
+            ending_since: None,
+            sent: 0,
             leaving: None,
-            obstructed_since: None,
+            stuck_since: None,
             is_over: false,
             out: VecDeque::new(),
         };
@@ -169,10 +172,12 @@ impl Coordinator {
                 let is_ours = view.owner == self.config.owner;
                 state.is_ours = is_ours;
                 state.last_event = is_ours.then_some((now, view.next_event));
+                self.sent = self.sent.max(view.next_event);
                 let before = state.view.take();
                 if let Some((before, known)) = &before {
                     // From 0 on it is no pace: the table was set up anew.
-                    let events = view.next_event.checked_sub(known.next_event).filter(|_| known.next_event > 0);
+                    let events = view.next_event.checked_sub(known.next_event);
+                    let events = events.filter(|events| known.next_event > 0 || *events == 0);
                     state.pace = events.map(|events| (events, now.saturating_sub(*before)));
                 }
                 state.silent_since = now;
@@ -232,6 +237,7 @@ impl Coordinator {
         });
         match known {
             Ok(()) => {
+                self.boards.iter_mut().for_each(|board| board.is_left_out = false);
                 self.say(match change.mark {
                     Mark::None => Notice::Decided { first: change.first, live: change.live.clone() },
                     Mark::Begin => Notice::RunBegins { first: change.first, live: change.live.clone() },
@@ -368,13 +374,13 @@ impl Coordinator {
         if now < self.not_before || self.log.end().is_some() || !self.begin_run(now) {
             return;
         }
-        if self.ending {
-            return self.end_run(now);
-        }
         let (mut live, why) = self.wanted(now);
+        self.free_stuck(now, &live);
+        if let Some(since) = self.ending_since {
+            return self.end_run(now, since);
+        }
         let moved = (0..self.boards.len()).any(|at| self.has_moved(at, &live));
         if live == self.log.live() && !moved {
-            self.obstructed_since = None;
             if !self.weigh(now) {
                 return;
             }
@@ -387,7 +393,6 @@ impl Coordinator {
             self.say_once(Notice::NoServer);
         }
         if let Some(why) = self.obstacle() {
-            self.free_stuck(now, &live);
             return self.say_once(Notice::Waits { why });
         }
         if let Some((server, why)) = why {
@@ -403,7 +408,6 @@ impl Coordinator {
 
     /// Begins to ask the boards for a change.
     pub(crate) fn ask_for(&mut self, now: Time, change: Change) {
-        self.obstructed_since = None;
         self.boards.iter_mut().for_each(|board| (board.attempt, board.doubts) = (Attempt::None, 0));
         self.begun = now;
         self.say(Notice::Begun { first: change.first, live: change.live.clone() });
@@ -412,18 +416,22 @@ impl Coordinator {
 
     /// Why no change can be made now.
     pub(crate) fn obstacle(&self) -> Option<String> {
-        self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()).find_map(|(board, name)| {
-            let Some((_, view)) = &board.view else { return Some(format!("{name}: {}", board.trouble)) };
-            match () {
-                () if board.must_begin || !self.takes_part(view) => {
-                    Some(format!("{name} has not the last table in force yet"))
-                }
-                () if view.pending && !view.waits => {
-                    Some(format!("{name} has not reached event {}, where the last change is", view.announced))
-                }
-                () => None,
+        (0..self.boards.len()).filter(|at| !self.boards[*at].is_out()).find_map(|at| self.obstacle_at(at))
+    }
+
+    /// Why this board cannot make a change now.
+    pub(crate) fn obstacle_at(&self, at: usize) -> Option<String> {
+        let (board, name) = (&self.boards[at], &self.config.boards[at]);
+        let Some((_, view)) = &board.view else { return Some(format!("{name}: {}", board.trouble)) };
+        match () {
+            () if board.must_begin || !self.takes_part(view) => {
+                Some(format!("{name} has not the last table in force yet"))
             }
-        })
+            () if view.pending && !view.waits => {
+                Some(format!("{name} has not reached event {}, where the last change is", view.announced))
+            }
+            () => None,
+        }
     }
 
     /// An event that no board will have sent when it is asked.
@@ -456,8 +464,10 @@ impl Coordinator {
         let mut all = true;
         let mut why = None;
         for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()) {
+            // At the end of a run the last table may have been replaced at once.
+            let holds = |view: &BoardView| view.prepared || (change.mark == Mark::End && view.live == 0 && !view.busy);
             let prepared =
-                |view: &BoardView| view.prepared && view.announced == change.first && view.owner == self.config.owner;
+                |view: &BoardView| holds(view) && view.announced == change.first && view.owner == self.config.owner;
             match &board.view {
                 _ if board.is_missing => why = Some(format!("{name} does not answer")),
                 Some((_, view)) if prepared(view) && board.attempt == Attempt::Taken => match () {
@@ -501,6 +511,8 @@ impl Coordinator {
     fn postpone(&mut self, now: Time, change: &Change, why: String) {
         self.say(Notice::Postponed { first: change.first, why });
         self.not_before = now + self.config.look;
+        // Boards that were told to hold the events after the end have their tables again.
+        self.boards.iter_mut().for_each(|board| board.told = board.told.filter(|told| *told != Told::Wait));
         self.enter(now, Phase::Cancelling);
     }
 

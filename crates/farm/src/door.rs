@@ -4,11 +4,12 @@
 //! get each other's events, whatever their order. A server that takes nothing does not hold up the change without it.
 //! Source: `connection.control.engaged`, `qp.state` (regs/connection.rdl, regs/penstock.rdl).
 
-use crate::board::{BoardView, Request, READY_TO_SEND};
+use crate::board::{BoardView, QueuePair, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::shares::Part;
 use penstock_units::Time;
+use std::net::Ipv4Addr;
 
 impl Coordinator {
     /// What a board is told about servers that ask, if it does otherwise.
@@ -38,38 +39,46 @@ impl Coordinator {
     }
 
     /// Boards that cannot reach the last change, as their events wait for servers that shall take none or that are full,
-    /// give up their queue pairs to those; `live`: who shall take events.
+    /// give up their queue pairs to those; `live`: who shall take events. A queue pair in which nothing waits is kept.
     pub(crate) fn free_stuck(&mut self, now: Time, live: &[u16]) {
-        let since = *self.obstructed_since.get_or_insert(now);
+        let stuck: Vec<(usize, usize, Vec<u8>)> = (0..self.servers.len())
+            .filter(|server| {
+                let is_full = self.servers[*server].load.was_full_within(now, self.config.full_for);
+                is_full || !live.contains(&self.config.servers[*server].number)
+            })
+            .flat_map(|server| (0..self.boards.len()).map(move |board| (server, board)))
+            .map(|(server, board)| (server, board, self.stuck(board, self.config.servers[server].address)))
+            .filter(|(.., queue_pairs)| !queue_pairs.is_empty())
+            .collect();
+        if stuck.is_empty() {
+            self.stuck_since = None;
+            return;
+        }
+        let since = *self.stuck_since.get_or_insert(now);
         if now.saturating_sub(since) < self.config.full_for {
             return;
         }
-        self.obstructed_since = Some(now);
-        let longest_break = self.config.full_for;
-        for at in 0..self.servers.len() {
-            let (number, address) = (self.config.servers[at].number, self.config.servers[at].address);
-            let is_full = self.servers[at].load.was_full_within(now, longest_break);
-            if live.contains(&number) && !is_full {
-                continue;
-            }
-            for board in 0..self.boards.len() {
-                let Some((_, view)) = &self.boards[board].view else { continue };
-                if !view.pending || view.waits || view.owner != self.config.owner {
-                    continue;
-                }
-                let takes =
-                    |row: usize| view.queue_pairs[row].peer == address && view.queue_pairs[row].state == READY_TO_SEND;
-                let stuck = (0..view.queue_pairs.len()).filter(|row| takes(*row)).map(|row| row as u8);
-                let stuck: Vec<u8> = stuck.collect();
-                if stuck.is_empty() {
-                    continue;
-                }
-                let name = self.config.boards[board].clone();
-                self.boards[board].to_fail.get_or_insert_default().extend(stuck);
-                self.servers[at].load.part = Part::Nothing;
-                self.servers[at].load.changed = now;
-                self.say(Notice::Stuck { board: name, server: number });
-            }
+        self.stuck_since = None;
+        for (server, board, queue_pairs) in stuck {
+            self.boards[board].to_fail.get_or_insert_default().extend(queue_pairs);
+            let load = &mut self.servers[server].load;
+            (load.part, load.changed) = (Part::Nothing, now);
+            let (board, server) = (self.config.boards[board].clone(), self.config.servers[server].number);
+            self.say(Notice::Stuck { board, server });
         }
+    }
+
+    /// A board's queue pairs to this server in which messages wait, while no event comes nearer to the last change.
+    fn stuck(&self, board: usize, server: Ipv4Addr) -> Vec<u8> {
+        let board = &self.boards[board];
+        let is_still = board.pace.is_some_and(|(events, _)| events == 0);
+        let view = board.view.as_ref().map(|(_, view)| view);
+        let Some(view) = view.filter(|view| {
+            is_still && view.pending && !view.waits && view.owner == self.config.owner && !board.is_out()
+        }) else {
+            return Vec::new();
+        };
+        let waits = |qp: &QueuePair| qp.peer == server && qp.state == READY_TO_SEND && qp.outstanding;
+        (0..).zip(&view.queue_pairs).filter(|(_, qp)| waits(qp)).map(|(row, _)| row).collect()
     }
 }

@@ -24,6 +24,11 @@ pub enum Notice {
     BoardBack {
         board: String,
     },
+    /// It has kept a run from beginning or ending for too long.
+    BoardLeftOut {
+        board: String,
+        why: String,
+    },
     /// It answers, and has not done what it was told for too long: changes are made without it.
     BoardDefies {
         board: String,
@@ -131,6 +136,7 @@ impl Notice {
             self,
             Notice::BoardStrayed { .. }
                 | Notice::BoardDefies { .. }
+                | Notice::BoardLeftOut { .. }
                 | Notice::AnswerRefused { .. }
                 | Notice::HeartbeatRefused { .. }
                 | Notice::Unread { .. }
@@ -160,6 +166,7 @@ impl fmt::Display for Notice {
                 write!(f, "{board}: no server hears of it either; changes are made without it until it is back")
             }
             Notice::BoardBack { board } => write!(f, "{board}: it answers again"),
+            Notice::BoardLeftOut { board, why } => write!(f, "FAULT: the run begins or ends without {board}: {why}"),
             Notice::BoardStrayed { board, first, next } => write!(
                 f,
                 "FAULT: {board}: it has sent events {first} to {} by a table that did not hold any more; servers refuse \

@@ -5,6 +5,7 @@ use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::state::{Attempt, Phase};
+use crate::tables::Mark;
 use penstock_units::Time;
 
 impl Coordinator {
@@ -73,10 +74,20 @@ impl Coordinator {
             if self.boards[at].attempt != Attempt::None {
                 return None;
             }
-            self.boards[at].attempt = Attempt::Asked;
+            (self.boards[at].attempt, self.boards[at].told) = (Attempt::Asked, None);
             let rows = self.rows(&view, &change.live)?;
             self.boards[at].staged = Some(rows.clone());
-            return Some(Request::Prepare { first: change.first, rows });
+            let (first, is_at_rest) = (change.first, change.mark == Mark::End && view.pending && !view.waits);
+            return Some(if is_at_rest { Request::Replace { first, rows } } else { Request::Prepare { first, rows } });
+        }
+        // A board that holds the events after the end of the run waits for the others, or has its table again.
+        let holds_end = self.boards[at].attempt != Attempt::None && view.live == 0 && !self.log.live().is_empty();
+        if holds_end && matches!(self.phase, Phase::Preparing(_) | Phase::Logging(_)) {
+            return None;
+        }
+        if holds_end && self.phase == Phase::Cancelling {
+            let rows = self.boards[at].rows.clone().or_else(|| self.rows(&view, self.log.live()))?;
+            return Some(Request::Replace { first: self.log.first(), rows });
         }
         // Fresh, reset, or with an old table. It waits for its queue pairs, and for servers that read.
         if matches!(self.phase, Phase::Announced { .. } | Phase::Logging(_)) {
@@ -101,8 +112,7 @@ impl Coordinator {
             let to_it = self.address(*server).and_then(|address| view.queue_pair(address));
             to_it.is_some_and(|(_, state)| state == READY_TO_SEND)
         };
-        let is_parked = view.live == 0 && view.announced > 0;
-        let has_any = |server: &u16| if is_parked { is_ready(server) } else { has_any(server) };
+        let has_any = |server: &u16| if view.live == 0 { is_ready(server) } else { has_any(server) };
         let missing = live.iter().find(|server| !has_any(server));
         if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
             self.say_once(Notice::Waits { why: format!("{name} has no queue pair to server {server} yet") });

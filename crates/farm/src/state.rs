@@ -4,7 +4,7 @@
 use crate::board::{BoardView, Request};
 use crate::config::FarmConfig;
 use crate::notice::Notice;
-use crate::tables::Change;
+use crate::tables::{Change, Mark};
 use penstock_units::Time;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,19 @@ pub(crate) enum Phase {
     Confirming(Change),
 }
 
+impl Phase {
+    /// What the change at hand is for the run.
+    pub fn mark(&self) -> Mark {
+        match self {
+            Phase::Steady | Phase::Cancelling => Mark::None,
+            Phase::Preparing(change)
+            | Phase::Logging(change)
+            | Phase::Announced { change, .. }
+            | Phase::Confirming(change) => change.mark,
+        }
+    }
+}
+
 /// Preparing the change at hand. A table that an earlier coordinator's late packet has had prepared at the same event
 /// may have other rows: it is ours only if the board has taken our own command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +82,8 @@ impl Told {
     pub fn by(request: &Request) -> Option<Told> {
         match request {
             Request::Claim => Some(Told::Belong),
-            Request::Park { .. } => Some(Told::Wait),
-            Request::SetUp { .. } | Request::Confirm => Some(Told::Take),
+            Request::Replace { rows, .. } if rows.is_empty() => Some(Told::Wait),
+            Request::SetUp { .. } | Request::Replace { .. } | Request::Confirm => Some(Told::Take),
             Request::Cancel { .. } => Some(Told::Cancel),
             Request::Look
             | Request::Prepare { .. }
@@ -105,6 +118,8 @@ pub(crate) struct Board {
     pub is_gone: bool,
     /// It answers, and does not do what it is told: changes are made without it.
     pub is_defiant: bool,
+    /// The run ends without it, as it has kept the end from being made for too long.
+    pub is_left_out: bool,
     /// What it has been told and has not done yet, by how many answers and since when.
     pub told: Option<Told>,
     pub defiance: Option<(u32, Time)>,
@@ -146,6 +161,7 @@ impl Board {
             is_missing: false,
             is_gone: false,
             is_defiant: false,
+            is_left_out: false,
             told: None,
             defiance: None,
             last_event: None,
@@ -168,7 +184,7 @@ impl Board {
 
     /// Changes are made without it.
     pub fn is_out(&self) -> bool {
-        self.is_gone || self.is_defiant
+        self.is_gone || self.is_defiant || self.is_left_out
     }
 
     /// The table as last edited is not the one in force.

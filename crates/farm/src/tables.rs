@@ -58,9 +58,12 @@ impl Tables {
     }
 
     /// Appends a change; whether it could be: it is later than all others, or at the event from which on none takes
-    /// events, and the run has not ended.
+    /// events, and the run has not ended. The run may also end before the last change, if no event has reached that.
     pub fn announce(&mut self, change: Change) -> bool {
-        let is_later = change.first > self.first() || (change.first == self.first() && self.live().is_empty());
+        let is_later = match change.mark {
+            Mark::End => change.first >= self.reached(),
+            _ => change.first > self.first() || (change.first == self.first() && self.live().is_empty()),
+        };
         let may = is_later && self.end().is_none();
         if may {
             self.changes.push(change);
@@ -93,6 +96,19 @@ impl Tables {
         (last.mark == Mark::End).then_some(last.first)
     }
 
+    /// The tables that hold: without a change that the end of the run was before.
+    pub fn in_force(&self) -> impl Iterator<Item = &Change> {
+        let end = self.end().unwrap_or(u64::MAX);
+        let changes = self.changes.iter().filter(move |change| change.first < end || change.mark == Mark::End);
+        std::iter::once(&self.begin).chain(changes)
+    }
+
+    /// An event that was reached, as without that the last change could not have been made.
+    pub(crate) fn reached(&self) -> u64 {
+        let before = self.changes.len().checked_sub(2).map_or(0, |at| self.changes[at].first);
+        before.max(self.begin())
+    }
+
     /// First event of the last table.
     pub fn first(&self) -> u64 {
         self.last().first
@@ -108,8 +124,9 @@ impl Tables {
         if self.last().mark == Mark::Begin {
             return &[];
         }
-        let before = self.changes.len().checked_sub(2).map(|at| &self.changes[at]);
-        &before.unwrap_or(&self.begin).live
+        let (last, others) = (self.last(), self.changes.iter().rev().skip(1));
+        let mut before = others.filter(|change| last.mark != Mark::End || change.first < last.first);
+        &before.next().unwrap_or(&self.begin).live
     }
 
     /// Tables, the first included.
@@ -155,6 +172,19 @@ mod tests {
             hash.0
         };
         assert_eq!([hash(""), hash("a"), hash("foobar")], [0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968]);
+    }
+
+    #[test]
+    fn a_run_may_end_before_a_change_that_no_event_has_reached() {
+        let mut tables = Tables::new("a".into(), vec![0, 1]);
+        assert!(tables.announce(Change::new(7, vec![0])) && tables.announce(Change::new(20, vec![1])));
+        let end = |first| Change { first, live: Vec::new(), mark: Mark::End };
+        assert!(!tables.announce(end(6)), "event 7 was reached, or there could be no change at 20");
+        assert!(tables.announce(end(12)));
+        assert_eq!((tables.end(), tables.count(), tables.live_before()), (Some(12), 4, &[0][..]));
+        assert_eq!(tables.in_force().map(|change| change.first).collect::<Vec<_>>(), [0, 7, 12]);
+        assert_eq!([6, 11, 12, 20].map(|event| tables.server_of(event)), [Some(0), Some(0), None, None]);
+        assert!(!tables.announce(Change::new(30, vec![0])), "it has ended");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::board::{BoardView, CLOSED, IN_ERROR, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::Vote;
+use crate::tables::Mark;
 use penstock_units::Time;
 use std::net::Ipv4Addr;
 
@@ -15,21 +16,23 @@ impl Coordinator {
     pub(crate) fn watch_boards(&mut self, now: Time) {
         for at in 0..self.boards.len() {
             let name = self.config.boards[at].clone();
-            let silent = now.saturating_sub(self.boards[at].silent_since) >= self.config.board_patience;
+            let silence = now.saturating_sub(self.boards[at].silent_since);
+            let silent = silence >= self.config.board_patience;
+            let is_edge = self.ending_since.is_some() || self.phase.mark() != Mark::None;
             let patience = self.config.heartbeat_patience;
             let alive = self.servers.iter().filter_map(|server| server.alive(now, patience));
             let is_heard = alive.filter_map(|view| view.boards.get(&name)).any(|board| board.is_up);
             let board = &mut self.boards[at];
+            let why = match is_heard {
+                true => {
+                    "its slow control does not answer, though servers hear of it: is the way to it cut, or this host \
+                     not on its access list?"
+                }
+                false => &board.trouble,
+            };
+            let why = why.to_owned();
             if silent != board.is_missing {
                 board.is_missing = silent;
-                let why = match is_heard {
-                    true => {
-                        "its slow control does not answer, though servers hear of it: is the way to it cut, or this \
-                             host not on its access list?"
-                            .to_owned()
-                    }
-                    false => board.trouble.clone(),
-                };
                 if !silent {
                     board.is_gone = false;
                 }
@@ -49,6 +52,9 @@ impl Coordinator {
                 if !said.is_empty() && !said.contains(&true) {
                     self.boards[at].is_gone = true;
                     self.say(Notice::BoardGone { board: name });
+                } else if is_edge && silence >= self.config.start_patience {
+                    self.boards[at].is_gone = true;
+                    self.say(Notice::BoardLeftOut { board: name, why });
                 }
             }
         }

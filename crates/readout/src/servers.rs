@@ -90,7 +90,9 @@ impl Servers {
     /// As [`Self::of`].
     pub fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
         match self.tables.last() {
-            Some((last, before)) if from_event < *last || (from_event == *last && !before.is_empty()) => {
+            Some((last, before))
+                if from_event < *last || (from_event == *last && !before.is_empty() && !live.is_empty()) =>
+            {
                 return Err(ServersError::Disorder { from_event, last: *last });
             }
             None if live.is_empty() => return Err(ServersError::Empty { from_event }),

@@ -44,7 +44,8 @@ pub struct Arguments {
     /// Time without being full after which a server gets more again
     #[arg(long, default_value = "10s")]
     pub relief: Time,
-    /// How long the first tables wait for a server that has opened no queue pair
+    /// How long the first tables wait for a server that has opened no queue pair, and the begin or the end of a run for a
+    /// board
     #[arg(long, default_value = "10s")]
     pub start_patience: Time,
     /// Serve metrics at this address, as in 127.0.0.1:9200

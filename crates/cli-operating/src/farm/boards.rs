@@ -165,7 +165,7 @@ fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
             change(*first, rows, destination::CONTROL_COMMIT_MASK),
         ],
         Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_MASK)],
-        Request::Park { first } => vec![change(*first, &[], destination::CONTROL_COMMIT_MASK)],
+        Request::Replace { first, rows } => vec![change(*first, rows, destination::CONTROL_COMMIT_MASK)],
         Request::Door { open } => vec![vec![Access::Bits {
             address: connection::CONTROL,
             and: !connection::CONTROL_ENGAGED_MASK,
@@ -198,7 +198,8 @@ fn look(queue_pairs: usize) -> Vec<Access> {
     ];
     for at in (0..qp::COUNT).take(queue_pairs) {
         let row = qp::BASE + at * qp::STRIDE;
-        accesses.extend([qp::STATE, qp::DST_IP, qp::RNR_NAK].map(|register| Access::read(row + register)));
+        let registers = [qp::STATE, qp::DST_IP, qp::RNR_NAK, qp::UNA_PSN, qp::WR_PSN];
+        accesses.extend(registers.map(|register| Access::read(row + register)));
     }
     accesses
 }
@@ -211,10 +212,11 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let high = if low < 1 << 31 { high_after } else { high };
     let last = u64::from(high) << 32 | u64::from(low);
     let live = words[7].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
-    let queue_pairs = words[8..].chunks_exact(3).map(|row| QueuePair {
+    let queue_pairs = words[8..].chunks_exact(5).map(|row| QueuePair {
         state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
         rnr_naks: row[2][0],
+        outstanding: row[3] != row[4],
     });
     BoardView {
         owner: words[0][0] as u16,
@@ -269,10 +271,13 @@ mod tests {
         assert_eq!(view(&words).next_event, (5 << 32) + 4);
         words[4][0] = u32::MAX;
         assert_eq!(view(&words).next_event, 5 << 32);
-        (words[8][0], words[9][0], words[10][0]) = (3, 0x0A00_0001, 12);
+        (words[8][0], words[9][0], words[10][0], words[11][0], words[12][0]) = (3, 0x0A00_0001, 12, 5, 6);
         words[7][1] = 0x105;
         let view = view(&words);
         assert_eq!(view.rows, [5]);
-        assert_eq!(view.queue_pairs, [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1), rnr_naks: 12 }]);
+        assert_eq!(
+            view.queue_pairs,
+            [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1), rnr_naks: 12, outstanding: true }]
+        );
     }
 }

@@ -109,7 +109,7 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
             reread = boards.now() + REREAD;
             look_again(&arguments.file, &mut plan, &mut coordinator);
             if log.is_to_end() {
-                coordinator.end();
+                coordinator.end(boards.now());
             }
         }
         coordinator.handle_timeout(boards.now());

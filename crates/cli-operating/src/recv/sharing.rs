@@ -9,7 +9,7 @@ use crate::servers_file::Farm;
 use penstock_cli_common::output::screen::say;
 use penstock_farm::{Change, Mark};
 use penstock_readout::session::{Session, SessionError};
-use penstock_readout::Share;
+use penstock_readout::{Share, ShareError};
 use penstock_units::Time;
 use std::path::Path;
 
@@ -75,12 +75,21 @@ impl Sharing {
             Some(Ok(changes)) => changes,
         };
         for change in changes {
-            match session.change_share(self.share(&change)) {
+            // The run may end before a change that no event has reached.
+            let is_cut = change.mark == Mark::End && change.first <= self.farm.tables().first();
+            let changed = match session.newest_event().filter(|event| is_cut && *event >= change.first) {
+                Some(taken) => Err(ShareError::TooLate { from_event: change.first, taken }),
+                None if is_cut => Ok(()),
+                None => session.change_share(self.share(&change)),
+            };
+            match changed {
                 Ok(()) => {
                     self.tell(&change);
                     match change.mark {
                         Mark::None => {}
                         Mark::Begin => session.begin_at(change.first)?,
+                        // A run without an event: none is searched for, or waited for.
+                        Mark::End if change.first <= self.farm.tables().begin() => session.end_now()?,
                         Mark::End => {
                             session.end_before(change.first)?;
                             self.ending = Some((session.now(), session.messages()));

@@ -60,6 +60,8 @@ pub struct Board {
     pub silent_until: u64,
     /// Without power.
     pub is_off: bool,
+    /// Its inputs are disabled: it has no events.
+    pub is_idle: bool,
     /// It gives no queue pairs to servers that ask.
     pub engaged: bool,
     /// Queue pairs whose server takes so many messages more; none: as many as come.
@@ -72,7 +74,7 @@ pub struct Board {
 
 impl Board {
     pub fn new(event: u64) -> Self {
-        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED, rnr_naks: 0 }; QPS];
+        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED, rnr_naks: 0, outstanding: false }; QPS];
         Board {
             owner: 0,
             edited: vec![],
@@ -91,6 +93,7 @@ impl Board {
             refused: false,
             silent_until: 0,
             is_off: false,
+            is_idle: false,
             engaged: false,
             room: BTreeMap::new(),
             refused_by: None,
@@ -186,10 +189,10 @@ impl Board {
                     self.staged = None;
                 }
             }
-            Request::Park { first } => {
+            Request::Replace { first, rows } => {
                 self.refused = true;
                 if may && self.staged.is_none() && (*first == 0 || !self.has_gone(*first)) {
-                    self.commit(*first, &[]);
+                    self.commit(*first, rows);
                     self.refused = false;
                 }
             }
@@ -216,8 +219,13 @@ impl Board {
             waits: self.waits,
             engaged: self.engaged,
             rows: self.edited.clone(),
-            queue_pairs: self.qps.clone(),
+            queue_pairs: self.qps.iter().zip(0..).map(|(qp, at)| self.seen(*qp, at)).collect(),
         }
+    }
+
+    /// A queue pair as its registers show it.
+    fn seen(&self, qp: QueuePair, at: u8) -> QueuePair {
+        QueuePair { outstanding: self.room.get(&at) == Some(&0), ..qp }
     }
 
     /// The server to which an event has gone refuses it, and the queue pair fails.
@@ -233,7 +241,7 @@ impl Board {
         for qp in self.qps.iter_mut().filter(|qp| qp.peer == address(server)) {
             qp.state = if qp.state == READY_TO_SEND { IN_ERROR } else { qp.state };
         }
-        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0 };
+        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0, outstanding: false };
     }
 
     /// A server asks for a queue pair: this one, or the first that is closed or else has failed, as the gateware's

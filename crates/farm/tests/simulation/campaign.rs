@@ -124,7 +124,7 @@ fn whatever_happens_every_event_is_in_one_place_or_lost_with_a_server_and_every_
             }
             // Once servers are back, all goes on, and the run ends at one event.
             world.until("a table", |world| !world.tables().live().is_empty());
-            world.coordinator.as_mut().unwrap().end();
+            world.end();
             world.until("the end", |world| world.coordinator.as_ref().unwrap().has_ended());
             let end = span(&world).1.unwrap();
             world.until("all events", |world| world.boards.iter().all(|board| board.event >= end));

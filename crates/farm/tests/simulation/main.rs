@@ -4,6 +4,7 @@
 
 mod board;
 mod campaign;
+mod edges;
 mod lies;
 mod load;
 mod runs;

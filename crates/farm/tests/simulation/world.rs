@@ -138,6 +138,11 @@ impl World {
         self.coordinator = None;
     }
 
+    /// The run is to end.
+    pub fn end(&mut self) {
+        self.coordinator.as_mut().unwrap().end(Time::from_ms(self.now));
+    }
+
     pub fn has_left(&self) -> bool {
         self.coordinator.as_ref().unwrap().boards_kept().next().is_none()
     }
@@ -227,7 +232,7 @@ impl World {
                 break;
             }
         }
-        for board in self.boards.iter_mut().filter(|board| !board.is_off) {
+        for board in self.boards.iter_mut().filter(|board| !board.is_off && !board.is_idle) {
             for _ in 0..events + self.random.below(2) {
                 if self.rests_at.is_some_and(|rests| board.event >= rests) || !board.send(true) {
                     break;

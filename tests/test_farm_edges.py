@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends and begins of a farm's runs with detectors that rest and boards that are off: two verilated boards, two
+receivers and `penstock farm`.
+
+Promise checked: whatever the boards do, a run ends within a bounded time, at the event after the last one that has
+begun; a board that is left out is named; the next run begins.
+"""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from test_farm import (
+    BOARDS,
+    DATA,
+    METRICS,
+    PATIENCE,
+    RETRIES,
+    SERVERS,
+    SLOT_BYTES,
+    SLOTS,
+    TIMEOUT_CODE,
+    changes,
+    farm_file,
+    recv,
+    stored,
+)
+from test_farm_runs import check, span
+from veth import Network, Result, ended, until
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+
+REST = 12  # events, after which the detector rests
+# How long the end of a run waits for a board that is off. Boards are slow on a machine that is busy elsewhere.
+OFF = {"--board-patience": "8s", "--start-patience": "10s"}
+BOUND_S = 100  # far more than an end takes, on a busy machine; without a bound it lasts until the next event
+
+
+def board(network: Network, k: int, events: int) -> subprocess.Popen:
+    """Board `k` of two, with so many events."""
+    command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/64", "--json")
+    ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
+    which = ("--events", events, "--stay", "--by-event", "--data", DATA, "--interval", "20us")
+    return network.start("b", *map(str, (*command, *ring, *which)))
+
+
+def farm(network: Network, file, patience: dict[str, str]) -> subprocess.Popen:
+    """The coordinator of a new run."""
+    options = [*PATIENCE]
+    for option, value in patience.items():
+        options[options.index(option) + 1] = value
+    return network.start("s", *map(str, (network.binary, "farm", file, "--json", "--begin", *options)))
+
+
+def receivers(network: Network, table, out: list) -> list[subprocess.Popen]:
+    return [recv(network, server, table, out[server], BOARDS[:2]) for server in (0, 1)]
+
+
+def end(
+    network: Network, file, running: list[subprocess.Popen], coordinator, statuses: tuple[int, ...] = (0,)
+) -> list[Result]:
+    """Ends the run; all processes end by themselves. Gives the receivers' results."""
+    begun = time.monotonic()
+    assert ended(network.start("s", str(network.binary), "farm", file, "--end"), BOUND_S).status == 0
+    results = [ended(process, BOUND_S) for process in running]
+    print(f"the run has ended {time.monotonic() - begun:.1f} s after it was to end")
+    result = ended(coordinator)
+    assert result.status in statuses, result
+    coordinator.notices = [json.loads(line) for line in result.stdout.splitlines()]
+    return results
+
+
+def test_a_run_ends_and_the_next_one_begins_while_the_detector_rests(network, tmp_path):
+    network.address("s", SERVERS[1])
+    file, table = farm_file(tmp_path, boards=2), tmp_path / "servers.toml"
+    boards = [board(network, k, REST) for k in range(2)]
+    out = [tmp_path / f"run1.{server}" for server in (0, 1)]
+    coordinator = farm(network, file, {})
+    until("the file of servers", table.exists)
+    running = receivers(network, table, out)
+    for address in METRICS:
+        network.counted(REST / 2, "events_complete", address=address)
+    # No event will reach this change.
+    farm_file(tmp_path, boards=2, unused=1)
+    until("a change", lambda: len(changes(table)) == 1)
+    results = end(network, file, running, coordinator)
+    assert [result.status for result in results] == [0, 0], results
+    assert span(table) == (0, REST)
+    status, report = check(network, table, out)
+    assert (status, report["end"], report["events_missing"]) == (0, REST, 0), report
+    assert sorted(event for folder in out for event in stored(folder)) == list(range(REST))
+    assert not any(notice["what"] in ("stuck", "board_left_out") for notice in coordinator.notices)
+
+    # A run without any event begins and ends there.
+    farm_file(tmp_path, boards=2)
+    coordinator = farm(network, file, {})
+    until("the next file of servers", lambda: table.exists() and span(table) == (REST, None))
+    running = receivers(network, table, [tmp_path / f"run2.{server}" for server in (0, 1)])
+    for address in METRICS:
+        network.counted(2, "boards_up", address=address)
+    results = end(network, file, running, coordinator)
+    assert [result.status for result in results] == [0, 0], results
+    assert span(table) == (REST, REST)
+    for process in boards:
+        process.send_signal(signal.SIGINT)
+        ended(process)
+
+
+def test_a_run_ends_without_a_board_that_is_off_and_names_it(network, tmp_path):
+    network.address("s", SERVERS[1])
+    file, table = farm_file(tmp_path, boards=2), tmp_path / "servers.toml"
+    boards = [board(network, k, 100_000) for k in range(2)]
+    out = [tmp_path / f"run.{server}" for server in (0, 1)]
+    coordinator = farm(network, file, OFF)
+    until("the file of servers", table.exists)
+    running = receivers(network, table, out)
+    for address in METRICS:
+        network.counted(4, "events_complete", address=address)
+    boards[1].kill()
+    boards[1].wait()
+    # A fault, unless the servers miss it too.
+    results = end(network, file, running, coordinator, statuses=(0, 1))
+    left_out = [notice for notice in coordinator.notices if notice["what"] in ("board_left_out", "board_gone")]
+    assert left_out and left_out[-1]["board"] == BOARDS[1], coordinator.notices
+    for result in results:
+        assert result.status == 1 and BOARDS[1] in " ".join(result.json()["faults"]), result
+    _, last = span(table)
+    complete = [event for folder in out for event in stored(folder)]
+    assert complete and max(complete) < last
+    boards[0].send_signal(signal.SIGINT)
+    ended(boards[0])
