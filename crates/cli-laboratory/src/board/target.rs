@@ -141,9 +141,9 @@ fn stream_state(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> 
 fn queue_pair_failure(fail: u32) -> &'static str {
     match fail {
         1 => "the server does not answer; is its connection manager at UDP port 0x4321?",
-        2 => "the server has no queue pair left",
-        3 => "the server refused",
-        4 => "the server is in error",
+        2 => "the server gives it no queue pair (NO_QP): does its list have this board, as one that opens?",
+        3 => "the server answered NAK: it has another connection of this board",
+        4 => "the server answered ERROR: its own messages have the reason",
         5 => "nobody answers ARP for the server's address; is it on this wire?",
         _ => "the board's own queue pair did not follow",
     }

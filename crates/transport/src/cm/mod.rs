@@ -107,8 +107,12 @@ fn hint(why: CmReason) -> &'static str {
             "; is it powered, has it this address, does it listen on UDP port 17185?"
         }
         CmReason::Silent { .. } => "; was it reset, or the network cut?",
-        CmReason::NoQp { step: CmRequest::OpenQp, .. } => "; all its queue pairs are taken: close some of them",
-        CmReason::NoQp { .. } => "; it has been reset since",
+        // Which of them the answer does not say.
+        CmReason::NoQp { step: CmRequest::OpenQp, .. } => {
+            "; all are in use (`penstock ctl status`), or it keeps them: for missing servers of a farm (register \
+             connection.control.engaged), or as it opens its connection itself"
+        }
+        CmReason::NoQp { .. } => "; it was reset since, or has closed this queue pair",
         CmReason::Nak { .. } => "; the queue pair is another server's, or it has failed",
         CmReason::Error { .. } => "; it finds no way to us (ARP), or its queue pair did not follow",
         CmReason::Reserved { .. } | CmReason::NoInfo { .. } => "; its firmware speaks another dialect",

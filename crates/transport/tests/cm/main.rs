@@ -255,6 +255,7 @@ fn an_opener_says_who_holds_what_it_cannot_have() {
     };
     assert_eq!(failure.why.holder(), Some((own.qpn, SERVER)));
     assert!(failure.to_string().contains("NO_QP to OPEN_QP: 10.0.0.1 holds its queue pair 0xbeef00"), "{failure}");
+    assert!(failure.to_string().contains("or it keeps them"), "some may be free, and kept for others: {failure}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub enum FragmentError {
         available: usize,
     },
     /// Not a fragment at all.
-    #[error("fragment begins with {found:02x?} instead of \"PSTF\": the slot holds something else")]
+    #[error("fragment begins with {found:02x?} instead of \"PSTF\": no fragment, or not at the start of its slot")]
     BadMagic {
         /// First four bytes.
         found: [u8; 4],
