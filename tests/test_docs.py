@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import ROOT
+from live_page import browse
+
+sys.path.append(str(ROOT / "tools"))
+
+from diagrams import DIAGRAMS
 
 
 def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) -> None:
@@ -25,6 +31,9 @@ def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) 
             html,
         )
         assert [link for pair in loaded for link in pair if re.match(r"(https?:)?//", link)] == [], name
+    assert "penstock.boards.RegisterError" in made["python-api"] and "penstock.Scenario" in made["python-api"]
+    found = browse("site", f"file://{site}/index.html", "RegisterError")
+    assert "python-api.html" in found["found"][0] and found["foreign"] == [] and found["errors"] == [], found
     options = made["options"]
     assert all(f">penstock {name}<" in options for name in ("recv", "ctl set", "sweep", "figures"))
     assert "--slot-size" in options and "--trials" in options
@@ -33,6 +42,18 @@ def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) 
     maps = "".join((ROOT / f"build/gen/{name}_regs.py").read_text() for name in ("penstock", "qcn_switch"))
     for name in re.findall(r'^    "([\w.]+)":', maps, re.MULTILINE):
         assert f"<strong>{name.rpartition('.')[2]}</strong>" in registers, name
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_is_that_of_its_source_and_on_a_page(name: str) -> None:
+    assert (ROOT / f"docs/images/{name}.svg").read_text() == DIAGRAMS[name].svg(), "run tools/diagrams.py"
+    assert any(f"(images/{name}.svg)" in page.read_text() for page in (ROOT / "docs").glob("*.md"))
+
+
+def test_the_blocks_of_the_gateware_s_diagram_are_modules() -> None:
+    modules = {path.stem for path in (ROOT / "rtl").glob("*/*.sv")}
+    titles = {title for _, _, title, _, kind in DIAGRAMS["gateware"].boxes.values() if kind != "outside"}
+    assert titles <= modules, titles - modules
 
 
 def test_the_readme_is_short() -> None:

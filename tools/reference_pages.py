@@ -51,19 +51,22 @@ def _text(words: str) -> str:
 
 
 def _rows(register: dict[str, Any]) -> list[str]:
+    """One row for a register of one field; otherwise one for the register and one for each field."""
     name, address = register["name"].rpartition(".")[2], f"0x{register['address']:05X}"
-    rows = [f"| `{address}` | **{_text(name)}** | | | {_text(register['description'])} |"]
-    for field in register["fields"]:
+    fields = register["fields"]
+    rows = [] if len(fields) == 1 else [f"| `{address}` | **{_text(name)}** | | | {_text(register['description'])} |"]
+    for field in fields:
         high, low = field["low"] + field["width"] - 1, field["low"]
         bits = str(low) if high == low else f"{high}:{low}"
         reset = "" if field["reset"] is None else f"{field['reset']:#x}" if field["reset"] > 9 else str(field["reset"])
-        access = "" if field["writable"] else "read-only"
-        if field["name"] == "value" and field["width"] == 32:
-            rows[0] = (
-                f"| `{address}` | **{_text(name)}** {access} | 31:0 | {reset} | {_text(register['description'])} |"
-            )
-        else:
-            rows.append(f"| | {_text(field['name'])} {access} | {bits} | {reset} | {_text(field['description'])} |")
+        access = "" if field["writable"] else " read-only"
+        meaning, shown = field["description"], _text(field["name"])
+        if len(fields) == 1:
+            shown = f"**{_text(name)}**" if field["name"] == "value" else f"**{_text(name)}** {shown}"
+        elif meaning == register["description"]:
+            meaning = ""
+        place = f"`{address}`" if len(fields) == 1 else ""
+        rows.append(f"| {place} | {shown}{access} | {bits} | {reset} | {_text(meaning)} |")
     return rows
 
 
@@ -103,6 +106,18 @@ def registers() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def python_api() -> str:
+    """Directives of mkdocstrings, which reads sources alone: the package and the modules that docs/python.md names."""
+    page = (REPOSITORY / "docs/python.md").read_text()
+    package = REPOSITORY / "python/penstock"
+    named = set(re.findall(r"penstock\.(\w+)", page)) & {
+        path.stem for path in [*package.glob("*.py"), package / "gateway"]
+    }
+    parts = ["# Python API", "The names of the package with their docstrings. [Python](python.md) introduces them."]
+    parts += [f"## {name}\n\n::: {name}" for name in ("penstock", *(f"penstock.{module}" for module in sorted(named)))]
+    return "\n\n".join(parts) + "\n"
+
+
 def contributing() -> str:
     """CONTRIBUTING.md, with links as pages of docs/ have them."""
     return re.sub(r"\]\(docs/", "](", (REPOSITORY / "CONTRIBUTING.md").read_text())
@@ -114,7 +129,12 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     from mkdocs.structure.files import File
 
     try:
-        pages = {"options.md": options(), "registers.md": registers(), "contributing.md": contributing()}
+        pages = {
+            "options.md": options(),
+            "registers.md": registers(),
+            "python-api.md": python_api(),
+            "contributing.md": contributing(),
+        }
     except (OSError, subprocess.CalledProcessError) as error:
         raise PluginError(f"{error}: `make build` builds the command, or PENSTOCK names it") from error
     for name, content in pages.items():
