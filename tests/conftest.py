@@ -160,3 +160,14 @@ def network(namespaces: None, built: Path, tmp_path: Path):
         yield network
     finally:
         network.delete()
+
+
+@pytest.fixture
+def wire(namespaces: None, built: Path, tmp_path: Path):
+    """A veth pair whose board's end has no address: those of emulated boards are not the kernel's."""
+    network = Network(built / "penstock", tmp_path / "state", name=f"wire{os.getpid()}")
+    try:
+        network.make(0)
+        yield network
+    finally:
+        network.delete()

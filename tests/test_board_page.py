@@ -14,6 +14,7 @@ from pathlib import Path
 
 from conftest import ROOT, TIMEOUT_S, Penstock
 from live_page import browse
+from processes import killed
 
 
 def swallow(sink: socket.socket) -> None:
@@ -45,7 +46,7 @@ def test_a_live_board_is_steered_from_its_page(penstock: Penstock, tmp_path: Pat
             board.send_signal(signal.SIGINT)
             out, _ = board.communicate(timeout=TIMEOUT_S)
         finally:
-            board.kill()
+            killed(board)
     assert found["before"]["ink"]["chart-throughput"] > 100
     assert found["before"]["current"] <= 5.1e9, "the switch's CNPs have cut the rate"
     assert "switch.threshold = 3Gbps" in found["log"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from board_server import BOARD_IP, SERVER_IP, Network
 from ctl import DEADLINE_S, Boards, Ctl, boards, wait_until
+from processes import killed
 from test_board import ADDRESSES, Board, wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -461,7 +462,7 @@ def test_watch_waits_for_no_silent_board(start, ctl):
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 0
     finally:
-        process.kill()
+        killed(process)
 
 
 def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_back(start, ctl):
@@ -480,7 +481,7 @@ def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_
         assert process.wait(DEADLINE_S) == 1
         assert "no answer" not in process.stderr.read()
     finally:
-        process.kill()
+        killed(process)
 
 
 def test_registers_are_listed_with_what_they_mean(ctl):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 from ctl import Ctl, boards, free_port
 from live_page import browse
+from processes import killed
 
 
 class Page:
@@ -83,7 +84,7 @@ def test_a_silent_board_is_the_first_thing_on_the_page(built, ctl):
             assert found["banner"].startswith(f"Not answering: {dead}: no answer to ") and first not in found["banner"]
     with boards(built, 2) as group, page(ctl, group.all, "--patience", "200ms") as served:
         assert browse("silent", served.url, "running")["banner"] == ""
-        group.process.kill()
+        killed(group.process)
         assert browse("silent", served.url)["state"] == "2 of 2 boards silent"
 
 

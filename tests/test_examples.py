@@ -11,6 +11,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from conftest import TIMEOUT_S
+from processes import killed
 from veth import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,6 +100,6 @@ def test_events_are_followed_while_they_are_stored(built: Path, tmp_path: Path) 
         text = python(ROOT / "examples/follow_events.py", socket)
         assert server.wait(timeout=TIMEOUT_S) == 0
     finally:
-        server.kill()
+        killed(server)
     full = EVENTS * 265 * 1142
     assert text.startswith(f"{EVENTS} events, {full} bytes, 0 missed")

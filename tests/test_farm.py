@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conftest import DATA
+from processes import killed
 from veth import SERVER_IP, Network, ended, row_groups, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -68,12 +69,6 @@ def board(network: Network, k: int) -> subprocess.Popen:
 def farm(network: Network, file, *options: object) -> subprocess.Popen:
     command = (network.binary, "farm", file, "--json", *PATIENCE, *options)
     return network.start("s", *map(str, command))
-
-
-def killed(process: subprocess.Popen) -> None:
-    """Kills a coordinator, and waits until its lock is free for the next one."""
-    process.kill()
-    process.wait()
 
 
 def said(process: subprocess.Popen, status: int = 0) -> list[dict]:
@@ -144,7 +139,7 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     second_coordinator = farm(network, file)
     network.counted(10, "events_complete", address=METRICS[1])
     until("events on the disk", lambda: any(map(row_groups, out[1].glob("*.partial"))))
-    receivers[1].kill()
+    killed(receivers[1])
     until("a change of servers", lambda: len(changes(table)) == 1)
     # This one dies before the receiver that is left has read the file, or soon after; the third one finishes.
     killed(second_coordinator)

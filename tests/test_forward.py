@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 import zmq
 from conftest import DATA, ROOT, TIMEOUT_S
+from processes import killed
 from pyarrow import flight
 from veth import until
 
@@ -101,7 +102,7 @@ def test_a_stream_that_breaks_off_is_an_error(served, tmp_path):
         pull.setsockopt(zmq.RCVHWM, 1)
         pull.connect(f"ipc://{tmp_path}/zmq")
         assert pull.recv()
-        server.kill()
+        killed(server)
         while process.poll() is None:
             if pull.poll(200):
                 pull.recv()

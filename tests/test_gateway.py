@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from ctl import DEADLINE_S, Ctl, free_port, wait_until
+from processes import killed
 from test_ctl import BOARD_IP, network, start, verilated  # noqa: F401
 from test_python_module import environment, installed  # noqa: F401
 
@@ -295,7 +296,7 @@ def test_epics_pvs_have_the_fields_of_records(start, serve, epics):  # noqa: F81
     kinds = {"qp3:state": "mbbo", "counters:tx_frames": "ai", "local_ip": "stringout", "connected": "longin"}
     assert {register: field(register, "RTYP") for register in kinds} == kinds
     client.ask("monitor", name=f"{pv(rate)}.SEVR")
-    lost.process.kill()
+    killed(lost.process)
     gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
     wait_until(lambda: [value for _, value, *_ in client.ask("seen")["seen"] if value == 3], "its severity")
     assert [field(rate, name) for name in ("SEVR", "STAT")] == ["INVALID", "COMM"]

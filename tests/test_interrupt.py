@@ -19,6 +19,7 @@ from urllib.request import urlopen
 
 import pytest
 from ctl import Ctl, boards, free_port
+from processes import killed
 from veth import LIMIT_S, SERVER_IP, Network, first_board, no_xdp, said_until, until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +50,7 @@ def interrupted(process: subprocess.Popen, soon_s: float = SOON_S) -> str:
     try:
         out, _ = process.communicate(timeout=LIMIT_S)
     finally:
-        process.kill()
+        killed(process)
     took = time.monotonic() - begun
     assert took < soon_s, f"{took:.1f} s from Ctrl-C to the end"
     return out

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import killed
 from veth import Network, ended, first_board, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -89,7 +90,7 @@ def test_front_ends_that_come_back_in_the_middle_of_a_run_are_told_again(boards,
     until("both shares again", lambda: boards.shares() == ["300Mbps", "100Mbps"])
     said = said_until(receiver, f"{boards.ips[1]}: share 100Mbps replaces 5Gbps")
     assert stopped(receiver)["shares"] == {boards.ips[0]: "300Mbps", boards.ips[1]: "100Mbps"}, said
-    sender.kill()
+    killed(sender)
 
 
 def test_the_interface_s_speed_is_the_line_of_who_names_none(boards, network):
@@ -99,7 +100,7 @@ def test_the_interface_s_speed_is_the_line_of_who_names_none(boards, network):
     receiver = network.recv("--file", boards.file)
     until("both shares", lambda: boards.shares() == ["7.5Gbps", "2.5Gbps"])
     assert stopped(receiver)["shares"] == {boards.ips[0]: "7.5Gbps", boards.ips[1]: "2.5Gbps"}
-    sender.kill()
+    killed(sender)
 
 
 def test_a_receiver_that_shall_not_tell_leaves_the_boards_as_they_are(boards, network):
@@ -108,7 +109,7 @@ def test_a_receiver_that_shall_not_tell_leaves_the_boards_as_they_are(boards, ne
     before = boards.shares()
     receiver = network.recv("--file", boards.file, "--line", "none", "--first-event", 0, "--events", 20)
     assert "shares" not in ended(receiver).json() and boards.shares() == before
-    sender.kill()
+    killed(sender)
 
 
 def test_registers_that_an_operator_has_set_stay_and_are_named(boards, network):
@@ -132,4 +133,4 @@ def test_a_write_that_would_do_nothing_is_refused(boards, network):
     until("both boards", lambda: len(boards.shares()) == 2)
     done = boards.ctl("set", boards.ips[0], "local_ip=10.77.1.99", "--force")
     assert done.returncode == 1 and "refuses to write" in done.stderr, done.stderr
-    sender.kill()
+    killed(sender)

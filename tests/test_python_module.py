@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conftest import DATA, ROOT, TIMEOUT_S, Penstock
+from processes import killed
 
 SCENARIO = ROOT / "scenarios/advcam-5.toml"
 SECONDS_AND_TICKS = (slice(0, 2), "<u2"), (slice(2, 6), "<u4")  # of a module's counters
@@ -204,7 +205,7 @@ def test_other_threads_go_on_and_ctrl_c_ends_a_run(installed: Path, tmp_path: Pa
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT_S)
     finally:
-        process.kill()
+        killed(process)
     assert (process.returncode, out) == (0, "interrupted\n"), err
     assert pq.read_table(tmp_path / "files/trace.parquet").num_rows > 0
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from processes import killed
 from veth import METRICS, ended, first_board, row_groups, said_until, until
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tb"))
@@ -51,7 +52,7 @@ def test_a_server_that_dies_is_taken_out_at_an_announced_event_and_its_lost_even
     network.counted(100, "stored_bytes", address=metrics)
     until("events on the disk", lambda: any(map(row_groups, out[1].glob("*.partial"))))
     receivers[1].kill()
-    senders[1].kill()
+    killed(senders[1])
     table.write_text(f"live = [0, 1]\n[[change]]\nfirst = {CHANGE}\nlive = [0]\n")
 
     result = ended(receivers[0])

@@ -6,12 +6,10 @@ Promise checked: stored events equal the sent ones; a slow consumer makes boards
 counted and skipped; boards reconnect.
 """
 
-import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,17 +19,6 @@ from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, until
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 PORT = 10_000
 pytestmark = pytest.mark.usefixtures("namespaces")
-
-
-@pytest.fixture
-def wire(built: Path, tmp_path: Path) -> Iterator[Network]:
-    """A veth pair whose board's end has no address: those of the emulator are not the kernel's."""
-    network = Network(built / "penstock", tmp_path / "state", name=f"rtcp{os.getpid()}")
-    try:
-        network.make(0)
-        yield network
-    finally:
-        network.delete()
 
 
 def boards(count: int) -> list[str]:

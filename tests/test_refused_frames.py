@@ -6,15 +6,13 @@ timers of their connections act, and all else goes on.
 """
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from processes import killed
 from veth import LIMIT_S, METRICS, MTU, SERVER_IP, Network, ended, first_board, said_until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -23,17 +21,6 @@ PORT = 10_000
 HEADERS = 48  # of a message in a stream: its length, its fragment's header
 # What a veth device says of a frame that its peer's MTU does not let in, and of one longer than its own.
 BEHIND, OWN = ("s", "veth0", "No buffer space available"), ("b", "veth1", "Message too long")
-
-
-@pytest.fixture
-def wire(built: Path, tmp_path: Path) -> Iterator[Network]:
-    """A veth pair whose board's end has no address."""
-    network = Network(built / "penstock", tmp_path / "state", name=f"ref{os.getpid()}")
-    try:
-        network.make(0)
-        yield network
-    finally:
-        network.delete()
 
 
 def link(network: Network, end: str, *words: object) -> None:
@@ -118,7 +105,7 @@ def test_frames_that_are_refused_to_the_end_are_named_in_the_faults(network):
     sender.send_signal(signal.SIGINT)
     faults = report(sender, status=1)["faults"]
     assert any("veth1 refused" in fault and "No buffer space available" in fault for fault in faults), faults
-    receiver.kill()
+    killed(receiver)
 
 
 def test_an_interface_that_goes_down_is_waited_for_and_one_that_is_gone_ends_the_run(wire):
@@ -151,4 +138,4 @@ def test_a_board_whose_packets_are_refused_answers_ping_meanwhile(wire):
     process.send_signal(signal.SIGINT)
     frames = json.loads(ended(process).stdout)["frames"]
     assert frames["lost"] > 0
-    receiver.kill()
+    killed(receiver)

@@ -7,7 +7,6 @@ Promise checked: a plain socket receives every byte in order, whatever the netwo
 import contextlib
 import fcntl
 import json
-import os
 import signal
 import socket
 import struct
@@ -16,7 +15,6 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,17 +28,6 @@ pytestmark = pytest.mark.usefixtures("namespaces")
 PORT = 10_000
 HEADER, FRAGMENT_HEADER = 8, 40
 FAULTS = [f"--{way}{kind}" for way in ("", "ack-") for kind in ("loss", "duplicate", "reorder", "corrupt")]
-
-
-@pytest.fixture
-def wire(built: Path, tmp_path: Path) -> Iterator[Network]:
-    """A veth pair whose board's end has no address: those of the emulator are not the kernel's."""
-    network = Network(built / "penstock", tmp_path / "state", name=f"tcp{os.getpid()}")
-    try:
-        network.make(0)
-        yield network
-    finally:
-        network.delete()
 
 
 def emulator(network: Network, *options: object) -> subprocess.Popen:

@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 
 import qemu
+from processes import killed
 from verbs_case import HOST_IP, HOST_MAC
 from veth import until
 
@@ -65,7 +66,7 @@ def test_a_receiver_killed_in_full_flow_leaves_its_events_to_the_other_queue_pai
             board.send_signal(signal.SIGINT)
             sent, errors = board.communicate(timeout=120)
         finally:
-            board.kill()
+            killed(board)
             machine.run("job kill farm INT; job kill recv0 INT")
             machine.run(f"ip addr del {SERVERS[1]}/24 dev eth0")
     farm, receiver = machine.wait("farm"), machine.wait("recv0")

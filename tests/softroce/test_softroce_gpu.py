@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from machine import Machine, Result
+from processes import killed
 from verbs_case import HOST_IP, HOST_MAC
 from veth import ended, first_board
 
@@ -51,7 +52,7 @@ def board(machine: Machine, built: Path, *options: str) -> Iterator[subprocess.P
         try:
             yield sender
         finally:
-            sender.kill()
+            killed(sender)
 
 
 def command(*options: str, libraries: str = WITH_NIC, seconds: int = 80) -> str:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from processes import killed
 from verbs_case import HOST_IP, HOST_MAC
 
 SLOT = "131072"
@@ -38,7 +39,7 @@ def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(mac
             result = machine.wait("recv", 120)
             sent, errors = sender.communicate(timeout=120)
         finally:
-            sender.kill()
+            killed(sender)
     said = machine.check("job err recv")
     assert result.status == 0, f"{result.output}\n{said}\n{sent}\n{errors}"
     assert sender.returncode == 0, f"{sent}\n{errors}"

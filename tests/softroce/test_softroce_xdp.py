@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from machine import Image, Machine
+from processes import killed
 from verbs_case import HOST_IP, HOST_MAC
 
 SLOT = "131072"
@@ -57,7 +58,7 @@ def test_camera_events_of_the_gateware_come_by_the_native_mode_or_it_is_said_why
             result = machine.wait("recv", 120)
             sent, errors = sender.communicate(timeout=120)
         finally:
-            sender.kill()
+            killed(sender)
     said = machine.check("job err recv")
     assert result.status == 0 == sender.returncode, f"{result.output}\n{said}\n{sent}\n{errors}"
     assert (f"ring; no AF_XDP: {reason}" if reason else "eth0: AF_XDP, native mode") in said, said
