@@ -308,3 +308,71 @@ fn each_message_fails_once_when_the_connection_ends() {
     let sent = stream.poll_transmit(at).unwrap();
     assert_eq!(stream.payload(&sent), (&b"new"[..], &[][..]));
 }
+
+/// A stream with 1460 bytes in each segment and 14,600 of them on their way, from number 78 on.
+fn with_data_under_way(at: Time) -> (Stream, Vec<u32>) {
+    let mut stream = Stream::new(Parameters::default(), RING).unwrap();
+    stream.open(at, 77);
+    stream.write(at, 0, &[&[1; 14_600]]).unwrap();
+    let options = SynOptions { mss: Some(1460), window_scale: Some(0), malformed: false };
+    let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+    stream.handle_segment(at, &Arrival { seq: 5, ack: 78, flags, window: 60_000, len: 0, options });
+    let sent: Vec<_> = std::iter::from_fn(|| stream.poll_transmit(at)).filter(|segment| segment.len > 0).collect();
+    assert!(sent.iter().all(|segment| segment.len == 1460) && sent.len() == 10, "{sent:?}");
+    (stream, sent.iter().map(|segment| segment.seq).collect())
+}
+
+#[test]
+fn a_forged_path_mtu_changes_nothing_while_its_segment_is_acknowledged() {
+    let at = Time::from_us(1);
+    let (mut stream, numbers) = with_data_under_way(at);
+    let ack = |ack: u32| Arrival { seq: 6, ack, flags: TcpFlags::ACK, window: 60_000, ..Arrival::default() };
+    for seq in numbers {
+        stream.handle_path_mtu(at, seq, 600);
+        stream.handle_segment(at, &ack(seq + 1460));
+    }
+    let due = stream.next_timeout().map_or(at, |due| due + Time::from_s(1));
+    stream.handle_timeout(due);
+    assert_eq!((stream.row().mss, stream.counters().of(Counts::IGNORED)), (1460, 10));
+    // Nor one about a probe of a closed window, which waits for an answer by nature.
+    stream.write(due, 1, &[&[2; 5000]]).unwrap();
+    stream.handle_segment(due, &Arrival { window: 0, ..ack(14_678) });
+    for probe in 0..3 {
+        let due = stream.next_timeout().unwrap();
+        stream.handle_timeout(due);
+        let sent = stream.poll_transmit(due).unwrap();
+        assert!(sent.len <= 1, "{probe}: {sent:?}");
+        stream.handle_path_mtu(due, sent.seq, 600);
+    }
+    assert_eq!((stream.row().mss, stream.counters().of(Counts::PATH_MTU)), (1460, 0));
+}
+
+#[test]
+fn a_path_mtu_is_believed_after_a_timeout_never_below_what_every_host_takes_and_for_ten_minutes() {
+    let at = Time::from_us(1);
+    let (mut stream, numbers) = with_data_under_way(at);
+    for forged in [0, 63, 64, 535, 1460, 1500, u16::MAX] {
+        stream.handle_path_mtu(at, numbers[0], forged);
+    }
+    for not_under_way in [77, numbers[9] + 1460, 1 << 31] {
+        stream.handle_path_mtu(at, not_under_way, 600);
+    }
+    assert_eq!(stream.counters().of(Counts::IGNORED), 10);
+    stream.handle_path_mtu(at, numbers[0], 600);
+    assert_eq!(stream.row().mss, 1460);
+    let due = stream.next_timeout().unwrap();
+    stream.handle_timeout(due);
+    assert_eq!((stream.row().mss, stream.counters().of(Counts::PATH_MTU)), (600, 1));
+    assert_eq!(stream.poll_transmit(due).map(|segment| (segment.seq, segment.len)), Some((numbers[0], 600)));
+    let ack = Arrival { seq: 6, ack: 14_678, flags: TcpFlags::ACK, window: 60_000, ..Arrival::default() };
+    stream.handle_segment(due, &ack);
+    for (passed, len) in [(599, 600), (601, 1460)] {
+        let later = due + Time::from_s(passed);
+        stream.write(later, 1, &[&[2; 5000]]).unwrap();
+        let first = stream.poll_transmit(later).unwrap();
+        assert_eq!(first.len, len, "after {passed} s");
+        while stream.poll_transmit(later).is_some() {}
+        let end = stream.row().max;
+        stream.handle_segment(later, &Arrival { ack: end, ..ack });
+    }
+}
