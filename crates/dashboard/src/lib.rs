@@ -11,6 +11,7 @@
 //! ```
 
 mod assets;
+mod clients;
 mod control;
 mod feed;
 mod guard;

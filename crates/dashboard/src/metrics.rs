@@ -1,30 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Serves metrics over HTTP on a separate thread: text at `GET /metrics`, 404 for other paths, 405 for other methods.
-//! Promise: a client costs the rest of the process only the text it requests; a slow client is disconnected, and
-//! clients together use at most `CLIENTS` file descriptors.
+//! Promise: a client costs the rest of the process only the text it requests; a slow client is disconnected, and silent
+//! ones keep no other from its answer.
 //! Source: OpenMetrics 1.0, "Exposition"; RFC 9110 sections 15.5.5 and 15.5.6.
 
+use crate::clients::{serve, Limits};
 use axum::http::{header, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use std::future::pending;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 
-/// Connections at a time; others wait to be accepted.
-const CLIENTS: usize = 16;
-/// A connection answers one request within this time, or is closed.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Until a connection is accepted again after the process had no descriptor for one.
-const PAUSE: Duration = Duration::from_millis(100);
+const LIMITS: Limits = Limits { most: 32, patience: Some(Duration::from_secs(5)) };
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves at `address` until the process ends what `text` says whenever it is asked for, as OpenMetrics has it.
@@ -38,8 +28,8 @@ pub fn serve_metrics(address: SocketAddr, text: impl Fn() -> String + Send + Syn
     let entered = runtime.enter();
     let listener = tokio::net::TcpListener::from_std(listener)?;
     drop(entered);
-    let serve = move || runtime.block_on(serve_clients(listener, router(Arc::new(text))));
-    std::thread::Builder::new().name("metrics".into()).spawn(serve)?;
+    let run = move || runtime.block_on(serve(listener, router(Arc::new(text)), LIMITS));
+    std::thread::Builder::new().name("metrics".into()).spawn(run)?;
     Ok(())
 }
 
@@ -49,29 +39,12 @@ fn router<T: Fn() -> String + Send + Sync + 'static>(text: Arc<T>) -> Router {
     Router::new().route("/metrics", metrics).fallback(elsewhere)
 }
 
-async fn serve_clients(listener: tokio::net::TcpListener, router: Router) {
-    let clients = Arc::new(Semaphore::new(CLIENTS));
-    loop {
-        let Ok(client) = clients.clone().acquire_owned().await else { return pending().await };
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(PAUSE).await;
-            continue;
-        };
-        let service = TowerToHyperService::new(router.clone());
-        let answered = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(async move {
-            // A client that goes away or stays too long has had enough.
-            let _ = timeout(PATIENCE, answered).await;
-            drop(client);
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::time::Instant;
 
     fn served() -> SocketAddr {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -107,11 +80,15 @@ mod tests {
     #[test]
     fn clients_that_say_nothing_keep_no_other_from_its_answer() {
         let address = served();
-        let silent: Vec<_> = (0..CLIENTS - 1).map(|_| TcpStream::connect(address).unwrap()).collect();
-        assert!(answer(address, "GET /metrics").starts_with("HTTP/1.1 200 OK"));
-        // With no place left the next one waits until those are cut off.
-        let last = TcpStream::connect(address).unwrap();
-        assert!(answer(address, "GET /metrics").starts_with("HTTP/1.1 200 OK"));
-        drop((silent, last));
+        let begun = Instant::now();
+        let mut silent: Vec<_> = (0..3 * LIMITS.most).map(|_| TcpStream::connect(address).unwrap()).collect();
+        // Some have begun to ask.
+        silent.iter_mut().step_by(2).for_each(|client| drop(client.write_all(b"GET /metr")));
+        for _ in 0..3 {
+            assert!(answer(address, "GET /metrics").starts_with("HTTP/1.1 200 OK"));
+        }
+        assert!(begun.elapsed() < LIMITS.patience.unwrap(), "none of them was waited for");
+        // The oldest have given way.
+        assert!(matches!(silent[1].read(&mut [0]), Ok(0) | Err(_)));
     }
 }

@@ -4,6 +4,7 @@
 //! rejects is refused; the server never reads files.
 
 use crate::assets;
+use crate::clients::{serve, Limits};
 use crate::control::{Control, ControlError};
 use crate::feed::Feed;
 use crate::guard::Guard;
@@ -16,10 +17,13 @@ use axum::middleware::{from_fn_with_state, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::Router;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Each page that is open has one that stays.
+const CLIENTS: Limits = Limits { most: 64, patience: None };
 
 /// Why the page cannot be served there.
 #[derive(Debug, thiserror::Error)]
@@ -68,16 +72,11 @@ impl Listener {
         let (helm, steering) = pair();
         let page = Arc::new(Page { recording, helm, guard: Guard::new(address.ip()), run: run_token() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name("page".into()).spawn(move || {
-            let served = runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(self.0)?;
-                axum::serve(listener, router(page)).await
-            });
-            if let Err(error) = served {
-                // Standard error may be a closed pipe.
-                let _ = writeln!(io::stderr(), "warning: the page is served no more: {error}");
-            }
-        })?;
+        let entered = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(self.0)?;
+        drop(entered);
+        let run = move || runtime.block_on(serve(listener, router(page), CLIENTS));
+        std::thread::Builder::new().name("page".into()).spawn(run)?;
         Ok(Server { address, steering })
     }
 }
@@ -172,5 +171,31 @@ fn status_of(error: &ControlError) -> StatusCode {
         ControlError::UnknownSender(_) => StatusCode::NOT_FOUND,
         ControlError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
         ControlError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Manifest, Recording, Settings};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    #[test]
+    fn silent_clients_of_a_page_use_few_descriptors_and_keep_no_other_from_it() {
+        let recording = Recording::new(Manifest::default(), Settings::default()).shared();
+        let address = Listener::bind("127.0.0.1:0").unwrap().serve(recording).unwrap().address;
+        let mut silent: Vec<_> = (0..3 * CLIENTS.most).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut watcher = TcpStream::connect(address).unwrap();
+        write!(watcher, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        watcher.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        let is_over = |client: &mut TcpStream| {
+            client.set_nonblocking(true).unwrap();
+            !matches!(client.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+        };
+        let over = silent.iter_mut().map(is_over).filter(|over| *over).count();
+        assert!(over >= 2 * CLIENTS.most, "{over} of {} have given way", silent.len());
     }
 }
