@@ -154,7 +154,7 @@ module cm_engine
   );
 
   // ---- the effect of a byte --------------------------------------------------------------------------------
-  logic        differs_q, odd_q;
+  logic        differs_q, filled_q, odd_q;
   kind_e       compared_q;    // which operation that is of
   logic [15:0] beat_q;
   logic        beat_valid_q, emitted_q;  // it is shown; it was taken
@@ -179,6 +179,7 @@ module cm_engine
     emitted_q    <= doing && (emitted_q || (beat_valid_q && m_axis_cm_tready));
     // A cycle later; no script ends with it.
     differs_q  <= data != entry_byte;
+    filled_q   <= entry_byte != '0;
     compared_q <= doing ? op.kind : DoNothing;
     if (differs_q) begin
       unique case (compared_q)
@@ -188,6 +189,7 @@ module cm_engine
         default: ;
       endcase
     end
+    if (filled_q && compared_q == DoMatchIp) match.no_peer <= 1'b0;
     if (state_q == StIdle) begin
       match <= '1;
       odd_q <= 1'b0;

@@ -56,6 +56,7 @@ package cm_pkg;
     logic        listen;       // serve requests
     logic        reopen;       // open again what we opened and lost
     logic        engaged;      // no queue pair for a new OPEN_QP
+    logic        keep_peer;    // a queue pair that was closed or has failed is for its last peer alone
     logic [7:0]  per_address;  // queue pairs that one address may hold; 0 = all
     logic [7:0]  offered;      // number of queue pairs, from the first on, that OPEN_QP may take; 0 = all
     logic [31:0] server_ip;
@@ -108,9 +109,11 @@ package cm_pkg;
     PhRts    = 2'd3
   } phase_e;
 
-  // What OPEN_QP may take, the best last. Of queue pairs in use: half-open ones; those that have failed.
-  typedef enum logic [1:0] {
+  // What OPEN_QP may take, the best last. Those that have had no peer, where the others belong to theirs; of queue pairs
+  // in use half-open ones, and those that have failed.
+  typedef enum logic [2:0] {
     TakeNone,
+    TakeNew,
     TakeHalf,
     TakeDead,
     TakeFree
@@ -119,6 +122,7 @@ package cm_pkg;
   // Where the entry agrees with the message at hand.
   typedef struct packed {
     logic ip;      // the peer's messages come from the sender's address
+    logic no_peer; // it has had no peer yet
     logic qpn;
     logic rest;    // PSN, key, base address, address for data
   } match_t;

@@ -131,9 +131,10 @@ module cm_scripts
       ScrOpen: written = ops_t'({command_and_await(QpReset), command(QpInit)});
       ScrInfo:
         written = ops_t'({
-          four(DoWord, SrcEntry, 21), one(DoLookup, SrcZero, 0),
+          // Where it was to go is known even if no host answers there.
+          copy(SrcEntry, 21, GroupQp, QpDstIp), one(DoLookup, SrcZero, 0),
           copy_two(SrcMacHigh, 3, GroupQp, QpDstMacHi), copy(SrcMac, 1, GroupQp, QpDstMacLo),
-          copy(SrcEntry, 21, GroupQp, QpDstIp), copy(SrcFlow, 1, GroupQp, QpFlow),
+          copy(SrcFlow, 1, GroupQp, QpFlow),
           copy_three(SrcEntry, 2, GroupQp, QpDestQpn), copy(SrcEntry, 9, GroupQp, QpRkey),
           copy(SrcTransport, 1, GroupQp, QpTransport), copy_three(SrcEntry, 29, GroupQp, QpInitPsn),
           copy(SrcEntry, 17, GroupRing, 8'(RingBaseLo)), copy(SrcEntry, 13, GroupRing, 8'(RingBaseHi)),

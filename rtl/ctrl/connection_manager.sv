@@ -192,6 +192,7 @@ module connection_manager
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
   logic      is_hit, is_own, is_half, is_last;
+  logic      is_kept;   // for another address
   logic      in_doubt;  // the request is not answered: another life of a queue pair that lives
   logic      is_last_offered_q;  // of those that OPEN_QP may take
   // ---- the entry that OPEN_QP may take, of those examined
@@ -203,13 +204,14 @@ module connection_manager
   always_ff @(posedge clk) dead_q <= lost_q[index_q];
   assign is_hit  = phase != PhClosed && match.ip && match.qpn;
   assign is_own  = phase != PhClosed && match.ip;
+  assign is_kept = cfg.keep_peer && !match.ip && !match.no_peer;
   // One that we are opening ourselves is not for others.
   assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == own_qp_q);
   assign given    = at_bound ? own_q : best_q;
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
-    if (cfg.engaged) take = TakeNone;
-    else if (phase == PhClosed) take = TakeFree;
+    if (cfg.engaged || is_kept) take = TakeNone;
+    else if (phase == PhClosed) take = cfg.keep_peer && !match.ip ? TakeNew : TakeFree;
     else if (dead_q && !mine_q[index_q]) take = TakeDead;
     else if (is_half) take = TakeHalf;
     else take = TakeNone;

@@ -229,6 +229,7 @@ module registers
     listen:      held.connection.control.listen,
     reopen:      held.connection.control.reopen,
     engaged:     held.connection.control.engaged,
+    keep_peer:   held.connection.control.keep_peer,
     per_address: held.connection.control.per_address,
     offered:     held.connection.control.offered,
     server_ip:   held.connection.server_ip.ip,

@@ -270,19 +270,54 @@ async def a_queue_pair_that_software_stops_is_free_for_the_next_server(dut):
 
 
 @cocotb.test()
-async def servers_get_the_queue_pairs_that_are_offered_and_no_others(dut):
+async def a_kept_queue_pair_that_was_closed_or_has_failed_is_for_its_last_peer_alone(dut):
+    board = await Board.start(dut)
     n_qp = int(dut.N_QP.value)
-    for offered in {1, n_qp // 2, n_qp} - {0}:
-        if offered > 4:
-            continue
-        board = await Board.start(dut)
-        board.configure(offered=offered)
-        owned = [await board.opened(server_at(k)) for k in range(offered)]
-        assert sorted(map(index, owned)) == list(range(offered))
-        late = server_at(99)
+    if n_qp != 4:
+        return
+    board.configure(keep=1)
+    closed, failed, half = [server_at(k) for k in range(3)]
+    owned = {peer.ip: index(await board.opened(peer)) for peer in (closed, failed)}
+    opening = Message(cm.OPEN_QP, half, info_valid=False)
+    owned[half.ip] = index((await board.ask(opening, half.ip)).sender)
+    await board.ask(Message(cm.CLOSE_QP, closed, Info(qpn=QPN_BASE + owned[closed.ip])), closed.ip)
+    await board.fail_qp(owned[failed.ip])
+    # Two strangers: one gets what no address has had, the other nothing, in any order of what is there to take.
+    stranger, late = server_at(3), server_at(4)
+    assert index(await board.opened(stranger)) == 3 not in owned.values()
+    assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
+    # Each gets its own again, under other numbers, also while another one is missing.
+    for peer in (half, failed, closed, failed):
+        again = replace(peer, qpn=peer.qpn + 1000)
+        assert index(await board.opened(again)) == owned[peer.ip], peer
+        await board.fail_qp(owned[peer.ip])
         assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
-        await board.fail_qp(index(owned[-1]))
-        assert index(await board.opened(late)) == index(owned[-1]), "the successor gets what messages go to"
+    # One whose address was never found is its opener's, too, and names where it was to go.
+    await board.fail_qp(3)
+    board.arp_answers = False
+    lost = Message(cm.OPEN_QP, replace(stranger, ip=DATA_IP))
+    assert (await board.ask(lost, stranger.ip)).answer == cm.ACK_ERROR
+    assert board.registers.qp("dst_ip", 3) == DATA_IP
+    board.arp_answers = True
+    assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
+    # Software gives all of them away.
+    board.configure()
+    assert index(await board.opened(late)) in range(n_qp)
+
+
+@cocotb.test()
+@cocotb.parametrize(offered=[1, 2, 4])
+async def servers_get_the_queue_pairs_that_are_offered_and_no_others(dut, offered):
+    if offered > int(dut.N_QP.value):
+        return
+    board = await Board.start(dut)
+    board.configure(offered=offered)
+    owned = [await board.opened(server_at(k)) for k in range(offered)]
+    assert sorted(map(index, owned)) == list(range(offered))
+    late = server_at(99)
+    assert (await board.ask(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
+    await board.fail_qp(index(owned[-1]))
+    assert index(await board.opened(late)) == index(owned[-1]), "the successor gets what messages go to"
 
 
 @cocotb.test()

@@ -104,13 +104,14 @@ class Board:
 
     server_ip = SERVER_IP  # whom the board asks
 
-    def configure(self, open_qp=None, close_qp=None, listen=1, reopen=0, engaged=0, per_address=0, offered=0):
+    def configure(self, open_qp=None, close_qp=None, listen=1, reopen=0, engaged=0, keep=0, per_address=0, offered=0):
         """cm_cfg_t, highest member first."""
         qp = open_qp if open_qp is not None else close_qp or 0
         members = [
             (listen, 1),
             (reopen, 1),
             (engaged, 1),
+            (keep, 1),
             (per_address, 8),
             (offered, 8),
             (self.server_ip, 32),

@@ -74,7 +74,7 @@ impl Coordinator {
             return self.door(at, view);
         }
         if !view.engaged {
-            return Some(Request::Door { open: false });
+            return Some(Request::Door { open: false, keeps: self.keeps(view) });
         }
         let board = &self.boards[at];
         if board.told == Some(Told::Wait) && board.look_due > now {

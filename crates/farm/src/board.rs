@@ -47,6 +47,8 @@ pub struct BoardView {
     pub waits: bool,
     /// It gives no queue pair to a server that asks (`connection.control.engaged`).
     pub engaged: bool,
+    /// Its queue pairs belong to the addresses that opened them (`connection.control.keep_peer`).
+    pub keeps: bool,
     /// Queue pairs of the live servers in table order, as last written.
     pub rows: Vec<u8>,
     pub queue_pairs: Vec<QueuePair>,
@@ -109,9 +111,10 @@ pub enum Request {
         first: u64,
         rows: Vec<u8>,
     },
-    /// Whether servers that ask get a queue pair.
+    /// Whether servers that ask get a queue pair, and whether only one that is theirs or nobody's.
     Door {
         open: bool,
+        keeps: bool,
     },
     /// Puts queue pairs into the error state: what waits in them for a server that takes nothing is flushed.
     Fail {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When a board gives queue pairs to servers that ask, and when it gives one up.
-//! Promise: a queue pair that a table in force names is given to no other server: servers that come back together do not
+//! Promise: a queue pair that a table in force names is given to no other server, not even if it fails while another one
+//! asks: servers that come back together do not
 //! get each other's events, whatever their order. A server that takes nothing does not hold up the change without it.
-//! Source: `connection.control.engaged`, `qp.state` (regs/connection.rdl, regs/penstock.rdl).
+//! Source: `connection.control.engaged` and `keep_peer`, `qp.state` (regs/connection.rdl, regs/penstock.rdl).
 
 use crate::board::{BoardView, QueuePair, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
@@ -14,8 +15,16 @@ use std::net::Ipv4Addr;
 impl Coordinator {
     /// What a board is told about servers that ask, if it does otherwise.
     pub(crate) fn door(&self, at: usize, view: &BoardView) -> Option<Request> {
-        let open = self.may_open(at, view);
-        (open == view.engaged).then_some(Request::Door { open })
+        let (open, keeps) = (self.may_open(at, view), self.keeps(view));
+        (open == view.engaged || keeps != view.keeps).then_some(Request::Door { open, keeps })
+    }
+
+    /// A queue pair that fails while the door is open stays its server's, unless a server has none and no other is left:
+    /// then those of addresses that are no more make room.
+    pub(crate) fn keeps(&self, view: &BoardView) -> bool {
+        let without = self.config.servers.iter().filter(|server| view.queue_pair(server.address).is_none());
+        let new = view.queue_pairs.iter().filter(|qp| qp.peer.is_unspecified());
+        without.count() <= new.count()
     }
 
     /// No event can go to a queue pair that is given away now, and a server is missing.

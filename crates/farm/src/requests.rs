@@ -30,7 +30,8 @@ impl Coordinator {
             return Some(Request::Look);
         }
         if let Some(open) = self.leaving {
-            return Some(if open && view.engaged { Request::Door { open } } else { Request::Release });
+            let is_open = !view.engaged && !view.keeps;
+            return Some(if open && !is_open { Request::Door { open, keeps: false } } else { Request::Release });
         }
         if let Some(queue_pairs) = self.boards[at].to_fail.take() {
             return Some(Request::Fail { queue_pairs });

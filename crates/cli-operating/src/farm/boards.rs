@@ -166,10 +166,11 @@ fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
         ],
         Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_MASK)],
         Request::Replace { first, rows } => vec![change(*first, rows, destination::CONTROL_COMMIT_MASK)],
-        Request::Door { open } => vec![vec![Access::Bits {
+        Request::Door { open, keeps } => vec![vec![Access::Bits {
             address: connection::CONTROL,
-            and: !connection::CONTROL_ENGAGED_MASK,
-            or: if *open { 0 } else { connection::CONTROL_ENGAGED_MASK },
+            and: !(connection::CONTROL_ENGAGED_MASK | connection::CONTROL_KEEP_PEER_MASK),
+            or: u32::from(!open) << connection::CONTROL_ENGAGED_SHIFT
+                | u32::from(*keeps) << connection::CONTROL_KEEP_PEER_SHIFT,
         }]],
         Request::Fail { queue_pairs } => vec![queue_pairs
             .iter()
@@ -230,6 +231,7 @@ fn view(words: &[Vec<u32>]) -> BoardView {
         held: is(destination::STATUS_HELD_MASK),
         waits: is(destination::STATUS_WAITS_MASK),
         engaged: words[2][0] & connection::CONTROL_ENGAGED_MASK != 0,
+        keeps: words[2][0] & connection::CONTROL_KEEP_PEER_MASK != 0,
         rows: live.map(|word| ((word & server::ENTRY_QP_MASK) >> server::ENTRY_QP_SHIFT) as u8).collect(),
         queue_pairs: queue_pairs.collect(),
     }

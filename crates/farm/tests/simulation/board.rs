@@ -64,6 +64,8 @@ pub struct Board {
     pub is_idle: bool,
     /// It gives no queue pairs to servers that ask.
     pub engaged: bool,
+    /// A queue pair that has had a peer is for that one alone.
+    pub keeps: bool,
     /// Queue pairs whose server takes so many messages more; none: as many as come.
     pub room: BTreeMap<u8, u64>,
     /// The server that has refused an event last.
@@ -95,6 +97,7 @@ impl Board {
             is_off: false,
             is_idle: false,
             engaged: false,
+            keeps: false,
             room: BTreeMap::new(),
             refused_by: None,
             is_deaf: false,
@@ -196,7 +199,7 @@ impl Board {
                     self.refused = false;
                 }
             }
-            Request::Door { open } => self.engaged = !open,
+            Request::Door { open, keeps } => (self.engaged, self.keeps) = (!open, *keeps),
             Request::Fail { queue_pairs } => {
                 for qp in queue_pairs {
                     self.qps[usize::from(*qp)].state = IN_ERROR;
@@ -218,6 +221,7 @@ impl Board {
             held: self.held,
             waits: self.waits,
             engaged: self.engaged,
+            keeps: self.keeps,
             rows: self.edited.clone(),
             queue_pairs: self.qps.iter().zip(0..).map(|(qp, at)| self.seen(*qp, at)).collect(),
         }
@@ -244,14 +248,19 @@ impl Board {
         self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0, outstanding: false };
     }
 
-    /// A server asks for a queue pair: this one, or the first that is closed or else has failed, as the gateware's
-    /// connection manager gives it. Whether it got one.
+    /// A server asks for a queue pair: this one, or the one that the gateware's connection manager gives it: its own
+    /// where they are kept, else the first that is closed or else has failed. Whether it got one.
     pub fn asked(&mut self, server: u16, at: Option<usize>) -> bool {
         if self.engaged || self.is_off {
             return false;
         }
+        let of = |peer: Ipv4Addr| self.qps.iter().position(|qp| qp.peer == peer && qp.state != READY_TO_SEND);
         let with = |state: u8| self.qps.iter().position(|qp| qp.state == state);
-        let Some(at) = at.or_else(|| with(0)).or_else(|| with(IN_ERROR)) else { return false };
+        let given = match self.keeps {
+            true => of(address(server)).or_else(|| of(Ipv4Addr::UNSPECIFIED)),
+            false => with(0).or_else(|| with(IN_ERROR)),
+        };
+        let Some(at) = at.or(given) else { return false };
         self.open(server, at);
         true
     }

@@ -77,6 +77,8 @@ fn whatever_is_lost_delayed_reset_or_killed_no_event_is_split() {
         }
         world.loss = 0;
         world.dies_with_log = false;
+        // They ask again for a queue pair that the coordinator fails, and are then given less for up to half a minute.
+        world.asks_again = true;
         for server in 0..3 {
             world.revive_server(server);
         }
@@ -84,6 +86,11 @@ fn whatever_is_lost_delayed_reset_or_killed_no_event_is_split() {
             world.start();
         }
         world.run(15_000);
+        for _ in 0..4 {
+            if world.tables().live() != [0, 1, 2] {
+                world.run(10_000);
+            }
+        }
         world.flows_to(seed, &[0, 1, 2]);
         world.check(seed);
     }

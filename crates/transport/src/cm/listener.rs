@@ -48,6 +48,9 @@ pub struct CmListenerConfig {
     pub entries: usize,
     /// Connections that one address may have; another one takes the place of one of its own. 0: as many as there are.
     pub per_address: usize,
+    /// A connection that was closed or has failed is for the address that had it; another address gets one that no
+    /// address has had.
+    pub keep_peers: bool,
     /// How long the steps of opening may take together, from OPEN_QP on.
     pub half_open: Time,
 }
@@ -55,7 +58,7 @@ pub struct CmListenerConfig {
 impl CmListenerConfig {
     /// Without a bound for an address; 5 s from OPEN_QP to the end of opening.
     pub const fn new(entries: usize) -> Self {
-        CmListenerConfig { entries, per_address: 0, half_open: Time::from_s(5) }
+        CmListenerConfig { entries, per_address: 0, keep_peers: false, half_open: Time::from_s(5) }
     }
 }
 
@@ -297,12 +300,14 @@ impl CmListener {
         Some((CmAnswer::NoQp, held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })))
     }
 
-    /// Entries that OPEN_QP of `from` may take, the best first: closed ones, those that have failed, half-open ones,
+    /// Entries that OPEN_QP of `from` may take, the best first: closed ones (where peers keep theirs, its own, and last
+    /// those that have had no peer), those that have failed, half-open ones,
     /// those whose peer has been silent for long, and its own address's that are quiet, of these what was opened
     /// longest ago. An address that has as many as it may is offered its own alone. Its own that are not quiet are in
     /// doubt instead.
     fn available(&self, hit: Option<usize>, from: Ipv4Addr, host: &impl CmHost) -> Vec<usize> {
         let rank = |at: usize, entry: &Entry| match entry.phase {
+            Phase::Closed if self.config.keep_peers && entry.owner.ip != from => Some((5, 0)),
             Phase::Closed => Some((0, 0)),
             _ if host.is_dead(at) => Some((1, 0)),
             Phase::Init | Phase::Rtr => Some((2, entry.opened)),
@@ -313,7 +318,10 @@ impl CmListener {
         let is_own = |entry: &Entry| entry.phase != Phase::Closed && entry.owner.ip == from;
         let owned = self.entries.iter().filter(|entry| is_own(entry)).count();
         let at_bound = self.config.per_address != 0 && owned >= self.config.per_address;
-        let may = |at, entry| Some(at) != hit && host.serves(at, from) && (!at_bound || is_own(entry));
+        let is_kept = |e: &Entry| self.config.keep_peers && e.owner.ip != from && !e.owner.ip.is_unspecified();
+        let may = |at, entry: &Entry| {
+            Some(at) != hit && host.serves(at, from) && !is_kept(entry) && (!at_bound || is_own(entry))
+        };
         let free = |(at, entry)| Some((rank(at, entry)?, at)).filter(|_| may(at, entry));
         let mut free: Vec<_> = self.entries.iter().enumerate().filter_map(free).collect();
         free.sort_unstable();

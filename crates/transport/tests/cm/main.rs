@@ -431,6 +431,28 @@ fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
     assert!(board.0.connection(3).is_none());
 }
 
+/// As in the gateware's bench.
+#[test]
+fn a_kept_queue_pair_that_was_closed_or_has_failed_is_for_its_last_peer_alone() {
+    let at = |n: u8| CmInfo { qpn: Qpn::new(u32::from(n)), ip: Ipv4Addr::new(10, 0, 1, n), ..server() };
+    let config = CmListenerConfig { keep_peers: true, ..CmListenerConfig::new(4) };
+    let mut board = (CmListener::new(config), Board { dead: vec![false; 4], ..Board::default() });
+    let owned = [0, 1].map(|n| opened(&mut board, at(n)).qpn);
+    let open = |peer: CmInfo| CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default());
+    let half = ask(&mut board, at(2).ip, CmMessage { info_valid: false, ..open(at(2)) }).sender.qpn;
+    let close = CmMessage::request(CmRequest::CloseQp, at(0), CmInfo { qpn: owned[0], ..CmInfo::default() });
+    assert_eq!(ask(&mut board, at(0).ip, close).answer, Some(CmAnswer::Ack));
+    board.1.dead[1] = true;
+    assert_eq!(opened(&mut board, at(3)).qpn.value(), 0xBEEF03, "what no address has had");
+    assert_eq!(ask(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
+    for (n, qpn) in [(2, half), (1, owned[1]), (0, owned[0]), (1, owned[1])] {
+        let again = CmInfo { qpn: Qpn::new(100 + u32::from(n)), ..at(n) };
+        assert_eq!(opened(&mut board, again).qpn, qpn, "server {n}");
+        board.1.dead[usize::from(n)] = true;
+        assert_eq!(ask(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
+    }
+}
+
 #[test]
 fn steps_out_of_order_and_without_meaning_are_refused() {
     let mut board = board(1);
