@@ -35,6 +35,7 @@ module slow_control
   input  logic                    lookup_valid,
   output logic                    lookup_ready,
   input  logic [31:0]             lookup_ip,
+  input  logic                    lookup_fresh,
   output logic                    found_valid,
   output logic                    found,
   output logic [47:0]             found_mac,
@@ -113,7 +114,7 @@ module slow_control
 
     logic cm_rx_tvalid, cm_rx_tready, cm_rx_tlast, cm_tx_tvalid, cm_tx_tready, cm_tx_tlast;
     logic cm_lookup_valid, cm_lookup_ready, cm_found_valid;
-    logic arp_lookup_valid, arp_lookup_ready, arp_found_valid;
+    logic arp_lookup_valid, arp_lookup_ready, arp_lookup_fresh, arp_found_valid;
     logic [15:0] cm_rx_tdata, cm_tx_tdata;
     logic [31:0] cm_rx_ip, cm_tx_ip, cm_lookup_ip, arp_lookup_ip;
     logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
@@ -124,10 +125,12 @@ module slow_control
         .ask_valid  ({lookup_valid, cm_lookup_valid}),
         .ask_ready  ({lookup_ready, cm_lookup_ready}),
         .ask_ip     ({lookup_ip, cm_lookup_ip}),
+        .ask_fresh  ({lookup_fresh, 1'b0}),
         .found_valid({found_valid, cm_found_valid}),
         .lookup_valid(arp_lookup_valid),
         .lookup_ready(arp_lookup_ready),
         .lookup_ip   (arp_lookup_ip),
+        .lookup_fresh(arp_lookup_fresh),
         .answered    (arp_found_valid)
       );
     end else begin : gen_one_asks
@@ -135,9 +138,10 @@ module slow_control
       assign found_valid      = 1'b0;
       assign arp_lookup_valid = cm_lookup_valid;
       assign arp_lookup_ip    = cm_lookup_ip;
+      assign arp_lookup_fresh = 1'b0;
       assign cm_lookup_ready  = arp_lookup_ready;
       assign cm_found_valid   = arp_found_valid;
-      wire unused_lookup = &{1'b0, lookup_valid, lookup_ip};
+      wire unused_lookup = &{1'b0, lookup_valid, lookup_ip, lookup_fresh};
     end
 
     services #(
@@ -182,6 +186,7 @@ module slow_control
       .lookup_valid(arp_lookup_valid),
       .lookup_ready(arp_lookup_ready),
       .lookup_ip   (arp_lookup_ip),
+      .lookup_fresh(arp_lookup_fresh),
       .found_valid (arp_found_valid),
       .found, .found_mac,
       .stat(stat.services)
@@ -286,7 +291,7 @@ module slow_control
     assign {cm_status, stat, level_bytes, lookup_ready, found_valid, found, found_mac} = '0;
     assign {m_axis_tx_tdata, m_axis_tx_tkeep, m_axis_tx_tvalid, m_axis_tx_tlast} = '0;
     wire unused_pins = &{
-      1'b0, clk, rst, link_up, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, lookup_valid, lookup_ip,
+      1'b0, clk, rst, link_up, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, lookup_valid, lookup_ip, lookup_fresh,
       s_axis_rx_tdata, s_axis_rx_tkeep, s_axis_rx_tvalid, s_axis_rx_tlast, s_axis_rx_tuser, m_axis_tx_tready
     };
   end

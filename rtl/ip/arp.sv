@@ -22,10 +22,12 @@ module arp
   input  heard_t heard,
   // verilator lint_on UNUSEDSIGNAL
 
-  // One lookup at a time: ready when a new one may come; its answer is a pulse of found_valid.
+  // One lookup at a time: ready when a new one may come; its answer is a pulse of found_valid. A fresh one takes a reply
+  // that comes after it, and not what the cache has.
   input  logic        lookup_valid,
   output logic        lookup_ready,
   input  logic [31:0] lookup_ip,
+  input  logic        lookup_fresh,
   output logic        found_valid,
   output logic        found,
   output logic [47:0] found_mac,    // while found_valid
@@ -177,6 +179,7 @@ module arp
 
   state_e      state_q;
   logic [31:0] hop_q;  // the address itself in StHop
+  logic        fresh_q;
   logic        looked_q;             // in StHop and StCheck: these two are of hop_q
   logic        linked_q, hop_ok_q;   // it is on the link; it can be resolved
   logic [3:0]  tries_q;
@@ -252,13 +255,14 @@ module arp
       StReady:
         if (lookup_valid && lookup_ready) begin
           hop_q   <= lookup_ip;
+          fresh_q <= lookup_fresh;
           tries_q <= cfg.arp_tries;
           state_q <= StHop;
         end
       StHop, StCheck:
         if (looked_q) begin
           if (state_q == StHop && !linked_q) hop_q <= cfg.gateway;
-          state_q <= !hop_ok_q ? StReady : state_q == StHop ? StCheck : StSearch;
+          state_q <= !hop_ok_q ? StReady : state_q == StHop ? StCheck : fresh_q ? StAsk : StSearch;
           if (!hop_ok_q) begin
             {found_valid, found} <= 2'b10;
             stat_unresolved      <= 1'b1;

@@ -78,6 +78,7 @@ module services
   input  logic        lookup_valid,
   output logic        lookup_ready,
   input  logic [31:0] lookup_ip,
+  input  logic        lookup_fresh,  // not from the cache
   output logic        found_valid,
   output logic        found,
   output logic [47:0] found_mac,
@@ -208,6 +209,7 @@ module services
     .lookup_valid(arp_lookup_valid),
     .lookup_ready(arp_lookup_ready),
     .lookup_ip   (arp_lookup_ip),
+    .lookup_fresh(lookup_fresh && !for_cm),
     .found_valid (arp_found_valid),
     .found, .found_mac,
     .wanted (wanted[SendArp]),

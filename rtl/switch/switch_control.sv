@@ -114,6 +114,7 @@ module switch_control
       .lookup_valid (1'b0),
       .lookup_ready (),
       .lookup_ip    ('0),
+      .lookup_fresh (1'b0),
       .found_valid  (),
       .found        (),
       .found_mac    (),

@@ -41,6 +41,7 @@ module tcp_endpoint
   input  tcp_opening_t open_command,
   input  logic         open_valid,
   output logic         open_ready,
+  input  logic         moved,      // that stream is open, its peer is at another MAC address
   input  tcp_stream_t  abort_stream,
   input  logic         abort_valid,
   output logic         abort_ready,
@@ -96,7 +97,7 @@ module tcp_endpoint
     .rd_en(rx_peer_rd), .rd_addr(StreamW'(rx_peer_stream)), .rd_data({rx_epoch, rx_peer})
   );
   ram_sdp #(.W($bits(tcp_peer_t)), .DEPTH(N_STREAMS)) u_tx_peers (
-    .clk, .wr_en(peer_wr), .wr_addr(StreamW'(open_command.stream)), .wr_data(peer),
+    .clk, .wr_en(peer_wr || moved), .wr_addr(StreamW'(open_command.stream)), .wr_data(peer),
     .rd_en(tx_peer_rd), .rd_addr(StreamW'(tx_peer_stream)), .rd_data(tx_peer)
   );
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Opens and aborts streams, by command or again after they have ended: reads the receiver's address, gets its
 // MAC address by ARP unless software has set it, and passes both on together with the command to open.
+// A stream whose segments are not answered in time has its receiver looked for again, at most once a second: it keeps
+// the MAC address it has unless another host replies (RFC 1122 section 2.3.2.1, advice of higher layers).
 // Promise: an opening waits until all messages of the stream's last connection have completed; an abort ends a stream
 // that is open or about to be, whatever an opening waits for; a receiver that does not answer delays other openings by
 // no more than its ARP lookup.
@@ -23,6 +25,7 @@ module tcp_opener
   input  logic [N_STREAMS-1:0] reopen,
   input  logic [N_STREAMS-1:0] live,
   input  logic [N_STREAMS-1:0] clean,    // no message of its last connection waits
+  input  logic [N_STREAMS-1:0] unanswered,  // pulses: a timer has run out
   output logic [N_STREAMS-1:0] opening,
 
   // the table's words
@@ -35,6 +38,7 @@ module tcp_opener
   output logic                 lookup_valid,
   input  logic                 lookup_ready,
   output logic [31:0]          lookup_ip,
+  output logic                 lookup_fresh,
   input  logic                 found_valid,
   input  logic                 found,
   input  logic [47:0]          found_mac,
@@ -45,6 +49,7 @@ module tcp_opener
   output tcp_opening_t         open_command,
   output logic                 open_valid,
   input  logic                 open_ready,
+  output logic                 moved,        // the stream of `open_command` is open, and its peer is there now
   output tcp_stream_t          abort_stream,
   output logic                 abort_valid,
   input  logic                 abort_ready
@@ -53,15 +58,20 @@ module tcp_opener
 
   // ---- what is wanted -----------------------------------------------------------------------------------------------
   logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
-  logic takes_open, again;
+  logic [N_STREAMS-1:0] doubt_q, rest_q, may_move;  // rest: looked for within this second
+  logic takes_open, takes_move, again;
+  logic moving_q;  // it is open, and its receiver is looked for
   logic given_up;  // it is live, or software has aborted it meanwhile
-  index_t at_q, next_open, next_abort;
+  index_t at_q, next_open, next_move, next_abort;
   assign may_open = want_q & clean & ~live & ~abort_q;
+  assign may_move = doubt_q & live & ~rest_q;
   always_comb begin
     next_open  = '0;
+    next_move  = '0;
     next_abort = '0;
     for (int i = int'(N_STREAMS) - 1; i >= 0; i--) begin
       if (may_open[i]) next_open = index_t'(i);
+      if (may_move[i]) next_move = index_t'(i);
       if (abort_q[i]) next_abort = index_t'(i);
     end
   end
@@ -69,8 +79,12 @@ module tcp_opener
   // ---- the clock of those that are opened again ---------------------------------------------------------------------
   logic [$clog2(CLK_KHZ+1)-1:0] cycle_q;
   logic [15:0] ms_q;
+  logic [9:0] rest_ms_q;
+  logic second_q;
   always_ff @(posedge clk) begin
     again   <= 1'b0;
+    second_q <= cycle_q == '0 && rest_ms_q == '0;
+    if (cycle_q == '0) rest_ms_q <= rest_ms_q == '0 ? 10'd999 : rest_ms_q - 1'b1;
     cycle_q <= cycle_q == '0 ? $bits(cycle_q)'(CLK_KHZ - 1) : cycle_q - 1'b1;
     if (cycle_q == '0) begin
       ms_q <= ms_q + 16'd1 >= reopen_interval ? '0 : ms_q + 16'd1;
@@ -80,6 +94,7 @@ module tcp_opener
       cycle_q <= '0;
       ms_q    <= '0;
       again   <= 1'b0;
+      rest_ms_q <= '0;
     end
   end
 
@@ -104,23 +119,25 @@ module tcp_opener
   assign abort_stream = tcp_stream_t'(aborts_at_q);
 
   // ---- one opening at a time ----------------------------------------------------------------------------------------
-  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive} state_e;
+  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive, StMoved} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way
   logic [31:0] random_q, stirred;
-  assign given_up   = !want_q[at_q];
+  assign given_up   = moving_q ? !live[at_q] : !want_q[at_q];
   assign takes_open = state_q == StIdle && may_open != '0;
+  assign takes_move = state_q == StIdle && may_open == '0 && may_move != '0;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (takes_open) state_d = StRead;
+      StIdle: if (takes_open || takes_move) state_d = StRead;
       StRead: if (word_q == 3'd4) state_d = StKnown;
-      StKnown: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : StOpen;
+      StKnown: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : moving_q ? StIdle : StOpen;
       StLookup: if (lookup_ready) state_d = StFind;
-      StFind: if (found_valid) state_d = found && !given_up ? StOpen : StIdle;
+      StFind: if (found_valid) state_d = !found || given_up ? StIdle : moving_q ? StMoved : StOpen;
       StOpen: if (open_ready) state_d = StLive;
               else if (given_up) state_d = StIdle;
+      StMoved: state_d = StIdle;
       default: if (given_up) state_d = StIdle;  // StLive
     endcase
   end
@@ -135,6 +152,8 @@ module tcp_opener
     state_q  <= state_d;
     random_q <= stirred;
     if (takes_open) at_q <= next_open;
+    else if (takes_move) at_q <= next_move;
+    if (state_q == StIdle) moving_q <= !takes_open;
     word_q <= state_q == StRead ? word_q + 1'b1 : '0;
     if (state_q == StRead)
       unique case (word_q)
@@ -145,18 +164,23 @@ module tcp_opener
         default: ;
       endcase
     if (state_q == StFind && found_valid) peer.mac <= found_mac;
-    unreachable <= state_q == StFind && found_valid && !found && !rst;
+    unreachable <= state_q == StFind && found_valid && !found && !moving_q && !rst;
     if (state_q != StOpen) open_command.iss <= random_q ^ secret;
 
     // A command counts also while an older one is carried out.
     want_q <= (want_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
-    if (state_q == StFind && found_valid && !found) want_q[at_q] <= 1'b0;
+    if (state_q == StFind && found_valid && !found && !moving_q) want_q[at_q] <= 1'b0;
+    doubt_q <= (doubt_q | unanswered) & live;
+    if (second_q) rest_q <= '0;
+    if (takes_move) {doubt_q[next_move], rest_q[next_move]} <= 2'b01;
     kept_q <= (kept_q | opens) & ~aborts;
     if (rst) begin
       state_q  <= StIdle;
       random_q <= 32'h5053_544B;
       want_q   <= '0;
       kept_q   <= '0;
+      doubt_q  <= '0;
+      rest_q   <= '0;
     end
   end
 
@@ -166,6 +190,8 @@ module tcp_opener
   assign peer_word           = word_q[1:0];
   assign lookup_valid        = state_q == StLookup;
   assign lookup_ip           = peer.ip;
+  assign lookup_fresh        = moving_q;
   assign open_command.stream = tcp_stream_t'(at_q);
   assign open_valid          = state_q == StOpen;
+  assign moved               = state_q == StMoved && live[at_q];
 endmodule

@@ -66,6 +66,7 @@ module tcp_transport
   output logic                 lookup_valid,
   input  logic                 lookup_ready,
   output logic [31:0]          lookup_ip,
+  output logic                 lookup_fresh,
   input  logic                 found_valid,
   input  logic                 found,
   input  logic [47:0]          found_mac,
@@ -92,6 +93,8 @@ module tcp_transport
   end
   always_ff @(posedge clk) if (!busy || rst) params_q <= wanted;
 
+  localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
+
   // ---- the table, and the opener of streams -------------------------------------------------------------------------
   logic [N_STREAMS-1:0] opens, aborts, reopen, opening, live, clean, room;
   tcp_end_e [N_STREAMS-1:0] ended;
@@ -104,7 +107,12 @@ module tcp_transport
   tcp_peer_t peer;
   tcp_opening_t open_command;
   tcp_stream_t abort_stream;
-  logic open_valid, open_ready, abort_valid, abort_ready;
+  logic open_valid, open_ready, moved, abort_valid, abort_ready;
+  logic [N_STREAMS-1:0] unanswered;
+  always_comb begin
+    unanswered = '0;
+    unanswered[done.stream[StreamW-1:0]] = done_valid && (done.actions.counts.timeout || done.actions.counts.probe);
+  end
 
   tcp_table #(
     .N_STREAMS(N_STREAMS)

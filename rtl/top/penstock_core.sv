@@ -240,7 +240,7 @@ module penstock_core
   logic rx_tvalid, rx_tlast, rx_tuser;
   logic qp_err_valid, qp_stop_valid;
   qp_t qp_err_qp, qp_stop_qp;
-  logic lookup_valid, lookup_ready, found_valid, found;
+  logic lookup_valid, lookup_ready, lookup_fresh, found_valid, found;
   logic [31:0] lookup_ip;
   logic [47:0] found_mac;
   tcp_pkg::tcp_stat_t tcp_stat;

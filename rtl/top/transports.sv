@@ -78,6 +78,7 @@ module transports
   output logic                lookup_valid,
   input  logic                lookup_ready,
   output logic [31:0]         lookup_ip,
+  output logic                lookup_fresh,
   input  logic                found_valid,
   input  logic                found,
   input  logic [47:0]         found_mac,
@@ -348,7 +349,7 @@ module transports
     absent_block u_streams (.clk, .rst, .req(streams_req), .rsp(streams_rsp));
     assign {latency_rsps[1], meter_rsps[1]} = '0;
     assign {axi_reqs[1], axi_wdata[1], stats[1]} = '0;
-    assign {lookup_valid, lookup_ip} = '0;
+    assign {lookup_valid, lookup_ip, lookup_fresh} = '0;
     assign tcp_stat = '0;
     assign {desc_tready[1], data_tready[1], cpl_tdata[1], cpl_tvalid[1], fill[1]} = '0;
     assign {frame_tdata[1], frame_tkeep[1], frame_tvalid[1], frame_tlast[1]} = '0;

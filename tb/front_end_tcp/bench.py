@@ -27,7 +27,11 @@ from scapy.layers.l2 import Ether
 
 N, RING, INPUTS = 4, 16_384, 2
 PARAMETERS = {"WITH_ROCE": 0, "WITH_TCP": 1, "N_STREAMS": N, "RING_BYTES": RING, "N_IN": INPUTS, "EVENT_BYTES": 4096}
-CLOCKS = ["tcp_opener.cycle_q", "arp.cycle_q"]  # they count the cycles of a millisecond, one of them down
+CLOCKS = [
+    "tcp_opener.cycle_q",
+    "tcp_opener.rest_ms_q",
+    "arp.cycle_q",
+]  # they count the cycles of a millisecond, one of them down
 BENCHES = [
     Bench("penstock_xgmii", [{"CLK_KHZ": 156_250, **PARAMETERS}], inside=CLOCKS),
     Bench("penstock_100g", [{"CLK_KHZ": 322_266, **PARAMETERS}], inside=CLOCKS),
@@ -381,6 +385,41 @@ async def an_operator_opens_a_stream_over_ipbus_and_bare_bytes_go_out(dut):
     assert content(board, 3) == b"".join(payloads)
     answer = await ask(board, transaction(ipbus.READ, "stream.bytes_acked_lo"))
     assert answer[-1] == sum(map(len, payloads))
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a_given_address_stays(dut):
+    """A timeout has it looked for, past the cache: nothing has announced the new address."""
+    rng = seed()
+    board = await prepare(dut, 0, mac=False)
+    await receiver(board, 1)
+    await board.registers.write_fields("stream.command", 1, open=1)
+    await reaches(board, 1, "state", ESTABLISHED)
+    payloads = [rng.randbytes(5000) for _ in range(3)]
+    await board.post(0, payloads[0], 0)
+    assert await board.completion() == (0, 0, SUCCESS)
+    asked = board.peer.asked
+    board.peer.mac, board.peer.resolves = NEXT_MAC, False
+    await board.post(0, payloads[1], 1)
+    # Nobody replies yet: it goes on with the address that it has, and does not ask for every segment.
+    await board.registers.write_fields("services.resolution", arp_retry=1, arp_tries=1)
+    while board.peer.strays < 4:
+        await ClockCycles(dut.clk, 200)
+    assert board.peer.asked in (asked, asked + 1)
+    board.peer.resolves = True
+    dut.u_core.u_transports.gen_tcp.u_tcp.u_opener.rest_ms_q.value = 0  # the second is over
+    await millisecond_ends(dut)
+    assert await board.completion() == (0, 1, SUCCESS)
+    await board.post(0, payloads[2], 2)
+    assert await board.completion() == (0, 2, SUCCESS)
+    assert content(board, 0) == b"".join(map(framed, payloads))
+    assert board.peer.asked <= asked + 2 and await board.field("stream.state", "state", 0) == ESTABLISHED
+    # The other stream's is software's.
+    strays = board.peer.strays
+    await board.post(1, payloads[0], 3)
+    while board.peer.strays < strays + 5:
+        await ClockCycles(dut.clk, 200)
+    assert content(board, 1) == b""
 
 
 def transaction(kind: int, name: str, *body: int) -> list[int]:

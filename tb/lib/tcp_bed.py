@@ -48,7 +48,7 @@ class TcpBed:
         dut.local_mac.value, dut.local_ip.value = mac_int(LOCAL_MAC), ip_int(LOCAL_IP)
         dut.ttl.value, dut.tos.value, dut.port_base.value, dut.tx_paused.value = 64, 0, PORT_BASE, 0
         dut.params.value = pack("tcp_params_t", **{**PARAMETERS, **changes})
-        for name in ("open_valid", "open_command", "abort_valid", "abort_stream", "peer", "s_msg_stream"):
+        for name in ("open_valid", "moved", "open_command", "abort_valid", "abort_stream", "peer", "s_msg_stream"):
             getattr(dut, name).value = 0
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
         self.msg = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_msg"), dut.clk, dut.rst)

@@ -29,7 +29,8 @@ class TcpHost:
         self.cable = cable or plug(dut)
         self.receivers: dict[int, KeepingReceiver] = defaultdict(lambda: KeepingReceiver(iss=0xFFFF_FF00))
         self.others: Queue[bytes] = Queue()  # frames that are neither TCP nor ARP
-        self.resolves = True
+        self.resolves, self.mac = True, PEER_MAC
+        self.strays = 0  # segments to another MAC address: a switch would not bring them here
         self.asked = 0  # by ARP for our address
         self.segments: list[tuple[int, Segment]] = []
         self.loses: Callable[[Segment], bool] = lambda segment: False
@@ -53,15 +54,18 @@ class TcpHost:
         if arp.op == 1 and arp.pdst == PEER_IP:
             self.asked += 1
             if self.resolves:
-                answer = ARP(op=2, hwsrc=PEER_MAC, psrc=PEER_IP, hwdst=LOCAL_MAC, pdst=LOCAL_IP)
-                await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / answer)
+                answer = ARP(op=2, hwsrc=self.mac, psrc=PEER_IP, hwdst=LOCAL_MAC, pdst=LOCAL_IP)
+                await self.send(Ether(src=self.mac, dst=LOCAL_MAC) / answer)
 
     async def take(self, frame) -> None:
         again = frame.copy()
         del again[IP].chksum, again[TCP].chksum
         assert bytes(again) == bytes(frame), f"a checksum is wrong: {bytes(frame).hex()}"
         ip, tcp = frame[IP], frame[TCP]
-        assert (frame.src, frame.dst, ip.src, ip.dst) == (LOCAL_MAC, PEER_MAC, LOCAL_IP, PEER_IP)
+        assert (frame.src, ip.src, ip.dst) == (LOCAL_MAC, LOCAL_IP, PEER_IP) and frame.dst in (PEER_MAC, self.mac)
+        if frame.dst != self.mac:
+            self.strays += 1
+            return
         stream = tcp.sport - PORT_BASE
         assert tcp.dport == PORT + stream
         payload = bytes(tcp)[4 * tcp.dataofs :][: ip.len - 20 - 4 * tcp.dataofs]
@@ -73,7 +77,7 @@ class TcpHost:
 
     async def answer(self, stream: int, segment: Segment) -> None:
         tcp = tcp_of(segment, sport=PORT + stream, dport=PORT_BASE + stream)
-        await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / tcp)
+        await self.send(Ether(src=self.mac, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / tcp)
 
     async def end(self, stream: int, flags: int) -> None:
         """RST or FIN of a receiver."""

@@ -50,7 +50,7 @@ class Bus:
         self.requests = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis_ipbus"), dut.clk, dut.rst)
         self.replies = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_ipbus"), dut.clk, dut.rst)
         self.messages = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis_cm"), dut.clk, dut.rst)
-        for name in ("m_axis_cm_tready", "lookup_valid"):
+        for name in ("m_axis_cm_tready", "lookup_valid", "lookup_fresh"):
             getattr(dut, name).value = 0
 
     async def request(self) -> tuple[bytes, int]:
@@ -89,10 +89,10 @@ class Bus:
         dut.cm_tx_sport.value = sport
         await self.messages.send(AxiStreamFrame(message))
 
-    async def lookup(self, ip: str) -> str | None:
+    async def lookup(self, ip: str, fresh: bool = False) -> str | None:
         """The MAC address of the next hop to `ip`, or None."""
         dut = self.dut
-        dut.lookup_ip.value = ip_int(ip)
+        dut.lookup_ip.value, dut.lookup_fresh.value = ip_int(ip), fresh
         dut.lookup_valid.value = 1
         await RisingEdge(dut.clk)
         while dut.lookup_ready.value != 1:
@@ -162,6 +162,21 @@ async def a_lookup_asks_and_learns_and_then_knows(dut):
     assert await bus.lookup(HOST_IP) == PEER_MAC
     await host.silence()
     assert host.counts["arp_requests_sent"] == 1 and host.counts["arp_replies"] == 1
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def a_fresh_lookup_takes_a_reply_and_not_what_the_cache_has(dut):
+    host, bus = await begin(dut, arp_tries=1, arp_retry=200)
+    await host.send(arp_request())
+    await host.receive()
+    assert await bus.lookup(HOST_IP) == PEER_MAC
+    asked = cocotb.start_soon(bus.lookup(HOST_IP, fresh=True))
+    assert (await host.receive())[ARP].pdst == HOST_IP
+    await host.send(arp_reply(src_mac=OTHER_MAC))
+    assert await asked == OTHER_MAC
+    assert await bus.lookup(HOST_IP) == OTHER_MAC
+    assert await bus.lookup(HOST_IP, fresh=True) is None, "no reply"
+    assert await bus.lookup(HOST_IP) == OTHER_MAC, "which forgets nothing"
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

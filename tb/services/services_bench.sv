@@ -57,6 +57,7 @@ module services_bench
   input  logic        lookup_valid,
   output logic        lookup_ready,
   input  logic [31:0] lookup_ip,
+  input  logic        lookup_fresh,
   output logic        found_valid,
   output logic        found,
   output logic [47:0] found_mac,

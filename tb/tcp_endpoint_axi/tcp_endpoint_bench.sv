@@ -23,6 +23,7 @@ module tcp_endpoint_bench
   input  tcp_peer_t           peer,
   input  tcp_opening_t        open_command,
   input  logic                open_valid,
+  input  logic                moved,
   output logic                open_ready,
   input  tcp_stream_t         abort_stream,
   input  logic                abort_valid,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of software reach the streams of TCP: an abort waits for no opening and for no answer of ARP, an opening of
-an aborted stream is not made, and every other one is, once, to its receiver."""
+an aborted stream is not made, and every other one is, once, to its receiver. A receiver that does not answer is looked
+for again."""
 
 import os
 import random
@@ -12,7 +13,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from lib.runner import Bench, seed
 from lib.structs import pack
 
-BENCH = Bench(top="tcp_opener", configs=[{"N_STREAMS": n} for n in (1, 4)])
+BENCH = Bench(top="tcp_opener", configs=[{"N_STREAMS": n, "CLK_KHZ": 4} for n in (1, 4)])
 N = int(os.environ.get("PARAM_N_STREAMS", "4"))
 ALONE = N == 1
 # From a pulse on until its abort is offered, and an opening of the stream is not any more.
@@ -48,6 +49,8 @@ class Bed:
         self.live = [False] * N
         self.opened: list[int] = []
         self.aborted: list[int] = []
+        self.lookups: list[tuple[int, bool]] = []  # address, and whether it is to be fresh
+        self.moved: list[int] = []
         self.aborted_at = [None] * N  # cycle of the last pulse, if it was an abort
         self.in_flight: tuple[int, int, bool] | None = None  # cycle of its end, stream, state
 
@@ -55,7 +58,7 @@ class Bed:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
         for name in ("reopen_interval", "opens", "aborts", "reopen", "live", "peer_data", "lookup_ready", "found_valid",
-                     "found", "found_mac", "open_ready", "abort_ready"):  # fmt: skip
+                     "unanswered", "found", "found_mac", "open_ready", "abort_ready"):  # fmt: skip
             getattr(dut, name).value = 0
         dut.secret.value, dut.clean.value, dut.rst.value = self.rng.getrandbits(32), (1 << N) - 1, 1
         await ClockCycles(dut.clk, 4)
@@ -75,6 +78,7 @@ class Bed:
             self._commands()
             if dut.lookup_valid.value and dut.lookup_ready.value:
                 asked = int(dut.lookup_ip.value)
+                self.lookups.append((asked, bool(dut.lookup_fresh.value)))
             dut.lookup_ready.value = asked is None
             dut.found_valid.value = 0
             if asked is not None and self.finds and self.rng.random() < 0.2:
@@ -85,6 +89,11 @@ class Bed:
     def _commands(self) -> None:
         """What the streams take: one command at a time, the next when its event is over (tcp_sender)."""
         dut = self.dut
+        if dut.moved.value:
+            stream = int(dut.open_command.value) >> 32
+            where = self.receivers[stream]
+            assert int(dut.peer.value) == pack("tcp_peer_t", mac=where.mac, ip=where.ip, port=where.port)
+            self.moved.append(stream)
         if dut.open_valid.value and dut.open_ready.value:
             stream = int(dut.open_command.value) >> 32
             where = self.receivers[stream]
@@ -170,6 +179,49 @@ async def aborts_wait_for_no_answer_of_arp(dut):
     bed.finds = True
     await ClockCycles(dut.clk, 200)
     assert bed.opened == [] and dut.opening.value == 0
+
+
+@cocotb.test()
+async def a_receiver_that_does_not_answer_is_looked_for_again_if_arp_has_found_it(dut):
+    bed = await Bed(dut, seed()).start()
+    for stream, where in enumerate(bed.receivers):
+        where.by_arp = stream % 2 == 0
+    await bed.pulse(opens=(1 << N) - 1)
+    await bed.until(lambda: all(bed.live))
+    by_arp = list(range(0, N, 2))
+    before = len(bed.lookups)
+    assert [fresh for _, fresh in bed.lookups] == [False] * len(by_arp)
+
+    async def time_out() -> None:
+        dut.unanswered.value = (1 << N) - 1
+        await RisingEdge(dut.clk)
+        dut.unanswered.value = 0
+
+    for where in bed.receivers:
+        where.mac = bed.rng.getrandbits(48) | 1
+    await time_out()
+    await bed.until(lambda: sorted(bed.moved) == by_arp)
+    assert bed.lookups[before:] == [(bed.receivers[stream].ip, True) for stream in by_arp]
+    # Not more often than once a second, and not what is closed.
+    for _ in range(5):
+        await time_out()
+        await ClockCycles(dut.clk, 100)
+    assert len(bed.lookups) == before + len(by_arp)
+    await bed.pulse(aborts=1)
+    await bed.until(lambda: not bed.live[0])
+    await ClockCycles(dut.clk, 1000 * int(dut.CLK_KHZ.value) + 1000)
+    assert sorted(bed.moved) == sorted(2 * by_arp[1:] + by_arp[:1])
+    # An opening goes before, and an abort does not wait for the answer.
+    bed.finds = False
+    await time_out()
+    await bed.pulse(opens=1)
+    await ClockCycles(dut.clk, 100)
+    await bed.pulse(aborts=(1 << N) - 1)
+    await bed.until(lambda: not any(bed.live))
+    bed.finds = True
+    await ClockCycles(dut.clk, 100)
+    await bed.pulse(opens=(1 << N) - 1)
+    await bed.until(lambda: all(bed.live))
 
 
 @cocotb.test()
