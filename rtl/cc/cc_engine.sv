@@ -41,6 +41,14 @@ module cc_engine
   output logic      cnp_ignored,  // a pulse for one that did not cut: in the cooldown, or another law's
   output logic      cnp_clamped,  // a pulse for one that cut nothing: R_min is above the line rate
 
+  // what bounds their effect (cnp_bound): a visit begins, its floor is there a cycle later; it ends
+  output logic       visit_valid,
+  output qp_t        visit_qp,
+  input  cnp_level_t floor,
+  output logic       visited_valid,
+  output qp_t        visited_qp,
+  output logic       visited_low,  // DCQCN holds its rate at a quarter of the line or below
+
   // a packet starts, with all its bytes on the wire
   input logic        sent_valid,
   input qp_t         sent_qp,
@@ -84,9 +92,9 @@ module cc_engine
   // ---- the round --------------------------------------------------------------------------------
   logic [RoundLog2-1:0] slot_q;
   logic visit;
-  qp_t  visit_qp;
   assign visit = !rst && 32'(slot_q) < N_QP;
   assign visit_qp = N_QP > 1 ? qp_t'(slot_q) : '0;
+  assign visit_valid = visit;
 
   always_ff @(posedge clk) begin
     slot_q <= slot_q + 1'b1;
@@ -175,7 +183,7 @@ module cc_engine
   assign happened = '{
     qp: fetched_qp_q, group: fetched_choice.group, law: chosen_law(fetched_choice.law, law),
     init: fetched_init_q, cnp: fetched_cnp_q, feedback: fetched_cnm_q ? feedback : '0,
-    bytes: fetched_bytes, paused: fetched_paused_q, idle: fetched_idle_q
+    bytes: fetched_bytes, paused: fetched_paused_q, idle: fetched_idle_q, floor: floor
   };
 
   cc_step #(
@@ -193,12 +201,15 @@ module cc_engine
     .out_qp         (done_qp),
     .out_state      (done_state),
     .out_unlimited  (done_unlimited),
+    .out_low        (visited_low),
     .out_cnp_ignored(done_cnp_ignored),
     .out_clamped    (done_clamped)
   );
 
   assign cnp_ignored = done && done_cnp_ignored;
   assign cnp_clamped = done && done_clamped;
+  assign visited_valid = done;
+  assign visited_qp = done_qp;
 
   // ---- the pacer --------------------------------------------------------------------------------
   pacer #(

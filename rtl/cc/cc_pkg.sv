@@ -50,6 +50,39 @@ package cc_pkg;
 
   typedef logic [$clog2(CcGroups)-1:0] group_t;
 
+  // ---- the bound on notifications: CnpBound of crates/cc -----------------------------------------------
+  localparam int unsigned CnpLooksLog2 = 7;   // looks of a period
+  typedef logic [3:0] cnp_level_t;            // of a floor: 0 none, 8 the highest
+  localparam cnp_level_t CnpMost = 4'd8;
+  typedef logic [23:0] cnp_trip_t;            // cycles of a round trip; all ones: none
+
+  typedef struct packed {
+    cnp_trip_t             shortest_now;  // of this period
+    cnp_trip_t             shortest;
+    logic [6:0]            next_wait;     // periods after the next sign of congestion
+    logic [6:0]            waits;         // periods before the next raise
+    logic                  cnp;           // one came in this period
+    logic [CnpLooksLog2:0] held;          // looks of this period
+    cnp_level_t            level;
+  } cnp_row_t;
+
+  localparam cnp_row_t CnpFresh = '{shortest_now: '1, shortest: '1, next_wait: 7'd1, default: '0};
+
+  typedef struct packed {
+    logic      is_trip;    // a round trip, else a look
+    cnp_trip_t trip;
+    logic      held;       // data waits, and the rate is at a quarter of the line or below
+    logic      cnp;        // since the last look
+    logic      congested;  // since then
+    logic      ends;       // the period
+  } cnp_look_t;
+
+  // The line rate over 2^(10 - level).
+  function automatic rate_t floor_of(input rate_t line, input cnp_level_t level);
+    if (level == '0) return '0;
+    return level[3] ? line >> 2 : line >> (4'd10 - {1'b0, level[2:0]});
+  endfunction
+
   // Stages of a visit that look up parameters, and for whom each does.
   localparam int unsigned CcStages = 5;
   typedef struct packed {
@@ -68,6 +101,7 @@ package cc_pkg;
     byte_count_t bytes;     // sent
     logic        paused;    // pause or PFC holds the transmitter
     logic        idle;      // no packet waits that could start
+    cnp_level_t  floor;     // below which notifications do not hold the rate (DCQCN)
   } happened_t;
 
   // A counter is added to without saturation, in 33 bits; its value is saturated() of them.

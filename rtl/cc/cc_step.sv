@@ -41,6 +41,7 @@ module cc_step
   output qp_t    out_qp,
   output state_t out_state,
   output logic   out_unlimited,   // R_C is the line rate: nothing to pace
+  output logic   out_low,         // DCQCN holds it at a quarter of the line or below
   output logic   out_cnp_ignored, // a notification that did not cut
   output logic   out_clamped      // one that cut nothing: R_min lies above the line, and counts as the line
 );
@@ -79,6 +80,7 @@ module cc_step
     logic       recover;
     logic       reduce;    // target-rate reduction
     increase_e  increase;
+    cnp_level_t floor;
     common_t    c;         // the new state word, more of it with each stage
     dcqcn_own_t own;
   } visit_t;
@@ -130,6 +132,7 @@ module cc_step
         idle: in_fresh_law || (!in_state.c.limited && !notified),
         stray: (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0),
         cut: 1'b0, clamped: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
+        floor: in_qcn || in_fresh_law || (!in_state.c.limited && !notified) ? '0 : in_happened.floor,
         c: in_state.c, own: in_state.own
       };
       s1_fresh_q <= in_happened.init;
@@ -355,7 +358,7 @@ module cc_step
   visit_t      s4_q;
   logic [32:0] s4_raised_q;     // R_T + increment
   rate_t       s4_reduction_q;  // floor(R_C * alpha / 2), floor(R_C * G_d |F_b|)
-  rate_t       s4_line_q;
+  rate_t       s4_line_q, s4_floor_q;
 
   always_ff @(posedge clk) begin
     s4_valid_q <= s3_valid_q && !rst;
@@ -373,6 +376,7 @@ module cc_step
       s4_raised_q <= {1'b0, s3_q.c.rate_target} + {1'b0, increment};
       s4_reduction_q <= product[48:17];
       s4_line_q <= s3_q.qcn ? qcn_params[3].rate_line : params[3].rate_line;
+      s4_floor_q <= floor_of(params[3].rate_line, s3_q.floor);
     end
   end
 
@@ -403,7 +407,7 @@ module cc_step
       if (s4_q.cut) s5_q.c.rate_current <= sum[32:1];
       else if (s4_q.recover) s5_q.c.rate_current <= sum[33:2];
       s5_line_q <= s4_line_q;
-      s5_min_q <= rate_min;
+      s5_min_q <= s4_floor_q > rate_min ? s4_floor_q : rate_min;
       s5_fixed_q <= rate_min >= s4_line_q;
       s5_above_q <= rate_min > s4_line_q;
     end
@@ -414,6 +418,7 @@ module cc_step
   assign early_qp = s5_q.qp;
 
   visit_t   s6_q;
+  rate_t    s6_line_q;
   qcn_own_t qcn_own;
 
   always_ff @(posedge clk) begin
@@ -422,6 +427,7 @@ module cc_step
       automatic logic line = s5_fixed_q || s5_q.c.rate_current >= s5_line_q;
       s6_q <= s5_q;
       s6_q.clamped <= s5_q.cut && s5_above_q;
+      s6_line_q <= s5_line_q;
       s6_q.c.qcn <= s5_q.qcn;
       s6_q.c.limited <= !line || (!s5_q.qcn && !s5_q.idle);
       s6_q.c.rate_current <= line ? s5_line_q : s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current;
@@ -465,6 +471,7 @@ module cc_step
   end
   assign out_qp = s6_q.qp;
   assign out_state = {s6_q.c, s6_q.c.qcn ? qcn_own : s6_q.own};
+  assign out_low = !s6_q.qcn && s6_q.c.rate_current <= s6_line_q >> 2;
   assign out_cnp_ignored = s6_q.stray;
   assign out_clamped = s6_q.clamped;
 

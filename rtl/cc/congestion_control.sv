@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
-// Connects its modules and contains no logic of its own.
+// Connects its modules and contains no logic of its own. cnp_bound bounds what forged notifications do.
 // Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked
 // at. CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
 module congestion_control
@@ -10,7 +10,8 @@ module congestion_control
   parameter int unsigned DATA_W   = 64,
   parameter int unsigned N_QP     = 4,
   parameter int unsigned CLK_KHZ  = 156250,
-  parameter bit          WITH_QCN = 1'b1
+  parameter bit          WITH_QCN = 1'b1,
+  parameter int unsigned CNP_LOOK_CYCLES = CLK_KHZ * 1000 >> cc_pkg::CnpLooksLog2  // benches have shorter seconds
 ) (
   input logic clk,
   input logic rst,
@@ -35,6 +36,12 @@ module congestion_control
   input logic                rx_tlast,
   input logic                rx_tuser,
 
+  // operations of the requester
+  input  logic                  stat_valid,
+  input  qp_t                   stat_qp,
+  input  psn_t                  stat_psn,
+  input  roce_tx_pkg::outcome_t stat,
+
   // the transmitter
   input  logic            sent_valid,
   input  qp_t             sent_qp,
@@ -55,6 +62,7 @@ module congestion_control
   output logic stat_refused,
   output logic stat_ignored,
   output logic stat_clamped,
+  output logic stat_overruled,
   output logic stat_sample_dropped
 );
 
@@ -135,6 +143,39 @@ module congestion_control
     if (!WITH_QCN && cc_choice.law == ChooseQcn) choice.law = ChooseDcqcn;
   end
 
+  // ---- the bound on notifications -----------------------------------------------------------------------
+  logic visit_valid, visited_valid, visited_low, init_valid;
+  qp_t  visit_qp, visited_qp;
+  cc_pkg::cnp_level_t floor;
+  assign init_valid = cmd_valid && cmd_state == QpReset;  // a queue pair's next life begins afresh
+
+  cnp_bound #(
+    .N_QP       (N_QP),
+    .CLK_KHZ    (CLK_KHZ),
+    .LOOK_CYCLES(CNP_LOOK_CYCLES),
+    .BLOCK      (CLK_KHZ <= BlockRowKhz)
+  ) u_cnp_bound (
+    .clk,
+    .rst,
+    .visit_valid,
+    .visit_qp,
+    .floor,
+    .visited_valid,
+    .visited_qp,
+    .visited_low,
+    .backlog,
+    .paused   (tx_paused),
+    .init_valid,
+    .init_qp  (cmd_qp),
+    .cnp_valid(act_cnp_valid),
+    .cnp_qp   (act_cnp_qp),
+    .stat_valid,
+    .stat_qp,
+    .stat_psn,
+    .stat,
+    .overruled(stat_overruled)
+  );
+
   // ---- the engine ---------------------------------------------------------------------------------------
   cc_engine #(
     .N_QP(N_QP),
@@ -152,7 +193,7 @@ module congestion_control
     .choice_valid(cc_choice_valid),
     .choice_qp   (cmd_qp),
     .choice,
-    .init_valid(cmd_valid && cmd_state == QpReset),  // a queue pair's next life begins afresh
+    .init_valid,
     .init_qp   (cmd_qp),
     .cnp_valid   (act_cnp_valid),
     .cnp_qp      (act_cnp_qp),
@@ -161,6 +202,12 @@ module congestion_control
     .cnm_feedback(act_cnm_feedback),
     .cnp_ignored (stat_ignored),
     .cnp_clamped (stat_clamped),
+    .visit_valid,
+    .visit_qp,
+    .floor,
+    .visited_valid,
+    .visited_qp,
+    .visited_low,
     .sent_valid,
     .sent_qp,
     .sent_bytes,

@@ -67,6 +67,8 @@ module stream_limiter
   cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] unused_ask;
   logic unused_ignored, unused_clamped, unused_sample_valid, unused_sample_dropped;
   logic [127:0] unused_sample;
+  logic unused_visit, unused_visited, unused_low;
+  qp_t  unused_visit_qp, unused_visited_qp;
 
   cc_engine #(
     .N_QP(1),
@@ -92,6 +94,12 @@ module stream_limiter
     .cnm_feedback('0),
     .cnp_ignored (unused_ignored),
     .cnp_clamped (unused_clamped),
+    .visit_valid  (unused_visit),
+    .visit_qp     (unused_visit_qp),
+    .floor        ('0),
+    .visited_valid(unused_visited),
+    .visited_qp   (unused_visited_qp),
+    .visited_low  (unused_low),
     .sent_valid(frame),
     .sent_qp   ('0),
     .sent_bytes(bytes[16] ? '1 : bytes[15:0]),
@@ -107,6 +115,6 @@ module stream_limiter
     .sample_dropped      (unused_sample_dropped)
   );
 
-  wire unused = &{1'b0, unused_group, unused_ask, unused_ignored, unused_clamped, unused_sample, unused_sample_valid,
+  wire unused = &{1'b0, unused_visit, unused_visited, unused_low, unused_visit_qp, unused_visited_qp, unused_group, unused_ask, unused_ignored, unused_clamped, unused_sample, unused_sample_valid,
     unused_sample_dropped};
 endmodule

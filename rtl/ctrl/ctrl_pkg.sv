@@ -79,6 +79,7 @@ package ctrl_pkg;
     logic store_read_error;
     logic cnp_ignored;
     logic cnp_clamped;
+    logic cnp_overruled;
     logic sample_dropped;
   } transport_stat_t;
 

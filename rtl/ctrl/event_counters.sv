@@ -48,6 +48,7 @@ module event_counters
 
   assign pulse[CntRpCnpIgnored]         = transport.cnp_ignored;
   assign pulse[CntRpCnpClamped]         = transport.cnp_clamped;
+  assign pulse[CntRpCnpOverruled]       = transport.cnp_overruled;
   assign pulse[CntPacketsSent]          = transport.outcome.send;
   assign pulse[CntPacketsRetransmitted] = transport.outcome.retransmit;
   assign pulse[CntPacketSeqErr]         = transport.outcome.packet_seq_err;

@@ -79,7 +79,10 @@ module cc_step_props
   assign qcn = WITH_QCN && what_q.law == LawQcn;
   assign {line, rate_min, ai, hai} = qcn ? {qcn_law.rate_line, qcn_law.rate_min, qcn_law.rate_ai, qcn_law.rate_hai}
                                          : {law.rate_line, law.rate_min, law.rate_ai, law.rate_hai};
-  assign low = rate_min < line ? rate_min : line;
+  // Notifications do not hold it below a floor, either.
+  rate_t least;
+  assign least = qcn || idle || floor_of(line, what_q.floor) < rate_min ? rate_min : floor_of(line, what_q.floor);
+  assign low = least < line ? least : line;
   assign start = qcn || what_q.law != LawDcqcn || law.rate_start > line ? line : law.rate_start < low ? low : law.rate_start;
   assign notified = qcn ? what_q.feedback != '0 : what_q.cnp;
   assign fresh = what_q.init || (!qcn && what_q.law != LawDcqcn) || was_q.c.qcn != qcn;

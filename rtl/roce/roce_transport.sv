@@ -385,6 +385,7 @@ module roce_transport
     .stat_refused       (receive_stat.cnp_refused),
     .stat_ignored       (transport_stat.cnp_ignored),
     .stat_clamped       (transport_stat.cnp_clamped),
+    .stat_overruled     (transport_stat.cnp_overruled),
     .stat_sample_dropped(transport_stat.sample_dropped),
     .*
   );

@@ -23,6 +23,12 @@ module cc_engine_harness
   input  feedback_t  cnm_feedback,
   output logic       cnp_ignored,
   output logic       cnp_clamped,
+  output logic       visit_valid,
+  output qp_t        visit_qp,
+  input  cnp_level_t floor,
+  output logic       visited_valid,
+  output qp_t        visited_qp,
+  output logic       visited_low,
 
   input  logic            sent_valid,
   input  qp_t             sent_qp,

@@ -175,6 +175,7 @@ module cc_replay
     .cnm_feedback(event_feedback),
     .cnp_ignored,
     .cnp_clamped    (),
+    .visit_valid(), .visit_qp(), .floor('0), .visited_valid(), .visited_qp(), .visited_low(),
     .sent_valid,
     .sent_qp(event_qp),
     .sent_bytes,

@@ -20,7 +20,7 @@ module cc_step_harness
   output logic             out_valid,
   output logic [7:0]       out_qp,
   output logic [8:0][31:0] out_state,
-  output logic [2:0]       out_flags
+  output logic [3:0]       out_flags
 );
   // The words of a parameter are wider than the parameter.
   // verilator lint_off UNUSEDSIGNAL
@@ -63,12 +63,13 @@ module cc_step_harness
 
   happened_t happened;
   state_t state, answer;
-  logic unlimited, ignored, clamped, early_valid;
+  logic unlimited, low, ignored, clamped, early_valid;
   qp_t early_qp;
 
   assign happened = '{
     qp: in_what[7:0], group: in_what[9:8], law: law_e'(in_what[11:10]), init: in_what[12], cnp: in_what[13],
-    feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20], idle: in_what[21]
+    feedback: in_what[19:14], bytes: in_bytes[ByteCountW-1:0], paused: in_what[20], idle: in_what[21],
+    floor: in_what[25:22]
   };
   assign state = '{
     c: '{
@@ -89,7 +90,7 @@ module cc_step_harness
   assign out_state[6] = answer.own.alpha;
   assign out_state[7] = answer.own.since_cut;
   assign out_state[8] = answer.own.alpha_elapsed;
-  assign out_flags = {clamped, ignored, unlimited};
+  assign out_flags = {low, clamped, ignored, unlimited};
 
   cc_step u_step (
     .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
@@ -101,6 +102,7 @@ module cc_step_harness
     .out_qp,
     .out_state      (answer),
     .out_unlimited  (unlimited),
+    .out_low        (low),
     .out_cnp_ignored(ignored),
     .out_clamped    (clamped)
   );

@@ -92,7 +92,7 @@ private:
             if (state[i] != expected.state[i])
                 std::printf("  %s: gateware 0x%08x, model 0x%08x\n", kNames[i], state[i], expected.state[i]);
         if (top_.out_flags != expected.flags)
-            std::printf("  unlimited, ignored, clamped: gateware %u, model %u\n", top_.out_flags, expected.flags);
+            std::printf("  unlimited, ignored, clamped, low: gateware %u, model %u\n", top_.out_flags, expected.flags);
     }
 
     Vcc_step_harness top_;

@@ -88,6 +88,7 @@ module reaction_point
     .cnm_feedback,
     .cnp_ignored (),
     .cnp_clamped (),
+    .visit_valid(), .visit_qp(), .floor('0), .visited_valid(), .visited_qp(), .visited_low(),
     .sent_valid  (m_axis_tvalid && m_axis_tlast),
     .sent_qp     ('0),
     .sent_bytes  (16'(FrameBytes + 8 * Gap)),

@@ -114,7 +114,7 @@ impl QueuePair {
             bytes = self.charge(random);
         }
         let transmitter = Transmitter::new(round.paused, waits);
-        let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, transmitter };
+        let happened = Happened { cnp, feedback, bytes: counted, cycles: round.cycles, transmitter, floor: 0 };
         let ignored = if init {
             self.flow.restart(self.law, round.params);
             cnp || feedback != 0

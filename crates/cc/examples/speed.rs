@@ -18,8 +18,14 @@ fn main() {
             for (i, flow) in flows.iter_mut().enumerate() {
                 let notified = (round + i as u32).is_multiple_of(4096);
                 let feedback = if notified { 20 } else { 0 };
-                let happened =
-                    Happened { cnp: notified, feedback, bytes: 64, cycles: 16, transmitter: Transmitter::Busy };
+                let happened = Happened {
+                    cnp: notified,
+                    feedback,
+                    bytes: 64,
+                    cycles: 16,
+                    transmitter: Transmitter::Busy,
+                    floor: 0,
+                };
                 black_box(flow.visit(black_box(happened), law, &params));
             }
         }

@@ -8,14 +8,14 @@
 //! ```text
 //! 1 group 32 x parameter                      written when no earlier visit is in flight
 //! 0 what bytes 9 x state flags                what: qp, group << 8, law << 10, init << 12, cnp << 13,
-//!                                             feedback << 14, paused << 20, idle << 21;
-//!                                             flags: unlimited, ignored << 1, clamped << 2
+//!                                             feedback << 14, paused << 20, idle << 21, floor << 22;
+//!                                             flags: unlimited, ignored << 1, clamped << 2, low << 3
 //! ```
 
 mod common;
 
 use common::{law_code, param_words, Random};
-use penstock_cc::{CcParams, Flow, Happened, Law, Transmitter};
+use penstock_cc::{CcParams, CnpBound, Flow, FlowState, Happened, Law, Transmitter};
 use std::io::{BufWriter, Write};
 
 /// More than the pipeline is deep, as a queue pair has one visit in flight.
@@ -33,6 +33,7 @@ struct Weather {
     idle: u64,
     change: u64,
     law: u64,
+    floor: u64,
 }
 
 impl Weather {
@@ -45,6 +46,7 @@ impl Weather {
             idle: random.pick(&[2, 50, u64::MAX]),
             change: random.pick(&[20, 200, 2000, u64::MAX]),
             law: random.pick(&[50, 5000, u64::MAX]),
+            floor: random.pick(&[1, 2, u64::MAX]),
         }
     }
 }
@@ -79,6 +81,7 @@ impl<W: Write> History<W> {
         let (paused, idle) = (random.one_in(weather.pause), random.one_in(weather.idle));
         let bytes = if random.one_in(weather.packet) { random.magnitude(19) } else { 0 };
         let feedback = random.below(64) as u8;
+        let floor = if random.one_in(weather.floor) { random.below(16) as u8 } else { 0 };
         let (flow, law, group) = &mut self.flows[which];
         if random.one_in(weather.law) {
             (*law, *group) = (random.pick(self.laws), random.below(4) as usize);
@@ -89,7 +92,7 @@ impl<W: Write> History<W> {
         let cnp = kind < 16 && (!qcn || kind == 0);
         let feedback = if kind < 16 && (qcn || kind == 0) { feedback } else { 0 };
         let transmitter = Transmitter::new(paused, !idle);
-        let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, transmitter };
+        let happened = Happened { cnp, feedback, bytes, cycles: CYCLES, transmitter, floor };
         let params = &self.params[*group];
         let handled = flow.cnp_handled();
         let ignored = if init {
@@ -107,9 +110,13 @@ impl<W: Write> History<W> {
             | u32::from(cnp) << 13
             | u32::from(feedback) << 14
             | u32::from(paused) << 20
-            | u32::from(idle) << 21;
+            | u32::from(idle) << 21
+            | u32::from(floor) << 22;
         let clamped = !init && flow.cnp_handled() != handled && params.rate_min_is_above_line(*law);
-        let flags = u32::from(flow.unlimited(params)) | u32::from(ignored) << 1 | u32::from(clamped) << 2;
+        let highest = CnpBound::highest(params.dcqcn.rate_line);
+        let low = matches!(flow.state, FlowState::Dcqcn(state) if state.rate_current <= highest);
+        let flags = [flow.unlimited(params), ignored, clamped, low].into_iter().rev();
+        let flags = flags.fold(0, |flags, flag| flags << 1 | u32::from(flag));
         let state = flow.words();
         self.write(&[0, what, bytes])?;
         self.write(&state)?;
@@ -137,7 +144,8 @@ fn main() -> std::io::Result<()> {
     for group in 0..4 {
         history.change_params(group)?;
     }
-    let start = Weather { notification: u64::MAX, packet: 1, init: 1, pause: 2, idle: 2, change: 1, law: u64::MAX };
+    let start =
+        Weather { notification: u64::MAX, packet: 1, init: 1, pause: 2, idle: 2, change: 1, law: u64::MAX, floor: 2 };
     (0..FLOWS).try_for_each(|which| history.visit(which, &start))?;
     while history.events < *wanted {
         let weather = Weather::new(&mut history.random);

@@ -15,6 +15,7 @@
 extern crate std;
 
 mod alpha;
+mod cnp_bound;
 mod cycle_rate;
 mod error;
 mod flow;
@@ -31,6 +32,7 @@ mod red;
 mod units;
 
 pub use alpha::ALPHA_ONE;
+pub use cnp_bound::{CnpBound, CnpLook};
 pub use cycle_rate::CycleRate;
 pub use error::ParamError;
 pub use flow::{CcParams, Flow, FlowState};

@@ -7,7 +7,7 @@
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
 use crate::alpha::{below_resolution, decayed, decayed_often, gain, ALPHA_GUARD_BITS, ALPHA_ONE_FULL};
-use crate::{AlphaRule, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
+use crate::{AlphaRule, CnpBound, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
 
 /// Surplus bytes of a recovery event are kept for the next one up to this number; more than this can
 /// only result from a threshold that software has just lowered.
@@ -270,8 +270,13 @@ impl State {
 
     #[inline]
     fn clamp_rates(&mut self, params: &DcqcnParams) {
-        self.rate_current = self.rate_current.max(params.rate_min).min(params.rate_line);
-        self.rate_target = self.rate_target.max(params.rate_min).min(params.rate_line);
+        self.clamp_rates_above(params.rate_min, params);
+    }
+
+    #[inline]
+    fn clamp_rates_above(&mut self, least: CycleRate, params: &DcqcnParams) {
+        self.rate_current = self.rate_current.max(least).min(params.rate_line);
+        self.rate_target = self.rate_target.max(least).min(params.rate_line);
     }
 }
 
@@ -318,6 +323,8 @@ pub struct Happened {
     pub cycles: u32,
     /// At the time of the visit.
     pub transmitter: Transmitter,
+    /// Level of the floor below which notifications do not hold the rate ([`CnpBound::floor`], DCQCN).
+    pub floor: u8,
 }
 
 impl Happened {
@@ -376,7 +383,7 @@ impl State {
             self.recover(happened, params);
         }
         self.count_alpha(happened, cut, params);
-        self.clamp_rates(params);
+        self.clamp_rates_above(params.rate_min.max(CnpBound::floor(params.rate_line, happened.floor)), params);
         self.limited = true;
         happened.cnp && if params.cut_on_tick { waited } else { !cut }
     }

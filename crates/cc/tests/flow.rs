@@ -8,7 +8,8 @@ use penstock_cc::{
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
+const NOTHING: Happened =
+    Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy, floor: 0 };
 
 #[test]
 fn another_law_starts_afresh_and_keeps_the_count() {
@@ -106,7 +107,7 @@ proptest! {
         let mut flow = Flow::new(eras[0].0, 3, &eras[0].1);
         for (law, params, history) in &eras {
             for &(cnp, feedback, bytes, drought, transmitter, cycles) in history {
-                flow.visit(Happened { cnp, feedback, bytes, cycles, transmitter }, *law, params);
+                flow.visit(Happened { cnp, feedback, bytes, cycles, transmitter, floor: 0 }, *law, params);
                 let mut leapt = flow;
                 leapt.skip(u64::from(drought), cycles, transmitter, *law, params);
                 let (steady, rate) = (flow.steady_visits(cycles, transmitter, *law, params), flow.rate_current());

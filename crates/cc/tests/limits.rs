@@ -10,7 +10,8 @@ use penstock_units::{ByteSize, Rate, Time};
 
 const CLOCK_HZ: u64 = 156_250_000;
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
+const NOTHING: Happened =
+    Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy, floor: 0 };
 
 #[test]
 fn rates_are_rounded_to_the_nearest_and_need_a_clock() {

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 const CLOCK_HZ: u64 = 125_000_000;
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy };
+const NOTHING: Happened =
+    Happened { cnp: false, feedback: 0, bytes: 0, cycles: VISIT, transmitter: Transmitter::Busy, floor: 0 };
 
 /// The hardware evaluation's NICs: 1 Gb/s lines.
 fn at_1g() -> QcnParams {

@@ -9,8 +9,10 @@ use penstock_units::{Rate, Time};
 use proptest::prelude::*;
 
 const VISIT: u32 = 16;
-const NOTHING: Happened = Happened { cnp: false, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy };
-const CNP: Happened = Happened { cnp: true, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy };
+const NOTHING: Happened =
+    Happened { cnp: false, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy, floor: 0 };
+const CNP: Happened =
+    Happened { cnp: true, bytes: 0, cycles: VISIT, feedback: 0, transmitter: Transmitter::Busy, floor: 0 };
 
 /// Table II without the byte counter, so that the timer alone drives recovery.
 fn timer_only() -> DcqcnParams {

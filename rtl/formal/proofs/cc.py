@@ -32,6 +32,7 @@ PROOFS = [
                 "s5_q.c.rate_current < s5_min_q ? s5_min_q : s5_q.c.rate_current", "s5_q.c.rate_current", "a_bounds"
             ),
             Mutant("s6_q.c.rate_target <= s5_fixed_q ? s5_line_q :", "s6_q.c.rate_target <=", "a_bounds"),
+            Mutant("s4_floor_q > rate_min ? s4_floor_q : rate_min", "rate_min", "a_bounds"),
             Mutant("else if (s2_follow_q) s3_q.c.rate_target", "else if (0) s3_q.c.rate_target", "a_clamp"),
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bound on how long and how far congestion notifications alone hold the rate of a front end down.
-//! Promise: while data waits and nothing else tells of congestion, a rate that notifications keep below a quarter of the
-//! line gets a floor, which doubles every second up to that quarter: from 10 Mb/s at 10 Gb/s in eight seconds. A lost
-//! packet, an RNR NAK or round trips that a queue makes longer take the floor away, and the next one comes later.
-//! Source: a CNP has no number that its sender must know but that of the queue pair (IBTA A17.9.3), so anybody who can
-//! send with the server's address can forge it.
+//! The bound on congestion notifications (`penstock_cc::CnpBound`) of one connection, driven by the wall clock.
+//! Promise: its looks are those of the gateware, 128 a second; round trips are those of packets that were sent once.
 
-use penstock_units::{Rate, Time};
+use penstock_cc::{CnpBound, CnpLook};
+use penstock_units::Time;
+use penstock_wire::gateware::{CLOCK_HZ, CYCLE};
 
-/// From one judgement to the next.
-const PERIOD: Time = Time::from_s(1);
-/// Notifications may hold a rate above this part of the line for ever.
-const PART: u64 = 4;
-/// The most periods after a sign of congestion before the next floor.
-const MOST_PERIODS: u32 = 64;
-/// Round trips of a program vary by this without any queue.
-const JITTER: Time = Time::from_us(100);
+/// From one look to the next.
+const LOOK: Time = Time(Time::from_s(1).0 / CnpBound::LOOKS as u64);
+/// Round trips of a program vary by this many cycles without any queue: 0.1 ms.
+const JITTER: u32 = (CLOCK_HZ / 10_000) as u32;
 
-/// What happened since the last call.
+/// What a connection shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// R_C.
-    pub rate: Rate,
-    /// Something waits that could be sent but for the rate.
-    pub waits: bool,
+    /// Something waits that could be sent but for the rate, which is at a quarter of the line or below.
+    pub held: bool,
     /// Notifications of the connection so far.
     pub cnps: u64,
     /// Losses of any kind and RNR NAKs so far.
@@ -32,51 +24,20 @@ pub struct Seen {
 
 /// The bound of one connection.
 #[derive(Debug)]
-pub struct CnpBound {
-    line: Rate,
-    /// R_min of the parameters, and what it is raised to.
-    least: Rate,
-    floor: Rate,
+pub struct CnpWatch {
+    bound: CnpBound,
     due: Time,
-    /// The last look; how long data waited in this period up to it, and the rate's integral over that time.
-    last: Time,
-    waited: Time,
-    area: u128,
-    /// Of the last period.
-    mean: Rate,
+    looks: u32,
     cnps: u64,
     losses: u64,
-    /// The shortest round trips ever, and of this period.
-    shortest: Time,
-    shortest_now: Time,
-    /// Periods to wait before the next raise, and after the next sign of congestion.
-    wait: u32,
-    next_wait: u32,
     raises: u64,
     /// A packet that asked for an acknowledgement: packets up to it that are not acknowledged, and when it was sent.
     timed: Option<(u64, Time)>,
 }
 
-impl CnpBound {
-    pub fn new(line: Rate, least: Rate, now: Time) -> CnpBound {
-        CnpBound {
-            line,
-            least,
-            floor: least,
-            due: now + PERIOD,
-            last: now,
-            waited: Time::ZERO,
-            area: 0,
-            mean: line,
-            cnps: 0,
-            losses: 0,
-            shortest: Time::MAX,
-            shortest_now: Time::MAX,
-            wait: 0,
-            next_wait: 1,
-            raises: 0,
-            timed: None,
-        }
+impl CnpWatch {
+    pub fn new(now: Time) -> CnpWatch {
+        CnpWatch { bound: CnpBound::new(), due: now + LOOK, looks: 0, cnps: 0, losses: 0, raises: 0, timed: None }
     }
 
     /// How often the floor was raised.
@@ -94,70 +55,28 @@ impl CnpBound {
         if let Some((outstanding, at)) = &mut self.timed {
             *outstanding = outstanding.saturating_sub(packets);
             if *outstanding == 0 {
-                let time = now.saturating_sub(*at);
+                let cycles = now.saturating_sub(*at) / CYCLE;
                 self.timed = None;
-                self.round_trip(time);
+                self.bound.round_trip(u32::try_from(cycles).unwrap_or(u32::MAX).min(CnpBound::NONE));
             }
         }
     }
 
-    fn round_trip(&mut self, time: Time) {
-        self.shortest = self.shortest.min(time);
-        self.shortest_now = self.shortest_now.min(time);
-    }
-
-    /// The mean rate of the last period, while data waited.
-    pub fn mean(&self) -> Rate {
-        self.mean
-    }
-
-    /// Judges what has happened; the floor, if it is another one now.
-    pub fn judge(&mut self, now: Time, seen: Seen) -> Option<Rate> {
-        let before = self.floor;
-        let highest = Rate(self.line.bits_per_second() / PART).max(self.least);
-        let span = now.saturating_sub(self.last);
-        self.last = now;
-        if seen.waits {
-            self.waited += span;
-            self.area += u128::from(seen.rate.bits_per_second()) * u128::from(span.as_ps());
+    /// Makes the looks that are due; the level of the floor, if it is another one now.
+    pub fn look(&mut self, now: Time, seen: Seen) -> Option<u8> {
+        let before = self.bound.level();
+        if seen.losses != self.losses {
+            self.timed = None; // what is sent again is not timed (Karn)
         }
-        let lost = seen.losses != self.losses;
-        self.losses = seen.losses;
-        if lost {
-            // What is sent again is not timed (Karn).
-            self.timed = None;
-            self.congested();
+        while self.due <= now {
+            self.due += LOOK;
+            self.looks += 1;
+            let (cnp, congested) = (seen.cnps != self.cnps, seen.losses != self.losses);
+            (self.cnps, self.losses) = (seen.cnps, seen.losses);
+            let ends = self.looks.is_multiple_of(CnpBound::LOOKS);
+            self.raises += u64::from(self.bound.look(CnpLook { held: seen.held, cnp, congested, ends }, JITTER));
         }
-        if now >= self.due {
-            let time = now.saturating_sub(self.due) + PERIOD;
-            self.mean = Rate((self.area / u128::from(self.waited.as_ps().max(1))) as u64);
-            let held = self.waited >= time / 2 && self.mean <= highest;
-            let queued = self.shortest_now != Time::MAX
-                && self.shortest_now > self.shortest.saturating_mul(2).saturating_add(JITTER);
-            if queued {
-                self.congested();
-            } else if self.wait > 0 {
-                self.wait -= 1;
-            } else if held && seen.cnps != self.cnps && self.floor < highest {
-                self.floor = Rate(self.floor.bits_per_second() * 2).min(highest);
-                self.raises += 1;
-            } else if seen.cnps == self.cnps {
-                // The notifications are over.
-                (self.floor, self.next_wait) = (self.least, 1);
-            }
-            (self.due, self.waited, self.area) = (now + PERIOD, Time::ZERO, 0);
-            (self.cnps, self.shortest_now) = (seen.cnps, Time::MAX);
-        }
-        (self.floor != before).then_some(self.floor)
-    }
-
-    /// The notifications are not alone.
-    fn congested(&mut self) {
-        if self.floor > self.least {
-            self.wait = self.next_wait;
-            self.next_wait = (self.next_wait * 2).min(MOST_PERIODS);
-        }
-        self.floor = self.least;
+        (self.bound.level() != before).then(|| self.bound.level())
     }
 }
 
@@ -165,53 +84,37 @@ impl CnpBound {
 mod tests {
     use super::*;
 
-    const LINE: Rate = Rate::from_gbps(10);
-    const LEAST: Rate = Rate::from_mbps(40);
-
-    /// Seconds of notifications that hold the rate at the floor; `happens` says losses and round trip of each.
-    fn floors(seconds: u64, mut happens: impl FnMut(u64, Rate) -> (u64, Time)) -> Vec<u64> {
-        let mut bound = CnpBound::new(LINE, LEAST, Time::ZERO);
-        let (mut floor, mut found) = (LEAST, Vec::new());
-        bound.round_trip(Time::from_us(50));
-        for second in 1..=seconds {
-            let (losses, trip) = happens(second, floor);
-            bound.round_trip(trip);
-            let seen = Seen { rate: floor, waits: true, cnps: second * 1000, losses };
-            floor = bound.judge(Time::from_s(second), seen).unwrap_or(floor);
-            found.push(floor.bits_per_second() / 1_000_000);
+    /// The level after each second of notifications that hold the rate; `happens` says losses and round trip of each.
+    fn levels(seconds: u64, happens: impl Fn(u64) -> (u64, Time)) -> Vec<u8> {
+        let mut watch = CnpWatch::new(Time::ZERO);
+        let (mut level, mut found) = (0, Vec::new());
+        for second in 0..seconds {
+            let (losses, trip) = happens(second);
+            let begins = Time::from_s(second);
+            watch.sent(begins, 1);
+            watch.acknowledged(begins + trip, 1);
+            let seen = Seen { held: true, cnps: second + 1, losses };
+            level = watch.look(begins + LOOK * 64, seen).unwrap_or(level);
+            level = watch.look(begins + Time::from_s(1), seen).unwrap_or(level);
+            found.push(level);
         }
         found
     }
 
     #[test]
-    fn notifications_alone_hold_a_rate_for_seconds_only() {
-        let found = floors(9, |_, _| (0, Time::from_us(120)));
-        assert_eq!(found, [80, 160, 320, 640, 1280, 2500, 2500, 2500, 2500]);
+    fn the_seconds_of_the_wall_clock_are_the_bound_s_periods() {
+        assert_eq!(levels(10, |_| (0, Time::from_us(120))), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]);
+        assert_eq!(levels(4, |second| (u64::from(second >= 2), Time::from_us(50))), [1, 2, 0, 1]);
+        let queue = |second| (0, Time::from_us(if second == 2 { 250 } else { 50 }));
+        assert_eq!(levels(4, queue), [1, 2, 0, 0]);
     }
 
     #[test]
-    fn a_loss_or_a_queue_takes_the_floor_away_and_the_next_one_comes_later() {
-        let found = floors(12, |second, _| (u64::from(second >= 3), Time::from_us(120)));
-        assert_eq!(found, [80, 160, 40, 80, 160, 320, 640, 1280, 2500, 2500, 2500, 2500]);
-        // A queue as soon as the floor is above 200 Mb/s: each time it lasts twice as long until there is a floor.
-        let trip = |_, floor| (0, Time::from_us(if floor > Rate::from_mbps(200) { 900 } else { 120 }));
-        let found = floors(100, trip);
-        assert_eq!(found[..9], [80, 160, 320, 40, 40, 80, 160, 320, 40]);
-        let raised = found[50..].iter().filter(|floor| **floor > 40).count();
-        assert!(raised < 15, "{found:?}");
-    }
-
-    #[test]
-    fn a_rate_that_is_not_held_down_gets_no_floor() {
-        let mut bound = CnpBound::new(LINE, LEAST, Time::ZERO);
-        let seen = |rate, cnps| Seen { rate, waits: true, cnps, losses: 0 };
-        assert_eq!(bound.judge(Time::from_ms(500), seen(Rate::from_gbps(6), 5)), None);
-        assert_eq!(bound.judge(Time::from_s(1), seen(LEAST, 9)), None, "its mean was above a quarter");
-        let idle = Seen { waits: false, ..seen(LEAST, 12) };
-        assert_eq!(bound.judge(Time::from_s(2), idle), None, "it was idle");
-        assert_eq!(bound.judge(Time::from_s(3), seen(LEAST, 12)), None, "no notification came");
-        assert_eq!(bound.judge(Time::from_s(4), seen(LEAST, 13)), Some(Rate::from_mbps(80)));
-        assert_eq!(bound.judge(Time::from_s(5), seen(LEAST, 13)), Some(LEAST), "they are over");
-        assert_eq!(bound.raises(), 1);
+    fn what_was_sent_again_is_not_timed() {
+        let mut watch = CnpWatch::new(Time::ZERO);
+        watch.sent(Time::ZERO, 1);
+        watch.look(LOOK, Seen { held: false, cnps: 0, losses: 1 });
+        watch.acknowledged(LOOK, 1);
+        assert_eq!(watch.bound.words()[1], CnpBound::NONE);
     }
 }

@@ -3,13 +3,13 @@
 //! Promise: messages not acknowledged over one connection are sent again over the next one, in order.
 //! Source: the gateware that it emulates: requester, `cm_listener` and `cm_opener`, rings of slots.
 
-use super::cnp_bound::{CnpBound, Seen};
+use super::cnp_bound::{CnpWatch, Seen};
 use super::link::{next_hop, Link};
 use super::pacing::Pacing;
 use super::payload::{Messages, Shared};
 use super::plan::Plan;
 use super::window::Window;
-use penstock_cc::{CycleRate, DcqcnParams, Law, ReactionPoint, State};
+use penstock_cc::{CnpBound, DcqcnParams, Law, ReactionPoint, State};
 use penstock_readout::Servers;
 use penstock_transport::{
     CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig, CmState,
@@ -54,7 +54,7 @@ struct Side {
     /// The parameters in force, and the limiter of this connection; none without a law.
     cc: DcqcnParams,
     pacing: Option<Pacing>,
-    bound: Option<CnpBound>,
+    bound: Option<CnpWatch>,
     /// Raises of earlier connections' rates, and a warning that is to be said.
     raises: u64,
     warning: Option<String>,
@@ -201,7 +201,7 @@ impl FrontEnd {
 
     /// How often a rate was raised that notifications alone held down.
     pub fn cnp_raises(&self) -> u64 {
-        self.side.raises + self.side.bound.as_ref().map_or(0, CnpBound::raises)
+        self.side.raises + self.side.bound.as_ref().map_or(0, CnpWatch::raises)
     }
 
     /// What the user should hear now.
@@ -425,9 +425,8 @@ impl Side {
     /// A new bound on what notifications do, for the parameters in force.
     fn bind(&mut self, now: Time) {
         self.raises += self.bound.take().map_or(0, |bound| bound.raises());
-        let (cc, rate) = (&self.cc, |rate: CycleRate| rate.to_rate(BOARD_CLOCK_HZ));
-        let is_dcqcn = cc.law == Law::Dcqcn && self.requester.is_some();
-        self.bound = is_dcqcn.then(|| CnpBound::new(rate(cc.rate_line), rate(cc.rate_min), now));
+        let is_dcqcn = self.cc.law == Law::Dcqcn && self.requester.is_some();
+        self.bound = is_dcqcn.then(|| CnpWatch::new(now));
     }
 
     /// Raises a rate that notifications alone hold down.
@@ -438,17 +437,18 @@ impl Side {
         let waits = self.window.may_send() && requester.can_transmit();
         let counters = requester.counters();
         let losses = counters.packet_seq_err + counters.local_ack_timeout_err + counters.rnr_nak;
-        let seen = Seen { rate: pacing.rate(), waits, cnps: counters.rp_cnp_received, losses };
+        let (line, rate) = (self.cc.rate_line, pacing.rate());
+        let held = waits && rate <= CnpBound::highest(line).to_rate(BOARD_CLOCK_HZ);
         let raises = bound.raises();
-        if let Some(floor) = bound.judge(now, seen) {
-            let least = CycleRate::from_rate(floor, BOARD_CLOCK_HZ).unwrap_or(self.cc.rate_min);
+        if let Some(level) = bound.look(now, Seen { held, cnps: counters.rp_cnp_received, losses }) {
+            let least = CnpBound::floor(line, level);
             pacing.set(DcqcnParams { rate_min: least.max(self.cc.rate_min), ..self.cc }, now);
             if raises == 0 && bound.raises() == 1 {
                 self.warning = Some(format!(
                     "{}: congestion notifications hold its rate at {}, and nothing else tells of congestion: its least \
                      rate doubles every second now, up to a quarter of the line; forged CNPs of {}?",
                     self.ip,
-                    bound.mean(),
+                    rate,
                     self.peer.ip
                 ));
             }

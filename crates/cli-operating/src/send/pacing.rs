@@ -125,7 +125,7 @@ impl Pacing {
 
     fn visit(&mut self) {
         let Pacing { cnp, bytes, transmitter, .. } = *self;
-        let happened = Happened { cnp, bytes, cycles: CYCLES, transmitter, feedback: 0 };
+        let happened = Happened { cnp, bytes, cycles: CYCLES, transmitter, feedback: 0, floor: 0 };
         self.flow.visit(happened, self.params.dcqcn.law, &self.params);
         let unlimited = self.flow.unlimited(&self.params);
         self.pacer.grant(self.flow.rate_current(), CYCLES, unlimited, true);

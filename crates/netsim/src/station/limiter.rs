@@ -116,7 +116,7 @@ impl Visited {
     #[inline]
     pub(super) fn happened(&self, rules: &Rules) -> Happened {
         let (cnp, feedback, bytes) = (self.cnp, self.feedback, self.bytes);
-        Happened { cnp, feedback, bytes, cycles: rules.cycles, transmitter: rules.transmitter() }
+        Happened { cnp, feedback, bytes, cycles: rules.cycles, transmitter: rules.transmitter(), floor: 0 }
     }
 
     pub(super) fn visit(&mut self, rules: &Rules) {
