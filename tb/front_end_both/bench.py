@@ -9,30 +9,18 @@ import os
 
 import cocotb
 from lib.board import RTS, SUCCESS, start
-from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
+from lib.both_board import N_QP, N_STREAMS, SIZES, TARGETS, open_streams
 from lib.runner import Bench, seed
-from lib.tcp_host import PORT, TcpAndRoceHost
+from lib.tcp_host import TcpAndRoceHost
 from lib.tcp_receiver import RST
 
-N_QP, N_STREAMS = 2, 3  # streams are targets 2 to 4
-SIZES = {"N_QP": N_QP, "N_STREAMS": N_STREAMS, "RING_BYTES": 16_384, "SLOTS": 16}
 BENCH = Bench(top="penstock_xgmii", configs=[{"CLK_KHZ": 156_250, "WITH_TCP": 1, **SIZES, "STORE": s} for s in (0, 1)])
-ESTABLISHED = 2
 FLUSH_ERR, BAD_MEMORY = 5, 7
 
 
 async def prepare(dut):
     board = await start(dut, {0: 5, 1: 0xFFFFFE}, TcpAndRoceHost)
-    registers = board.registers
-    await registers.write("tcp.control", await registers.read("tcp.control") & ~8)  # the messages' bytes alone
-    for stream in range(N_STREAMS):
-        await registers.write("stream.peer_mac_hi", mac_int(PEER_MAC) >> 32, stream)
-        await registers.write("stream.peer_mac_lo", mac_int(PEER_MAC) & 0xFFFF_FFFF, stream)
-        await registers.write("stream.peer_ip", ip_int(PEER_IP), stream)
-        await registers.write("stream.peer_port", PORT + stream, stream)
-        await registers.write_fields("stream.command", stream, open=1)
-        while await board.field("stream.state", "state", stream) != ESTABLISHED:
-            pass
+    await open_streams(board)
     return board
 
 
@@ -42,11 +30,11 @@ async def messages_of_queue_pairs_and_streams_share_input_line_and_completions(d
     board = await prepare(dut)
     assert await board.field("build", "n_qp", 0) == N_QP
     assert await board.field("tcp.build", "n_streams", 0) == N_STREAMS
-    sent = {target: [] for target in range(N_QP + N_STREAMS)}
+    sent = {target: [] for target in TARGETS}
     if os.environ.get("PARAM_STORE") == "1":
         board.memory.stall(rng, 0.2)
     for tag in range(40):
-        target = rng.randrange(N_QP + N_STREAMS)
+        target = rng.choice(TARGETS)
         payload = rng.randbytes(rng.choice([1, 8, 1460, 4096, rng.randrange(1, 6000)]))
         sent[target].append((tag, payload))
         await board.post(target, payload, tag, tag * 0x2000 if target < N_QP else None)

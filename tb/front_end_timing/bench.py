@@ -14,31 +14,20 @@ from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge, Timer
 from cocotb.utils import get_sim_time
 from lib import cable, event_board, structs
 from lib.detector import Raw
-from lib.event_board import Setup
+from lib.event_board import SECOND_NS, TIMED, Setup
 from lib.fragment import DROPPED, MISSING, Fragment, Part
 from lib.runner import Bench, seed
 from lib.tai_model import TaiModel
 from lib.tops import TOPS
 
-EVENT_BYTES, SECOND_NS = 4096, 100_000
+EVENT_BYTES = TIMED["EVENT_BYTES"]
 FRONT_ENDS = [(TOPS[0], 4)]  # and their inputs
 if os.environ.get("PENSTOCK_ALL_SIZES"):
     FRONT_ENDS += [(TOPS[1], 1), (TOPS[2], 3)]
 BENCHES = [
     Bench(
         bench.top,
-        [
-            {
-                **bench.configs[0],
-                "N_QP": 4,
-                "N_IN": inputs,
-                "EVENT_BYTES": EVENT_BYTES,
-                "TIMING": 1,
-                "SECOND_NS": SECOND_NS,
-                "HOOK": 1,
-                "STREAMING": 1,
-            }
-        ],
+        [{**bench.configs[0], "N_QP": 4, **TIMED, "N_IN": inputs}],
     )
     for bench, inputs in FRONT_ENDS
 ]

@@ -7,6 +7,8 @@ from lib.fragment import Fragment
 
 SOURCE, PREFIX, TIMEOUT = 0x1234, 0xC5, 3000
 SLOTS, SLOT_BYTES = 32, 8192
+SECOND_NS = 100_000  # of a front end with triggers
+TIMED = {"N_IN": 4, "EVENT_BYTES": 4096, "TIMING": 1, "SECOND_NS": SECOND_NS, "HOOK": 1, "STREAMING": 1}
 
 
 class Setup:

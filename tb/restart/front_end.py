@@ -6,17 +6,14 @@ import os
 import cocotb
 from cocotb.triggers import ClockCycles
 from lib.board import SUCCESS, Board, start
+from lib.both_board import N_QP, N_STREAMS, SIZES, TARGETS, open_streams
 from lib.cable import HardMac, time_limit
 from lib.rc_peer import Flow
-from lib.roce import PEER_IP, PEER_MAC, ip_int, mac_int
 from lib.runner import seed
-from lib.tcp_host import PORT, TcpAndRoceHost
+from lib.tcp_host import TcpAndRoceHost
 from lib.tcp_receiver import KeepingReceiver
 
-N_QP, N_STREAMS = 2, 3  # streams are targets 2 to 4
-PARAMETERS = {"WITH_TCP": 1, "N_QP": N_QP, "N_STREAMS": N_STREAMS, "RING_BYTES": 16_384, "SLOTS": 16, "STORE": 1}
-TARGETS = range(N_QP + N_STREAMS)
-ESTABLISHED = 2
+PARAMETERS = {"WITH_TCP": 1, **SIZES, "STORE": 1}
 TABLES = 300  # cycles in which tables clear themselves
 SLOW = 4000  # cycles: the memory's late responses come after everything is open again
 
@@ -54,22 +51,13 @@ class Bed:
 
     async def open(self) -> None:
         """Software opens everything anew; connections have new numbers, as they should have."""
-        board, registers = self.board, self.board.registers
+        board = self.board
         for qp in range(N_QP):
             board.first_psn[qp] = self.rng.getrandbits(24)
             board.peer.flows[qp] = Flow(board.first_psn[qp])
         await board.set_up()
-        await registers.write("tcp.secret", self.rng.getrandbits(32))
-        await registers.write("tcp.control", await registers.read("tcp.control") & ~8)  # the messages' bytes alone
-        for stream in range(N_STREAMS):
-            await registers.write("stream.peer_mac_hi", mac_int(PEER_MAC) >> 32, stream)
-            await registers.write("stream.peer_mac_lo", mac_int(PEER_MAC) & 0xFFFF_FFFF, stream)
-            await registers.write("stream.peer_ip", ip_int(PEER_IP), stream)
-            await registers.write("stream.peer_port", PORT + stream, stream)
-            await registers.write_fields("stream.command", stream, open=1)
-        for stream in range(N_STREAMS):
-            while await board.field("stream.state", "state", stream) != ESTABLISHED:
-                pass
+        await board.registers.write("tcp.secret", self.rng.getrandbits(32))
+        await open_streams(board)
 
     async def post(self, count: int) -> None:
         """Messages to any target, WRITEs each to a place where no earlier one is under way."""
@@ -119,7 +107,7 @@ class Bed:
             model.assert_reset(False)
 
 
-@cocotb.test(**time_limit(2), skip=os.environ.get("PARAM_STORE") != "1")
+@cocotb.test(**time_limit(2), skip="PARAM_N_STREAMS" not in os.environ)
 async def resets_of_front_end_and_memory_at_any_moment_change_no_byte(dut):
     """Its responses come late or its channels stop, as while a DDR memory is refreshed, and last beyond the reset."""
     rng = seed()
