@@ -25,9 +25,19 @@ def boards(built):
     boards.close()
 
 
+@pytest.fixture
+def running():
+    """Coordinators, which end with the test."""
+    processes: list[subprocess.Popen] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize(("first", "second"), [("here", "there"), ("there", "here")])
 def test_of_coordinators_on_two_hosts_the_second_is_refused_or_takes_all_boards_over(
-    built, boards, tmp_path, first, second
+    built, boards, running, tmp_path, first, second
 ):
     ctl = Ctl(built / "penstock", tmp_path / "journal")
     for host in OWNERS:
@@ -45,7 +55,9 @@ def test_of_coordinators_on_two_hosts_the_second_is_refused_or_takes_all_boards_
             OWNERS[host],
             *options,
         ]
-        return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        running.append(process)
+        return process
 
     def owned(host: str) -> None:
         """Both boards have this host's coordinator as their owner."""
