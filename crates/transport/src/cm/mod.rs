@@ -109,8 +109,8 @@ fn hint(why: CmReason) -> &'static str {
         CmReason::Silent { .. } => "; was it reset, or the network cut?",
         // Which of them the answer does not say.
         CmReason::NoQp { step: CmRequest::OpenQp, .. } => {
-            "; all are in use (`penstock ctl status`), or it keeps them: for missing servers of a farm (register \
-             connection.control.engaged), or as it opens its connection itself"
+            "; all are in use (`penstock ctl status`), or it keeps them: for other servers of a farm (register \
+             connection.control: engaged, keep_peer), or as it opens its connection itself"
         }
         CmReason::NoQp { .. } => "; it was reset since, or has closed this queue pair",
         CmReason::Nak { .. } => "; the queue pair is another server's, or it has failed",
