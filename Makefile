@@ -117,6 +117,7 @@ soak: setup      ## all planted faults of the proofs, all end-to-end tests 20 ti
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEEDS=20000 cargo test --release --locked -p penstock-transport --test simple_tcp_stream
+	PENSTOCK_SEED=$(SEED) PENSTOCK_ROUNDS=1000 cargo test --release --locked -p penstock-readout --test tcp_backend
 	PENSTOCK_TURNS=500 cargo test --release --locked -p penstock-ipbus --test fleet operators_at_once
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FARMS=100 cargo test --release --locked -p penstock-farm --test simulation
 	PENSTOCK_SEED=$(SEED) PENSTOCK_PACKETS=$(SOAK) PENSTOCK_INCIDENTS=$(INCIDENTS) cargo test --release --locked -p penstock-cli --test sessions

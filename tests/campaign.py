@@ -6,8 +6,10 @@ What happens depends on the seed alone, and on the pace of the machine only when
 
 import os
 import random
+import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +20,11 @@ from pathlib import Path
 import board_server  # noqa: F401  (where `lib` is)
 import numpy as np
 import pyarrow.parquet as pq
+from bridged import Bridged
 from lib.source_model import prbs31_bytes
+from scapy.contrib.roce import cnp
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 
@@ -103,6 +109,45 @@ def disks(folders: list[Path]) -> Iterator[list[Disk]]:
     finally:
         for disk in made:
             disk.close()
+
+
+class Forger:
+    """Somebody at the receiver's end who sees what goes to a board, and sends congestion notifications in its name."""
+
+    def __init__(self, network: Bridged) -> None:
+        # What AF_XDP sends is seen at the far end only.
+        with network.inside("m"):
+            self.wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self.wire.bind(("port-s", 0))
+        with network.inside("s"):
+            self.out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # takes nothing
+        self.out.bind((network.inner("s"), 0))
+        self.wire.settimeout(1.0)
+
+    def notification(self, server: str, board: str) -> bytes | None:
+        """With addresses and queue pair of an acknowledgement that goes by; none if none does."""
+        between = socket.inet_aton(server) + socket.inet_aton(board)
+        with suppress(TimeoutError):
+            for _ in range(100_000):
+                frame = self.wire.recv(2048)
+                if frame[12:14] == b"\x08\x00" and frame[26:34] == between and frame[36:38] == b"\x12\xb7":
+                    number = int.from_bytes(frame[47:50])
+                    macs = Ether(dst=frame[:6], src=frame[6:12])
+                    return bytes(macs / IP(src=server, dst=board) / UDP(sport=49152, dport=4791) / cnp(dqpn=number))
+        return None
+
+    def forge(self, frame: bytes, seconds: float) -> int:
+        """As fast as it can; how many."""
+        end, sent = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            for _ in range(100):
+                self.out.send(frame)
+            sent += 100
+        return sent
+
+    def close(self) -> None:
+        self.wire.close()
+        self.out.close()
 
 
 class Pattern:

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -22,10 +23,10 @@ from random import Random
 import numpy as np
 import pytest
 from bridged import Bridged
-from campaign import Course, Disk, Sent, Stored, disks, span_s, stored
+from campaign import Course, Disk, Forger, Sent, Stored, disks, span_s, stored
 from conftest import DATA
 from farm_campaign import Farm
-from veth import ended, first_board, said_until, until
+from veth import SERVER_IP, ended, first_board, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -71,6 +72,7 @@ class Readout:
         self.dark: set[str] = set()
         self.is_full = False
         self.resets = self.parts_lost = 0
+        self.silent: list[socket.socket] = []
         network.make(SOFTWARE, 0)
         self.senders = [self.software(0, KILLED, 0), self.software(KILLED, 1, 0)]
         self.verilated = self.gateware()
@@ -119,12 +121,13 @@ class Readout:
             case Readout(moves=False):
                 return [*always, *[self.heal] * 4, self.stop, self.kill]
             case _:
-                return [*always, self.stop, self.kill, self.cut, self.fill, self.kill_board]
+                hostile = [self.forge, self.crowd]
+                return [*always, self.stop, self.kill, self.cut, self.fill, self.kill_board, *hostile]
 
     def start(self, dice: Random) -> str:
         out = self.disk.folder / f"run-{len(self.runs):03}"
         boards = [first_board(k) for k in range(SOFTWARE + 1)]
-        options = ("--ip", "10.77.0.1", "--out", out, "--flush", 50, "--metrics", TOLD, *PATIENT, *RING)
+        options = ("--ip", SERVER_IP, "--out", out, "--flush", 50, "--metrics", TOLD, *PATIENT, *RING)
         self.repair()
         self.runs.append(Run(out, self.network.recv(*boards, *options)))
         self.flows(dice)
@@ -219,6 +222,25 @@ class Readout:
         self.runs[-1].has_killed_boards = True
         self.senders[1] = self.software(KILLED, 1, begin)
         return f"from event {begin} on"
+
+    def forge(self, dice: Random) -> str:
+        """Congestion notifications in the receiver's name: a rate falls to its least for as long as they come."""
+        board, forger = first_board(dice.randrange(SOFTWARE + 1)), Forger(self.network)
+        try:
+            frame = forger.notification(SERVER_IP, board)
+            sent = forger.forge(frame, 0.3 + span_s(dice)) if frame else 0
+        finally:
+            forger.close()
+        self.flows(dice)
+        return f"{sent} notifications to {board}"
+
+    def crowd(self, dice: Random) -> str:
+        """Silent connections to the receiver's metrics; they stay until others take their places."""
+        count = dice.randrange(1, 100)
+        with self.network.inside("s"):
+            self.silent = [socket.create_connection(TOLD.split(":")) for _ in range(count)]
+        self.flows(dice)
+        return f"{count} connections"
 
     # ---- the account -------------------------------------------------------------------------------------
 

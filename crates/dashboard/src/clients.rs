@@ -53,9 +53,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
             asks.store(true, Ordering::Relaxed);
             router.call(request)
         });
-        let answered = http1::Builder::new()
-            .keep_alive(limits.patience.is_none())
-            .serve_connection(TokioIo::new(stream), service);
+        let answered =
+            http1::Builder::new().keep_alive(limits.patience.is_none()).serve_connection(TokioIo::new(stream), service);
         let connection = tokio::spawn(async move {
             // A client that goes away or stays too long has had enough.
             match limits.patience {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The back end over the kernel's TCP, with plain sockets of 127.0.0.0/8 as boards.
 //! Promise checked: silent connections of one address keep out no board, and a length that no slot takes ends its stream
-//! with the reason at both ends.
+//! with the reason at both ends. PENSTOCK_SEED and PENSTOCK_ROUNDS set the campaign of hostile connections (`make soak`).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -85,8 +85,13 @@ impl Bench {
 
 /// A fragment of a board as its stream has it.
 fn framed(source: u16) -> Vec<u8> {
+    fragment(source, 0)
+}
+
+/// That of an event.
+fn fragment(source: u16, event: u64) -> Vec<u8> {
     let payload = [5; 24];
-    let header = FragmentHeader::for_payload(source, 0, 0, &payload).to_bytes();
+    let header = FragmentHeader::for_payload(source, event, event, &payload).to_bytes();
     let len = (header.len() + payload.len()) as u32;
     [&stream_header(len)[..], &header, &payload].concat()
 }
@@ -135,5 +140,82 @@ fn a_length_that_no_slot_takes_ends_the_stream_by_name_at_both_ends_and_the_next
         let mut again = bench.connect(board(2));
         again.write_all(&framed(0)).unwrap();
         assert_eq!(bench.change(), (0, LinkChange::Up));
+    }
+}
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+/// A number of the environment, or the usual one.
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+const BOARDS: u8 = 3;
+
+/// Connections of boards' addresses and of others that say nothing, little, or what no board would say.
+fn hostile(bench: &mut Bench, dice: &mut Dice, held: &mut Vec<TcpStream>) {
+    for _ in 0..dice.below(100) {
+        let from = if dice.below(4) > 0 { board(dice.below(BOARDS.into()) as u8) } else { Ipv4Addr::new(127, 7, 1, 9) };
+        let mut stream = bench.connect(from);
+        let message = framed(dice.below(60_000) as u16 + 100);
+        // One that was refused meanwhile takes nothing.
+        let _ = match dice.below(4) {
+            0 => stream.write_all(&message[..1 + dice.below(message.len() as u64 - 1) as usize]),
+            1 => stream.write_all(&(0..64).map(|_| dice.below(256) as u8).collect::<Vec<_>>()),
+            _ => Ok(()),
+        };
+        if dice.below(4) > 0 {
+            held.push(stream);
+        }
+        bench.poll();
+    }
+}
+
+#[test]
+fn whatever_others_connect_each_board_is_let_in_and_each_of_its_messages_arrives() {
+    let (seed, rounds) = (setting("PENSTOCK_SEED", 1), setting("PENSTOCK_ROUNDS", 10));
+    println!("PENSTOCK_SEED={seed} PENSTOCK_ROUNDS={rounds}");
+    let mut dice = Dice(seed);
+    for round in 0..rounds {
+        let addresses: Vec<_> = (0..BOARDS).map(board).collect();
+        let (mut bench, mut held, mut streams) = (Bench::new(&addresses), Vec::new(), Vec::new());
+        for source in 0..BOARDS {
+            hostile(&mut bench, &mut dice, &mut held);
+            // What others have said in its name is over before it is let in.
+            while bench.backend.poll_link().is_some() {}
+            let mut stream = bench.connect(board(source));
+            stream.write_all(&framed(source.into())).unwrap();
+            while bench.change() != (source.into(), LinkChange::Up) {}
+            streams.push(stream);
+        }
+        // One slot stays free.
+        let had = |bench: &Bench, board: u8| bench.out.iter().filter(|done| done.board == u16::from(board)).count();
+        for wanted in 2..SLOTS {
+            let source = dice.below(BOARDS.into()) as u8;
+            let message = framed(source.into());
+            let cut = dice.below(message.len() as u64) as usize;
+            let before = had(&bench, source);
+            streams[usize::from(source)].write_all(&message[..cut]).unwrap();
+            hostile(&mut bench, &mut dice, &mut held);
+            streams[usize::from(source)].write_all(&message[cut..]).unwrap();
+            let begun = Instant::now();
+            while had(&bench, source) == before {
+                assert!(begun.elapsed() < Duration::from_secs(60), "round {round}, message {wanted} of board {source}");
+                let change = bench.backend.poll_link();
+                assert_eq!(change, None, "round {round}: the streams of boards go on");
+                bench.poll();
+            }
+        }
     }
 }
