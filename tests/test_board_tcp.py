@@ -128,6 +128,29 @@ def test_messages_longer_than_the_receivers_slots_are_a_fault_at_both_ends(cable
     assert received.status == 1 and "and slots of 131072" in json.loads(received.stdout)["faults"][0], received
 
 
+def test_messages_that_only_the_kernel_takes_are_a_fault_at_both_ends(cable, tmp_path):
+    """It acknowledges all of them before the receiver looks at the first, and refuses it."""
+    events, name = 10, "stream[0].messages_ok"
+    receiver = cable.recv("--first-event", 0, "--slot-size", 2048)
+    receiver.send_signal(signal.SIGSTOP)
+    board = cable.board("--events", events)
+    ctl = Ctl(cable.binary, tmp_path / "state", cable.command())
+
+    def is_done() -> bool:
+        asked = ctl.run("get", BOARD_IP, name, "-J", "--patience", "60s", status=None)
+        return asked.status == 0 and asked.board(BOARD_IP)["registers"][name]["number"] == events
+
+    until("acknowledgements", is_done, 300)
+    receiver.send_signal(signal.SIGCONT)
+    refused = ended(board, 300)
+    summary = json.loads(refused.stdout)
+    assert refused.status == 1 and summary["end"] == "refused" and summary["messages"]["ok"] == events, refused
+    assert "has not taken all of them" in summary["unfinished"] and "--slot-size" in summary["unfinished"], summary
+    receiver.send_signal(signal.SIGINT)
+    stopped = ended(receiver, 300)
+    assert stopped.status == 1 and "and slots of 2048" in json.loads(stopped.stdout)["faults"][0], stopped
+
+
 def established(cable: Cable) -> bool:
     """The kernel has a connection to the board over which bytes have come."""
     said = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")

@@ -143,3 +143,31 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
     for process in boards:
         process.send_signal(signal.SIGINT)
         ended(process)
+
+
+@pytest.mark.parametrize(("interval", "weights"), [("5us", (1, 3)), ("2ms", (2, 1))])
+def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(network, tmp_path, interval, weights):
+    """Each run is ended by `penstock farm --end` while the boards go on, and begins with the next event."""
+    network.address("s", SERVERS[1])
+    file, table = farm_file(tmp_path, boards=BOARDS, weights=weights), tmp_path / "servers.toml"
+    boards = [board(network, k, interval) for k in range(BOARDS)]
+    following, name = 0, None
+    for run in range(2):
+        coordinator = farm(network, file, "--begin")
+        until("a file of servers", lambda last=name: table.exists() and tomllib.loads(table.read_text())["run"] != last)
+        name, out = tomllib.loads(table.read_text())["run"], [tmp_path / f"{run}.{server}" for server in (0, 1)]
+        running = receivers(network, table, out)
+        flows(network)
+        asks = ended(network.start("s", str(network.binary), "farm", file, "--end"))
+        assert asks.status == 0, asks
+        results = [ended(process) for process in (*running, coordinator)]
+        assert [result.status for result in results] == [0, 0, 0], results
+        begin, end = span(table)
+        assert begin == following, "no event lies between the runs"
+        events = [stored(folder) for folder in out]
+        for server, kept in enumerate(events):
+            assert sorted(kept) == [event for event in range(begin, end) if server_of(table, event) == server]
+        following = end
+    for process in boards:
+        process.send_signal(signal.SIGINT)
+        ended(process)

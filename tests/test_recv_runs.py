@@ -53,20 +53,39 @@ def good(process, out: Path) -> tuple[list[int], dict]:
     return numbers, result.json()
 
 
-@pytest.mark.parametrize("ring", [(), ("--srq", 64)], ids=["rings", "pool"])
-def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, dice, tmp_path, ring):
+# Options of the boards and of the receiver, and the boards' shares of the server's line.
+CASES = {
+    "rings": (("--rate", 400), (), None),
+    "pool": (("--rate", 400, "--send-verb"), ("--srq", 64), None),
+    "slowly": (("--rate", 25), (), None),
+    "as fast as they can": ((), (), None),
+    "with weights": ((), ("--line", "200Mbps"), (1, 1, 6, 1, 1, 1, 2, 1)),
+    "pool with weights": (("--send-verb",), ("--srq", 64, "--line", "200Mbps"), (1, 1, 6, 1, 1, 1, 2, 1)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, dice, tmp_path, case):
     """Each run ends by Ctrl-C at any moment, by its time, or by its number of events."""
-    verb = ("--send-verb",) if ring else ()
-    sender = network.send("--boards", 8, "-l", 8000, "--rate", 400, *verb)
-    following = 0
-    for run in range(setting("RUNS", 6)):
+    of_boards, of_receiver, weights = CASES[case]
+    file = tmp_path / "boards.toml"
+    entries = [
+        f'[[board]]\nip = "{ip}"\nweight = {weight}\n' for ip, weight in zip(boards(8), weights or [1] * 8, strict=True)
+    ]
+    file.write_text("".join(entries))
+    sender = network.send("--boards", 8, "-l", 8000, *of_boards)
+    following, runs = 0, setting("RUNS", 6 if case in ("rings", "pool") else 3)
+    for run in range(runs):
         out = tmp_path / str(run)
         end = dice.choice(["--seconds", "--events", "Ctrl-C"])
         limit = {"--seconds": (dice.uniform(0.3, 0.6),), "--events": (dice.randrange(1, 150),)}.get(end)
+        if case == "slowly" and end == "--events":
+            limit = (dice.randrange(1, 30),)
         # At its end a run waits for boards whose last ACK may be lost; here none is.
-        receiver = network.recv(*boards(8), *((end, *limit) if limit else ()), *ring, "--out", out, *TOLD)
+        options = (*((end, *limit) if limit else ()), *of_receiver, "--out", out, *TOLD)
+        receiver = network.recv("--file", file, *options)
         if end == "Ctrl-C":
-            network.counted(dice.randrange(1, 100), "events_complete")
+            network.counted(dice.randrange(1, 30 if case == "slowly" else 100), "events_complete")
             receiver.send_signal(signal.SIGINT)
         if end == "--seconds":  # a busy machine may not have brought all boards up in that time
             until("end", lambda process=receiver: process.poll() is not None)
@@ -79,6 +98,7 @@ def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, 
         assert end != "--events" or len(numbers) == limit[0]
         following = numbers[-1] + 1
         assert report["boards"][0]["lives"] == 1
+        assert weights is None or report["shares"], "boards have been told their shares"
     sender.send_signal(signal.SIGINT)
     assert ended(sender).status == 0
 

@@ -6,6 +6,9 @@ Promise checked: stored events equal the sent ones; a slow consumer makes boards
 counted and skipped; boards reconnect.
 """
 
+import os
+import random
+import re
 import signal
 import socket
 import subprocess
@@ -14,10 +17,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from bridged import stored
 from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, until
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 PORT = 10_000
+SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
+RUNS = int(os.environ.get("PENSTOCK_RUNS", "6"))
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 
@@ -145,6 +151,30 @@ def test_strangers_are_refused_and_damage_is_passed_over(wire):
     assert report["readout"]["receiver"]["fragments_crc_error"] == 1
     assert report["counters"]["connections_refused"] == 1
     assert report["readout"]["builder"]["events_complete"] == 8
+
+
+def taken_by_the_kernel(network: Network, board: str) -> int:
+    """Bytes of a board's stream that the server's kernel has acknowledged."""
+    command = ["ip", "netns", "exec", f"{network.name}-s", "ss", "-tinH", "dst", board]
+    said = subprocess.run(command, capture_output=True, text=True).stdout
+    return sum(int(count) for count in re.findall(r"bytes_received:(\d+)", said))
+
+
+def test_a_few_messages_that_the_kernel_takes_and_the_receiver_refuses_are_a_fault_at_both_ends(wire):
+    """The kernel acknowledges all of them before the receiver looks at the first."""
+    [board], length = boards(1), 5000
+    receiver = recv(wire, board, "--slot-size", 4096, "--first-event", 0)
+    receiver.send_signal(signal.SIGSTOP)
+    sender = send(wire, "-n", 10, "-l", length, "--slot-size", 8192, "--linger", int(LIMIT_S * 1000))
+    taken = lambda: taken_by_the_kernel(wire, board) >= 10 * (length + 48)  # noqa: E731
+    until("all of it", lambda: taken() or sender.poll() is not None)
+    receiver.send_signal(signal.SIGCONT)
+    refused = ended(sender)
+    why = f"a message of {length + 40} bytes, and slots of 4096"
+    assert refused.status == 1 and any(why in fault for fault in refused.json()["faults"]), refused
+    receiver.send_signal(signal.SIGINT)
+    received = ended(receiver)
+    assert received.status == 1 and any(why in fault for fault in received.json()["faults"]), received
 
 
 @pytest.mark.parametrize("stack", ["emulator", "sockets"])
@@ -287,18 +317,81 @@ def test_a_receiver_that_is_killed_and_started_again_gets_what_its_kernel_had_no
     assert board["lives"] == 2
 
 
-def test_runs_follow_one_another_under_boards_that_never_stop_and_none_has_an_incomplete_event(wire, tmp_path):
-    """What the kernel had acknowledged at the end of a run is in none; the next begins where all boards are."""
-    sender, following = send(wire, "--boards", 4, "--rate", 300, "-l", 2000, "--payload", "counter"), 0
-    for run in range(4):
-        receiver = recv(wire, *boards(4), "--out", tmp_path / str(run), "--metrics", METRICS)
-        wire.counted(30, "events_complete")
-        receiver.send_signal(signal.SIGINT)
-        verified(receiver)
-        table = pq.read_table(tmp_path / str(run), columns=["event_number", "complete"]).to_pydict()
-        numbers = table["event_number"]
-        assert all(table["complete"]) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        assert numbers[0] >= following
+def test_runs_follow_one_another_without_a_gap_under_boards_that_never_stop(wire, tmp_path):
+    """What the kernel had acknowledged after a run's end is in the next one, whatever ends a run, and when."""
+    print(f"PENSTOCK_SEED={SEED}")
+    dice, following, kept = random.Random(SEED), 0, 0
+    sender = send(wire, "--boards", 4, "--rate", 1000, "-l", 2000, "--payload", "counter")
+    for run in range(RUNS):
+        end = dice.choice(["--events", "Ctrl-C"])
+        limit = ("--events", dice.randrange(1, 200)) if end == "--events" else ()
+        receiver = recv(wire, *boards(4), *limit, "--out", tmp_path / str(run), "--metrics", METRICS)
+        if end == "Ctrl-C":
+            wire.counted(dice.randrange(1, 100), "events_complete")
+            receiver.send_signal(signal.SIGINT)
+        [report] = verified(receiver)
+        builder = report["readout"]["builder"]
+        assert (builder["before_begin"], builder["after_end"], sums(report, "messages_between_runs")) == (0, 0, 0)
+        assert min(kept, 1) <= sums(report, "messages_of_last_run") <= kept
+        kept = sums(report, "messages_for_next_run")
+        numbers, incomplete = stored(tmp_path / str(run))
+        assert not incomplete and numbers == list(range(following, following + len(numbers))), f"run {run}, by {end}"
         following = numbers[-1] + 1
     sender.send_signal(signal.SIGINT)
     ended(sender)
+
+
+def test_boards_that_were_done_have_what_their_kernel_acknowledged_in_the_run_in_which_they_go_on(wire, tmp_path):
+    """They had acknowledgements of everything when the first run ended."""
+    receiver = recv(wire, *boards(2), "--events", 10, "--out", tmp_path / "first")
+    sender = send(wire, "--boards", 2, "-n", 30, "-l", 1000)
+    [first], _ = verified(receiver), verified(sender)
+    assert sums(first, "messages_for_next_run") == 2 * 20
+    again = recv(wire, *boards(2), "--events", 15, "--out", tmp_path / "second")
+    sender = send(wire, "--boards", 2, "--first-event", 30, "-n", 5, "-l", 1000)
+    [second], _ = verified(again), verified(sender)
+    assert (sums(second, "messages_of_last_run"), sums(second, "messages_for_next_run")) == (2 * 15, 2 * 10)
+    third = recv(wire, *boards(2), "--events", 15, "--out", tmp_path / "third")
+    verified(third, send(wire, "--boards", 2, "--first-event", 35, "-n", 5, "-l", 1000))
+    numbers = [stored(tmp_path / run)[0] for run in ("first", "second", "third")]
+    assert numbers == [list(range(10)), list(range(10, 25)), list(range(25, 40))]
+
+
+def test_what_was_kept_of_a_board_that_begins_again_is_in_no_run_and_named(wire, tmp_path):
+    """So is what a receiver without a state file cannot keep."""
+    receiver = recv(wire, *boards(1), "--events", 10)
+    sender = send(wire, "-n", 30, "-l", 1000)
+    verified(receiver, sender)
+    receiver = recv(wire, *boards(1), "--events", 5, "--out", tmp_path / "run", "--state", "none")
+    sender = send(wire, "-n", 9, "-l", 1000)
+    [received, _] = [ended(receiver), ended(sender)]
+    assert (
+        received.status == 0 and "4 of events 5 to 8 that came after the run's end are in no run" in received.stderr
+    ), received
+    assert sums(received.json(), "messages_between_runs") == 4
+    again = recv(wire, *boards(1), "--events", 5, "--out", tmp_path / "again")
+    sender = send(wire, "-n", 5, "-l", 1000)
+    received = ended(again)
+    assert received.status == 0 and "20 of events 10 to 29, is in no run: it begins at event 0" in received.stderr
+    assert sums(received.json(), "messages_between_runs") == 20
+    assert stored(tmp_path / "again") == (list(range(5)), [])
+    ended(sender)
+
+
+def test_a_board_that_reconnects_while_its_slots_are_full_loses_nothing_of_what_was_acknowledged(wire):
+    """What the kernel has of its first connection comes before the second one."""
+    board = first_board()
+    wire.address("b", board)
+    stream = sent_bytes(wire, "-n", 60, "-l", 1000)
+    message = 8 + 1040
+    options = ("--payload", "counter", "--events", 60, "--slots", 2, "--slot-size", 2048, "--consumer-rate", 0.1)
+    receiver = recv(wire, board, *options)
+    for part in (stream[: 30 * message], stream[30 * message :]):
+        with wire.inside("b"):
+            one = socket.create_connection((SERVER_IP, PORT), source_address=(board, 0))
+        one.sendall(part)
+        until("bytes", lambda: taken_by_the_kernel(wire, board) >= 30 * message)
+        one.shutdown(socket.SHUT_WR)
+    [report] = verified(receiver)
+    assert report["readout"]["builder"]["events_complete"] == 60
+    assert report["counters"]["connections_accepted"] == 2

@@ -33,7 +33,8 @@ impl Bench {
     /// A receiver of boards that have these addresses.
     fn new(boards: &[Ipv4Addr]) -> Bench {
         let clock = SessionClock::start();
-        let config = TcpConfig { ip: Ipv4Addr::LOCALHOST, port: 0, boards: boards.to_vec(), bare: false };
+        let (ip, boards_at) = (Ipv4Addr::LOCALHOST, boards.to_vec());
+        let config = TcpConfig { ip, port: 0, boards: boards_at, bare: false, kept: None };
         let mut backend = TcpBackend::open(&config, clock).unwrap();
         let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let (mut rings, mut memories) = (Vec::new(), Vec::new());

@@ -101,6 +101,18 @@ impl Connections {
         self.all.iter().rev().take_while(|one| one.is_reset && one.acknowledged == 0).count()
     }
 
+    /// Why the receiver of a stream, which has no word for it, does not take the messages.
+    pub fn refusal(&self, slot_size: u32) -> String {
+        let how = match self.resets() {
+            0 => "reset the stream when its kernel had acknowledged all messages, and has not taken all of them"
+                .to_owned(),
+            resets => format!("reset {resets} streams in a row and acknowledged no message of theirs"),
+        };
+        format!(
+            "the receiver has {how}: has it slots of {slot_size} bytes, as the messages need (`penstock recv --slot-size`)?"
+        )
+    }
+
     /// The last one has ended, and another server may take what is left.
     pub fn is_lost(&self) -> bool {
         self.all.last().is_some_and(|last| last.ended.is_some() && !last.is_refused)

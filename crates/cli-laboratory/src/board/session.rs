@@ -267,18 +267,16 @@ impl Session {
             self.phase = Phase::Parting(parting);
         }
         let is_closed = activity == Activity::Idle && !self.has_server()?;
+        if is_closed && self.target.is_reset(&mut self.board)? {
+            return Ok(Progress::Refused);
+        }
         let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
 
     /// What a server that refuses the messages is told apart by; a stream has no word for it.
     pub fn refused(&self) -> String {
-        format!(
-            "the receiver has reset {} streams in a row and acknowledged no message of theirs: has it slots of {} bytes, \
-             as the messages need (`penstock recv --slot-size`)?",
-            self.connections.resets(),
-            self.slot_size
-        )
+        self.connections.refusal(self.slot_size)
     }
 
     /// Why not all messages have ended, if there is a number that had to.

@@ -24,6 +24,9 @@ const READY_TO_SEND: u32 = 3;
 const DRAINING: u32 = 4;
 const CLOSED: u32 = 0;
 const ESTABLISHED: u32 = 2;
+/// Of `stream.state.ended`.
+const RESET: u32 = 2;
+const FINISHED: u32 = 3;
 
 impl Target {
     pub fn index(self) -> u8 {
@@ -67,13 +70,17 @@ impl Target {
 
     /// Why a connection is over that is, and whether its receiver has ended it.
     pub fn end(self, board: &mut LiveBoard) -> Result<(&'static str, bool), RegisterError> {
-        use regs::stream as s;
-        const RESET: u32 = 2;
-        const FINISHED: u32 = 3;
         let Self::Stream(index) = self else { return Ok(("queue pair closed", false)) };
-        let state = board.read(stream_register(index, s::STATE))?;
-        let ended = (state & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT;
+        let ended = stream_end(board, index)?;
         Ok((stream_failure(ended), matches!(ended, RESET | FINISHED)))
+    }
+
+    /// The receiver has reset it: a stream of which it has not read everything.
+    pub fn is_reset(self, board: &mut LiveBoard) -> Result<bool, RegisterError> {
+        match self {
+            Self::QueuePair(_) => Ok(false),
+            Self::Stream(index) => Ok(stream_end(board, index)? == RESET),
+        }
     }
 
     /// Nothing waits in its ring for an acknowledgement.
@@ -135,6 +142,11 @@ fn qp_state(board: &mut LiveBoard, qp: u8) -> Result<u32, RegisterError> {
 fn stream_state(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> {
     use regs::stream as s;
     Ok((board.read(stream_register(index, s::STATE))? & s::STATE_MASK) >> s::STATE_SHIFT)
+}
+
+fn stream_end(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> {
+    use regs::stream as s;
+    Ok((board.read(stream_register(index, s::STATE))? & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT)
 }
 
 /// The words for `connection.status.fail`.

@@ -56,7 +56,8 @@ pub struct BoardArguments {
     /// [default: auto, or none if the kernel reports no speed]
     #[arg(long, value_name = "RATE", num_args = 0..=1, default_missing_value = "auto")]
     pub line: Option<LineChoice>,
-    /// File that records open connections, so that they can be closed after a crash; "none" for no such file
+    /// File that records open connections, so that they can be closed after a crash; over TCP the folder next to it keeps
+    /// messages between two runs (docs/tcp.md); "none" for neither
     /// [default: ~/.local/state/penstock/recv-<address>]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,

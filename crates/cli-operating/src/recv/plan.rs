@@ -6,7 +6,7 @@ use super::arguments::{Arguments, BackendArguments, BoardArguments, RunArguments
 use super::boards::{read_boards, Boards, Weighted};
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use super::memory::{check_memory, pool, slots};
-use super::speed;
+use super::{speed, state};
 use clap::ValueEnum;
 use penstock_cli_common::arguments::number::{positive, TCP_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
@@ -291,7 +291,11 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
             let boards = session.boards.iter().map(|board| board.ip).collect();
             let ip = arguments.ip.unwrap_or(Ipv4Addr::UNSPECIFIED);
             let port = arguments.port.unwrap_or(TCP_PORT);
-            BackendPlan::Tcp(TcpConfig { ip, port, boards, bare: all.check.bare })
+            let kept = state::file(all.boards.state.as_deref(), ip).map(|mut file| {
+                file.as_mut_os_string().push(format!("-port-{port}"));
+                file
+            });
+            BackendPlan::Tcp(TcpConfig { ip, port, boards, bare: all.check.bare, kept })
         }
     })
 }

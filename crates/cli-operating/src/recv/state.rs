@@ -16,12 +16,7 @@ pub struct State {
 
 impl State {
     pub fn open(file: Option<&Path>, ip: Ipv4Addr) -> State {
-        let file = match file {
-            Some(file) if file == Path::new("none") => None,
-            Some(file) => Some(file.to_owned()),
-            None => folder().map(|folder| folder.join(format!("recv-{ip}"))),
-        };
-        State { file, written: None, warned: false }
+        State { file: self::file(file, ip), written: None, warned: false }
     }
 
     /// The queue pairs that the last receiver left open.
@@ -51,6 +46,15 @@ impl State {
             }
             Err(_) => {}
         }
+    }
+}
+
+/// The file of a receiver at an address, as the command line has it; none: nothing is remembered.
+pub fn file(given: Option<&Path>, ip: Ipv4Addr) -> Option<PathBuf> {
+    match given {
+        Some(file) if file == Path::new("none") => None,
+        Some(file) => Some(file.to_owned()),
+        None => folder().map(|folder| folder.join(format!("recv-{ip}"))),
     }
 }
 

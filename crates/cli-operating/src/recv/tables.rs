@@ -331,6 +331,16 @@ fn totals(report: &SessionReport, is_stored: bool) -> String {
             text += &format!("\nbetween runs: {count} fragments from {place} of this run are not stored");
         }
     }
+    let counted = |name| report.boards.iter().filter_map(|board| board.counters.get(name)).sum::<u64>();
+    for (count, place) in [
+        (counted("messages_of_last_run"), "of the last run are in this one"),
+        (counted("messages_for_next_run"), "that came after the end are kept for the next run"),
+        (counted("messages_between_runs"), "are in no run"),
+    ] {
+        if count > 0 {
+            text += &format!("\nbetween runs: {count} messages {place}");
+        }
+    }
     if let Some(patterns) = &report.readout.pattern {
         let sum = |of: &dyn Fn(&PatternReport) -> u64| patterns.iter().map(of).sum::<u64>();
         let (messages, bytes) = (sum(&|board| board.messages), sum(&|board| board.bytes));

@@ -237,6 +237,15 @@ pub trait Backend {
     /// There is no pool; or the device refuses.
     fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError>;
 
+    /// From now on a board may fill this number of receives of the pool, for a back end that does not ask before it
+    /// acknowledges: what comes after the end of the run stays at the board.
+    ///
+    /// # Errors
+    /// As [`Self::post_shared`].
+    fn bound(&mut self, _board: u16, _most: u64) -> Result<(), BackendError> {
+        Ok(())
+    }
+
     /// How often the pool has run low since the last call.
     fn ran_low(&mut self) -> u64;
 
@@ -272,6 +281,15 @@ pub trait Backend {
         deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError>;
+
+    /// The run is over: ends the connections in an order in which nothing that was acknowledged is lost, within `limit`.
+    /// What boards send from here on is for the next run.
+    ///
+    /// # Errors
+    /// What was acknowledged cannot be kept.
+    fn hang_up(&mut self, _memory: &mut dyn Memory, _limit: Time) -> Result<(), BackendError> {
+        Ok(())
+    }
 
     /// Ends the queue pair of a board; nothing is written any more when it returns, and the slots of a ring stay as
     /// they are until the caller posts receives of a new one. What was received and not taken yet is appended to `out`,

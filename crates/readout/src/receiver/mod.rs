@@ -166,10 +166,18 @@ impl<S: EventSink> Receiver<S> {
             return; // what is posted may still come and is held; nothing is added to it
         }
         // What a board sends after the end is not this run's: it keeps it.
-        let all = self.bare || self.slots.is_pool();
-        let most = if all { u64::MAX } else { self.builder.short_of_end(board) };
+        let most = if self.slots.is_pool() { u64::MAX } else { self.short_of_end(board) };
         if let Some(ring) = self.slots.ring_mut(board).filter(|_| most > 0) {
             ring.take_receives_up_to(u32::try_from(most).unwrap_or(u32::MAX), post);
+        }
+    }
+
+    /// Messages that a board may still send before the run's end.
+    pub fn short_of_end(&self, board: u16) -> u64 {
+        if self.bare {
+            u64::MAX
+        } else {
+            self.builder.short_of_end(board)
         }
     }
 

@@ -138,7 +138,8 @@ impl<S: EventSink> Core<S> {
     /// Whether messages of a board are here that the receiver has not seen: their slots must not be written again.
     fn holds_back(&self, board: u16) -> bool {
         let of_board = |done: &Completion| done.board == board && done.status == RecvStatus::Success;
-        self.completions.iter().any(of_board) || self.first_event.as_ref().is_some_and(|search| search.holds(board))
+        self.completions.iter().any(of_board)
+            || self.first_event.as_ref().is_some_and(|search| search.held_of(board) > 0)
     }
 
     /// The first event was announced: nothing is looked for.
@@ -165,12 +166,26 @@ impl<S: EventSink> Core<S> {
         of_boards + of_device.map_or(0, |(_, count)| count)
     }
 
+    /// How many messages of a pool a board may still fill before the run's end; those that the receiver has not seen are
+    /// among them.
+    fn bound(&mut self, board: u16) -> Result<(), BackendError> {
+        if self.backend.asks_before_it_acknowledges() {
+            return Ok(());
+        }
+        let is_here = |done: &&Completion| done.board == board && done.status == RecvStatus::Success;
+        let waiting = self.completions.iter().filter(is_here).count();
+        let searched = self.first_event.as_ref().map_or(0, |search| search.held_of(board));
+        let most = self.receiver.short_of_end(board).saturating_sub((waiting + searched) as u64);
+        self.backend.bound(board, most)
+    }
+
     pub(super) fn post_receives(&mut self) -> Result<(), BackendError> {
         if self.ending {
             return Ok(());
         }
         let mut receives = Vec::new();
         if self.shared {
+            (0..self.boards.len() as u16).try_for_each(|board| self.bound(board))?;
             self.receiver.take_receives(0, |wr| receives.push(wr));
             return if receives.is_empty() { Ok(()) } else { self.backend.post_shared(&receives) };
         }
@@ -216,6 +231,9 @@ impl<S: EventSink> Core<S> {
         let (mtu, rnr_timer) = (self.mtu, self.rnr_timer);
         let peer = crate::backend::PeerQp { qpn: peer.qpn, psn: peer.psn, ip: peer.ip, mtu, rnr_timer };
         self.boards[i].used();
+        if self.shared {
+            self.bound(i as u16)?;
+        }
         self.backend.connect(i as u16, &peer)
     }
 

@@ -75,9 +75,9 @@ impl FirstEvent {
         self.first[board] = self.first[board].into_iter().chain(event).min();
     }
 
-    /// Whether something of `board` is held.
-    pub(super) fn holds(&self, board: u16) -> bool {
-        self.held.iter().any(|done| done.board == board)
+    /// How many messages of `board` are held.
+    pub(super) fn held_of(&self, board: u16) -> usize {
+        self.held.iter().filter(|done| done.board == board).count()
     }
 
     /// The first event and what was held, once it is known.

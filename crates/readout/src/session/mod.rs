@@ -39,6 +39,9 @@ use sockets::{CmSocket, NoPort};
 /// Strangers' messages that are answered in one turn.
 const COURTESY: u32 = 4;
 
+/// Boards answer the end of their streams at once, unless they cannot be reached.
+const STREAMS: Time = Time::from_ms(500);
+
 /// Time between two looks at the connection manager while something is awaited.
 const SOON: Time = Time::from_ms(2);
 
@@ -275,7 +278,8 @@ impl<S: EventSink> Session<S> {
     }
 
     /// The run ends with the last event that has begun: step on until [`Self::is_over`]. Nothing of a later event is
-    /// acknowledged from here on: its boards keep it for the next run. (Over TCP the kernel has acknowledged it.)
+    /// acknowledged from here on: its boards keep it for the next run. What the kernel has acknowledged over TCP
+    /// [`Self::hang_up`] keeps.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -314,7 +318,7 @@ impl<S: EventSink> Session<S> {
     }
 
     /// Notifies the boards that their queue pairs are closed, and waits for their answers, at most for `limit` and not
-    /// once `is_hurried`.
+    /// once `is_hurried`. Keeps what their streams have delivered after the run's end.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -327,7 +331,9 @@ impl<S: EventSink> Session<S> {
             self.cm_due = Time::ZERO;
             self.step(Time::from_ms(1))?;
         }
-        Ok(())
+        let limit = if is_hurried() { Time::ZERO } else { limit.min(STREAMS) };
+        let core = &mut self.core;
+        Ok(core.backend.hang_up(&mut core.receiver, limit)?)
     }
 
     /// The back end has failed for good: stores what is there, as incomplete events where need be.

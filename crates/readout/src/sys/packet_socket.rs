@@ -461,7 +461,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// ARP, and TCP and ICMP over IPv4 to `count` addresses from `first` on, as a classic BPF program over the Ethernet
+/// ARP, and TCP, UDP and ICMP over IPv4 to `count` addresses from `first` on, as a classic BPF program over the Ethernet
 /// frame. Who else is meant by an ARP request, the caller sees.
 fn tcp_filter(first: Ipv4Addr, count: u16) -> Vec<libc::sock_filter> {
     use libc::{BPF_ABS, BPF_B, BPF_H, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
@@ -470,11 +470,12 @@ fn tcp_filter(first: Ipv4Addr, count: u16) -> Vec<libc::sock_filter> {
     let last = first.to_bits().saturating_add(u32::from(count.max(1)) - 1);
     vec![
         statement(BPF_LD | BPF_H | BPF_ABS, 12),
-        jump(BPF_JEQ, libc::ETH_P_ARP as u32, 7, 0),
-        jump(BPF_JEQ, libc::ETH_P_IP as u32, 0, 7),
+        jump(BPF_JEQ, libc::ETH_P_ARP as u32, 8, 0),
+        jump(BPF_JEQ, libc::ETH_P_IP as u32, 0, 8),
         statement(BPF_LD | BPF_B | BPF_ABS, 23),
-        jump(BPF_JEQ, libc::IPPROTO_TCP as u32, 1, 0),
-        jump(BPF_JEQ, libc::IPPROTO_ICMP as u32, 0, 4),
+        jump(BPF_JEQ, libc::IPPROTO_TCP as u32, 2, 0),
+        jump(BPF_JEQ, libc::IPPROTO_ICMP as u32, 1, 0),
+        jump(BPF_JEQ, libc::IPPROTO_UDP as u32, 0, 4),
         statement(BPF_LD | BPF_W | BPF_ABS, 30),
         jump(BPF_JGE, first.to_bits(), 0, 2),
         jump(BPF_JGT, last, 1, 0),

@@ -50,6 +50,9 @@ pub struct Board {
     open_at: Time,
     lives: u32,
     tx_payload_bytes: u64,
+    /// The same with all that goes into the stream; and messages that failed with their connection.
+    bytes_acked: u64,
+    messages_failed: u64,
     trouble: Option<String>,
     /// The server cannot take its messages: the stream is not opened again.
     is_refused: bool,
@@ -76,6 +79,8 @@ impl Board {
             open_at: Time::ZERO,
             lives: 0,
             tx_payload_bytes: 0,
+            bytes_acked: 0,
+            messages_failed: 0,
             trouble: None,
             is_refused: false,
             pending: None,
@@ -108,6 +113,16 @@ impl Board {
         self.tx_payload_bytes
     }
 
+    /// Bytes of whole messages that were acknowledged, with their headers in the stream.
+    pub fn bytes_acked(&self) -> u64 {
+        self.bytes_acked
+    }
+
+    /// Messages that failed with their connection; they are sent again over the next one.
+    pub fn messages_failed(&self) -> u64 {
+        self.messages_failed
+    }
+
     pub fn mss(&self) -> u16 {
         self.mss
     }
@@ -126,9 +141,14 @@ impl Board {
         self.wants_all() && !self.messages.has(self.messages.done())
     }
 
-    /// The server cannot take its messages.
+    /// The server cannot take its messages, or has reset the stream of one that was done: it has not read all of them.
     pub fn is_refused(&self) -> bool {
         self.is_refused
+    }
+
+    /// It has no connection.
+    pub fn is_closed(&self) -> bool {
+        self.stream.state() == State::Closed
     }
 
     /// Whether it acknowledges something that was sent.
@@ -255,13 +275,18 @@ impl Board {
             self.trouble = None;
         }
         while let Some(end) = self.stream.poll_message() {
-            if end.failed.is_none() {
-                self.tx_payload_bytes += self.messages.bytes(end.id).len() as u64;
-                self.messages.acknowledged();
+            if end.failed.is_some() {
+                self.messages_failed += 1;
+                continue;
             }
+            let len = self.messages.bytes(end.id).len();
+            self.tx_payload_bytes += len as u64;
+            self.bytes_acked += (STREAM_HEADER_LEN + len + stream_padding(len)) as u64;
+            self.messages.acknowledged();
         }
         if let Some(end) = self.stream.take_ended() {
             if end != End::Aborted && !self.is_refused {
+                self.is_refused = end == End::Reset && self.is_done();
                 self.trouble = Some(format!("{}: {}: {end}", self.peers.ip, self.server));
             }
             self.open_at = now + REOPEN;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of a stream's segments, and the parser of routers' ICMP messages about them.
-//! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed"); RFC 1071 (checksum).
+//! The headers of a stream's segments, the parser of routers' ICMP messages about them, and datagrams of IPbus.
+//! Source: RFC 9293 section 3.1; RFC 792 and RFC 1191 section 4 ("fragmentation needed"); RFC 1071 (checksum); RFC 768.
 
+use bytes::Bytes;
 use penstock_transport::simple_tcp::Outgoing;
-use penstock_wire::{Ecn, Ipv4View, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket};
-use std::net::Ipv4Addr;
+use penstock_wire::{
+    Ecn, EthernetView, Ipv4View, MacAddr, Payload, SackBlocks, SynOptions, TcpFlags, TcpPacket, UdpView,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The two ends of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -82,17 +85,85 @@ pub fn read_too_long(frame: &[u8]) -> Option<TooLong> {
     })
 }
 
+/// A datagram to a front end, or the answer to it: `from` and `to` are the same of both.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    pub from_mac: MacAddr,
+    pub from: SocketAddrV4,
+    pub to: SocketAddrV4,
+    pub payload: Bytes,
+}
+
+impl Datagram {
+    /// Reads an Ethernet frame of a datagram to this port. Its UDP checksum is not looked at: between two programs of one
+    /// machine there is none.
+    pub fn read(frame: &Bytes, port: u16) -> Option<Datagram> {
+        const ETHERNET: usize = 14;
+        const UDP: usize = 8;
+        let eth = EthernetView::new_checked(frame).ok()?;
+        let packet = frame.get(ETHERNET..)?;
+        let ip = Ipv4View::new_checked(packet).ok().filter(|ip| ip.protocol() == 17)?;
+        let at = ETHERNET + ip.header_len();
+        let udp = UdpView::new_checked(frame.get(at..ETHERNET + ip.total_len())?).ok()?;
+        let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
+        let (from, to) = (address(12)?, address(16)?);
+        if udp.dst_port() != port || at + udp.len() > ETHERNET + ip.total_len() || udp.len() < UDP {
+            return None;
+        }
+        Some(Datagram {
+            from_mac: eth.src(),
+            from: SocketAddrV4::new(from, udp.src_port()),
+            to: SocketAddrV4::new(to, port),
+            payload: frame.slice(at + UDP..at + udp.len()),
+        })
+    }
+
+    /// The frame of an answer, from this MAC address.
+    pub fn answer(&self, own: MacAddr) -> Vec<u8> {
+        let len = self.payload.len() as u16;
+        let mut frame = [self.from_mac.0, own.0].concat();
+        frame.extend([8, 0, 0x45, 0]);
+        frame.extend((28 + len).to_be_bytes());
+        frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(self.to.ip().octets().into_iter().chain(self.from.ip().octets()));
+        let sum = !folded_sum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        for half in [self.to.port(), self.from.port(), 8 + len, 0] {
+            frame.extend(half.to_be_bytes());
+        }
+        frame.extend_from_slice(&self.payload);
+        frame
+    }
+}
+
 /// Whether the checksum in these bytes is theirs.
 fn is_sum_right(bytes: &[u8]) -> bool {
+    folded_sum(bytes) == 0xFFFF
+}
+
+fn folded_sum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let sum: u32 = bytes.chunks(2).map(word).sum();
     let folded = (sum & 0xFFFF) + (sum >> 16);
-    (folded & 0xFFFF) + (folded >> 16) == 0xFFFF
+    ((folded & 0xFFFF) + (folded >> 16)) as u16
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_goes_back_to_where_its_request_came_from() {
+        let (asks, own) = (MacAddr([2; 6]), MacAddr([6; 6]));
+        let (from, to) = ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:50001".parse().unwrap());
+        let request = Datagram { from_mac: asks, from, to, payload: Bytes::from_static(b"a request") };
+        let frame = Bytes::from(request.answer(own));
+        assert!(is_sum_right(&frame[14..34]));
+        let answer = Datagram::read(&frame, 40000).unwrap();
+        assert_eq!(answer, Datagram { from_mac: own, from: to, to: from, payload: request.payload });
+        assert_eq!(Datagram::read(&frame, 40001), None);
+        assert!((0..frame.len()).all(|len| Datagram::read(&frame.slice(..len), 40000).is_none()));
+    }
 
     #[test]
     fn a_routers_word_is_read_and_one_cut_short_or_damaged_is_not() {

@@ -66,9 +66,15 @@ impl Sender {
     /// Writes what is due, until the kernel takes no more. Whether anything was written.
     fn turn(&mut self, now: Time, interval: Time) -> bool {
         let mut busy = false;
+        // The receiver ends the stream by FIN, and takes what comes until ours: the message in transit is written whole.
+        let is_ended = self.stream.as_ref().is_some_and(|stream| matches!(stream.peek(&mut [0]), Ok(0)));
         while let Some(stream) = &mut self.stream {
             let under = match &mut self.under {
                 Some(under) => under,
+                None if is_ended => {
+                    self.fail("closed by the receiver");
+                    return busy;
+                }
                 None if self.messages.has(self.next)
                     && interval.saturating_mul(self.messages.events_before(self.next)) <= now =>
                 {

@@ -5,7 +5,7 @@
 //! Source: packet(7) (`PACKET_VNET_HDR`); CMS-TCP section 3.2, whose emulator lacked these offloads.
 
 use super::board::{Board, Segments};
-use super::headers::{read_too_long, TooLong};
+use super::headers::{read_too_long, Datagram, TooLong};
 use super::plan::TcpPlan;
 use super::resolve::Resolver;
 use crate::send::faults::Faults;
@@ -13,6 +13,7 @@ use crate::send::link::{LONGEST_SLEEP, REFUSED};
 use crate::send::plan::Plan;
 use bytes::{Bytes, BytesMut};
 use penstock_cli_common::output::screen::say;
+use penstock_ipbus::PORT;
 use penstock_readout::link::{offload, Frames, Gather, Interface, PacketSocket};
 use penstock_transport::simple_tcp::Outgoing;
 use penstock_units::Time;
@@ -89,6 +90,8 @@ pub struct Link {
     out: Vec<Frame>,
     block: BytesMut,
     counts: LinkCounts,
+    /// Of IPbus, with the number of the front end.
+    requests: Vec<(usize, Datagram)>,
 }
 
 impl Link {
@@ -109,6 +112,7 @@ impl Link {
             out: Vec::new(),
             block: BytesMut::new(),
             counts: LinkCounts::default(),
+            requests: Vec::new(),
         })
     }
 
@@ -143,7 +147,7 @@ impl Link {
 
     /// Takes what has come. Whether there was anything.
     pub fn receive(&mut self, now: Time, boards: &mut [Board]) -> bool {
-        let Link { socket, mac, first_ip, resolver, ack_faults, out, block, counts, .. } = self;
+        let Link { socket, mac, first_ip, resolver, ack_faults, out, block, counts, requests, .. } = self;
         let board = |ip: Ipv4Addr, boards: usize| {
             let k = ip.to_bits().wrapping_sub(first_ip.to_bits()) as usize;
             (k < boards).then_some(k)
@@ -179,6 +183,9 @@ impl Link {
                     None => counts.strangers += 1,
                 }
             }
+            Read::Ipbus(request) => {
+                requests.extend(board(*request.to.ip(), boards.len()).map(|k| (k, request)));
+            }
             Read::Bad => counts.bad_frames += 1,
             Read::Other => {}
         };
@@ -197,6 +204,18 @@ impl Link {
         });
         self.resolve(now, boards);
         frames > 0
+    }
+
+    /// Requests of IPbus that have come.
+    pub fn take_requests(&mut self) -> Vec<(usize, Datagram)> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Queues the answer to one; one that gets lost is asked for again.
+    pub fn answer(&mut self, answer: &Datagram) {
+        if self.has_room() {
+            self.out.push(Frame::Whole(whole(&answer.answer(self.mac))));
+        }
     }
 
     /// Asks for the hop's MAC if that is due.
@@ -311,6 +330,7 @@ enum Read {
     Arp(Arp),
     Tcp(TcpPacket),
     TooLong(TooLong),
+    Ipbus(Datagram),
     Bad,
     Other,
 }
@@ -324,6 +344,9 @@ impl Read {
         let protocol = frame.get(14..).and_then(|ip| Ipv4View::new_checked(ip).ok()).map(|ip| ip.protocol());
         if protocol == Some(1) {
             return read_too_long(frame).map_or(Read::Other, Read::TooLong);
+        }
+        if protocol == Some(17) {
+            return Datagram::read(frame, PORT).map_or(Read::Other, Read::Ipbus);
         }
         let parsed = if has_checksum { TcpPacket::parse(frame) } else { TcpPacket::parse_offloaded(frame) };
         parsed.map_or(Read::Bad, Read::Tcp)

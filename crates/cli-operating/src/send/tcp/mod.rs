@@ -8,6 +8,7 @@ mod headers;
 mod kernel;
 mod link;
 mod plan;
+mod registers;
 mod report;
 mod resolve;
 
@@ -24,6 +25,7 @@ use penstock_cli_common::output::screen::say;
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
 use plan::TcpPlan;
+use registers::Registers;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -50,13 +52,14 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
     let mut link = Link::open(plan, tcp).map_err(Failure::Refused)?;
     let boards = plan.ips().zip(0..).map(|(ip, k)| Board::new(plan, tcp, ip, k));
     let mut boards: Vec<Board> = boards.collect::<Result<_, _>>().map_err(Failure::Refused)?;
+    let mut registers = Registers::new(&boards, link.mac());
     if !plan.json {
         say(report::opening(plan, tcp, link.mac()));
     }
-    let (mut now, mut turn, mut failure) = (clock.now(), 0, None);
-    let is_over = |boards: &[Board]| boards.iter().all(|board| board.is_done() || board.is_refused());
-    while !interrupted.load(Ordering::Relaxed) && now < plan.end && !is_over(&boards) {
+    let (mut now, mut turn, mut failure, mut done) = (clock.now(), 0, None, None);
+    while !interrupted.load(Ordering::Relaxed) && now < plan.end && !is_over(&boards, now, plan.linger, &mut done) {
         let mut busy = link.receive(now, &mut boards);
+        registers.serve(&mut link, &boards);
         // The link fills up before all have had their turn: each time another one is first.
         turn = (turn + 1) % boards.len();
         for k in (turn..boards.len()).chain(0..turn) {
@@ -90,6 +93,17 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
         report.faults.extend(link.refusal());
     }
     Ok(report)
+}
+
+/// All messages are acknowledged, and the receiver has ended the streams or had time to: its kernel acknowledges messages
+/// that the receiver itself may refuse. `done`: since when.
+fn is_over(boards: &[Board], now: Time, linger: Time, done: &mut Option<Time>) -> bool {
+    if !boards.iter().all(|board| board.is_done() || board.is_refused()) {
+        *done = None;
+        return false;
+    }
+    let since = *done.get_or_insert(now);
+    boards.iter().all(Board::is_closed) || now >= since.saturating_add(linger)
 }
 
 /// Ends all streams; segments that the link does not accept within a second are dropped.

@@ -97,7 +97,7 @@ impl BoardReport {
 pub fn of(boards: &[Board], now: Time, link: LinkCounts, failure: Option<String>) -> Report {
     let reports = boards.iter().map(BoardReport::of).collect();
     let wants_all = boards.first().is_some_and(Board::wants_all);
-    let done: Vec<bool> = boards.iter().map(Board::is_done).collect();
+    let done: Vec<bool> = boards.iter().map(|board| board.is_done() && !board.is_refused()).collect();
     with_faults("emulator", reports, &done, wants_all, now, link, failure)
 }
 
@@ -118,7 +118,7 @@ pub fn with_faults(
     let unfinished = |(board, done): (&BoardReport, &bool)| {
         ((wants_all || board.refused) && !done && board.lives > 0).then(|| {
             let why = why(board, "it was interrupted");
-            format!("{}: {} messages acknowledged, not all: {why}", board.ip, board.messages)
+            format!("{}: {} messages acknowledged, not all taken: {why}", board.ip, board.messages)
         })
     };
     let faults = failure.into_iter().chain(boards.iter().filter_map(silent));

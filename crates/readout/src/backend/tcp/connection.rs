@@ -6,13 +6,16 @@
 //! (delayed acknowledgements).
 
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut, Read};
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Take};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use mio::net::TcpStream;
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, STREAM_HEADER_LEN};
+use penstock_wire::fragment::HEADER_LEN;
+use penstock_wire::{FragmentId, Ipv4Addr, STREAM_HEADER_LEN};
 use socket2::{SockRef, TcpKeepalive};
 
 use super::deframer::{Deframer, DeframerCounts, Next};
@@ -28,13 +31,15 @@ const TURN: usize = 1 << 20;
 /// Where a fragment of either version has its magic and its source (docs/fragments.md).
 const MAGIC: &[u8; 4] = b"PSTF";
 const SOURCE_AT: usize = 6;
-/// Bytes of a stream that tell who sends it.
-const INTRODUCTION: usize = STREAM_HEADER_LEN + SOURCE_AT + 2;
+/// Bytes of a stream that tell whether it begins with a fragment, and those that tell who sends it, and which event.
+const BEGINNING: usize = STREAM_HEADER_LEN + MAGIC.len();
+const INTRODUCTION: usize = STREAM_HEADER_LEN + HEADER_LEN;
 
 /// The identity of a stream's sender, from its first bytes.
 pub(super) enum Introduced {
     NotYet,
-    As(u16),
+    /// The source, and the first event if the header is intact.
+    As(u16, Option<u64>),
     /// No fragment begins here.
     Nobody,
 }
@@ -56,6 +61,8 @@ enum Parsed {
     All,
     /// A message waits for a slot.
     Starved,
+    /// A whole message may not be taken now.
+    HeldBack,
     /// A message of this number of bytes fits no slot.
     Refused(u32),
 }
@@ -71,19 +78,53 @@ const ALIVE: Duration = Duration::from_secs(1);
 const IN_VAIN: u32 = 30;
 
 /// Has the kernel ask a silent peer; its answers are what [`heard_ago`](crate::sys::heard_ago) sees.
-pub(super) fn keep_alive(stream: &TcpStream) {
+pub(super) fn keep_alive(stream: &impl AsFd) {
     let often = TcpKeepalive::new().with_time(ALIVE).with_interval(ALIVE).with_retries(IN_VAIN);
     // Without it a silent board is one that cannot be reached.
     let _ = SockRef::from(stream).set_tcp_keepalive(&often);
 }
 
-impl ByteSource for TcpStream {
-    fn acknowledge(&mut self) {
-        let _ = SockRef::from(&*self).set_tcp_quickack(true);
+/// Where a board's bytes come from.
+pub(super) enum Stream {
+    Socket(TcpStream),
+    /// What the last run has left of it.
+    Kept(Take<File>),
+}
+
+impl Stream {
+    pub(super) fn socket(&mut self) -> Option<&mut TcpStream> {
+        match self {
+            Stream::Socket(stream) => Some(stream),
+            Stream::Kept(_) => None,
+        }
     }
 }
 
-pub(super) struct Connection<S = TcpStream> {
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Socket(stream) => stream.read(into),
+            Stream::Kept(file) => file.read(into),
+        }
+    }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Socket(stream) => stream.read_vectored(into),
+            Stream::Kept(file) => file.read_vectored(into),
+        }
+    }
+}
+
+impl ByteSource for Stream {
+    fn acknowledge(&mut self) {
+        if let Stream::Socket(stream) = self {
+            let _ = SockRef::from(&*stream).set_tcp_quickack(true);
+        }
+    }
+}
+
+pub(super) struct Connection<S = Stream> {
     pub(super) stream: S,
     pub(super) ip: Ipv4Addr,
     pub(super) since: Time,
@@ -98,10 +139,16 @@ pub(super) struct Connection<S = TcpStream> {
     at: usize,
     /// A message is held for which there was no slot.
     starved: bool,
+    /// A whole message is in its slot and may not be taken now: see [`Memory::admits`].
+    held_back: bool,
+    /// Messages up to this event are here already, and are dropped.
+    pub(super) known: Option<u64>,
     /// The slot of the message under way, and how much of it is there.
     slot: Option<(RecvWr, u32)>,
     /// Bytes of messages that have gone into slots.
     placed: u64,
+    /// Messages that were reported.
+    pub(super) messages: u64,
 }
 
 impl<S: ByteSource> Connection<S> {
@@ -117,8 +164,11 @@ impl<S: ByteSource> Connection<S> {
             held: Vec::new(),
             at: 0,
             starved: false,
+            held_back: false,
+            known: None,
             slot: None,
             placed: 0,
+            messages: 0,
         }
     }
 
@@ -133,7 +183,17 @@ impl<S: ByteSource> Connection<S> {
     /// Whether a turn would do anything. Without a slot nothing is read: the window closes.
     pub(super) fn has_work(&self, slots: &VecDeque<RecvWr>) -> bool {
         let has_slot = self.slot.is_some() || !slots.is_empty();
-        self.announced && has_slot && (self.readable || self.starved)
+        self.announced && has_slot && (self.readable || self.starved || self.held_back)
+    }
+
+    /// Whether nothing more is there of it: its source is empty, and no message waits.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.readable && !self.starved && !self.held_back
+    }
+
+    /// A whole message waits until it may be taken.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.held_back
     }
 
     /// Bytes of messages that have gone into slots so far.
@@ -143,7 +203,7 @@ impl<S: ByteSource> Connection<S> {
 
     /// Whether bytes that come have a place.
     pub(super) fn has_place(&self, slots: &VecDeque<RecvWr>) -> bool {
-        !self.starved && !self.deframer.is_refused() && (self.slot.is_some() || !slots.is_empty())
+        !self.starved && !self.held_back && !self.deframer.is_refused() && (self.slot.is_some() || !slots.is_empty())
     }
 
     /// Who sends, by the first bytes of the stream.
@@ -160,11 +220,13 @@ impl<S: ByteSource> Connection<S> {
                 Err(error) => self.is_empty_for_now(error)?,
             }
         }
+        let begins = self.held.get(STREAM_HEADER_LEN..BEGINNING);
+        if begins.is_some_and(|magic| magic != MAGIC) {
+            return Ok(Introduced::Nobody);
+        }
         let Some(first) = self.held.get(STREAM_HEADER_LEN..INTRODUCTION) else { return Ok(Introduced::NotYet) };
-        Ok(match first.starts_with(MAGIC) {
-            true => Introduced::As(u16::from_le_bytes([first[SOURCE_AT], first[SOURCE_AT + 1]])),
-            false => Introduced::Nobody,
-        })
+        let event = FragmentId::peek(first).ok().map(|id| id.event_number);
+        Ok(Introduced::As(u16::from_le_bytes([first[SOURCE_AT], first[SOURCE_AT + 1]]), event))
     }
 
     fn is_empty_for_now(&mut self, error: io::Error) -> io::Result<()> {
@@ -190,10 +252,10 @@ impl<S: ByteSource> Connection<S> {
         let mut taken = 0;
         loop {
             let parsed = self.parse(board, slots, memory, out);
-            self.starved = matches!(parsed, Parsed::Starved);
+            (self.starved, self.held_back) = (matches!(parsed, Parsed::Starved), matches!(parsed, Parsed::HeldBack));
             match parsed {
                 Parsed::Refused(len) => return Turn::Refused(len),
-                Parsed::Starved => return Turn::Waits,
+                Parsed::Starved | Parsed::HeldBack => return Turn::Waits,
                 Parsed::All => {}
             }
             if !self.readable {
@@ -265,6 +327,23 @@ impl<S: ByteSource> Connection<S> {
         Ok(len)
     }
 
+    /// Whether a whole message has come before, over another connection.
+    fn is_known(&self, memory: &mut dyn Memory, slot: RecvWr, len: u32) -> bool {
+        let Some(known) = self.known else { return false };
+        let id = memory.place(slot.va, len).and_then(|message| FragmentId::peek(message).ok());
+        id.is_some_and(|id| id.event_number <= known)
+    }
+
+    /// Moves the message under way from its slot into another one, of another memory. False if there is none.
+    pub(super) fn change_slot(&mut self, from: &mut dyn Memory, slot: RecvWr, into: &mut dyn Memory) -> bool {
+        let Some((old, filled)) = self.slot else { return false };
+        if let (Some(bytes), Some(place)) = (from.place(old.va, filled), into.place(slot.va, filled)) {
+            place.copy_from_slice(bytes);
+        }
+        self.slot = Some((slot, filled));
+        true
+    }
+
     /// Takes what is held.
     fn parse(
         &mut self,
@@ -275,7 +354,16 @@ impl<S: ByteSource> Connection<S> {
     ) -> Parsed {
         let parsed = loop {
             if let Some((slot, len)) = self.slot.filter(|_| self.deframer.left() == 0) {
+                if self.is_known(memory, slot, len) {
+                    self.slot = None;
+                    slots.push_front(slot);
+                    continue;
+                }
+                if !memory.admits(slot.va, None) {
+                    break Parsed::HeldBack;
+                }
                 self.slot = None;
+                self.messages += 1;
                 out.push(Completion {
                     board,
                     wr_id: slot.wr_id,

@@ -2,16 +2,20 @@
 //! The back end over the kernel's TCP: boards that speak the simplified TCP, or any program that writes the same bytes.
 //! Promise: needs no privileges; accepts only the addresses of boards; a board without a free slot waits and does not
 //! delay others; boards may disconnect and reconnect; connections of one address keep out no other address; a message
-//! that no slot takes ends its stream, with the reason at both ends.
+//! that no slot takes ends its stream, with the reason at both ends; what the kernel has acknowledged is not lost when a
+//! board reconnects or a run ends.
 //! Source: CMS-TCP section 3.1 (an ordinary host receives); docs/fragments.md, "In a TCP stream".
 
 mod connection;
 mod deframer;
+mod ending;
 mod in_process;
+mod kept;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
@@ -26,9 +30,10 @@ use super::{
     SessionClock,
 };
 use crate::sys::heard_ago;
-use connection::{keep_alive, Connection, Introduced, Turn};
+use connection::{keep_alive, Connection, Introduced, Stream, Turn};
 use deframer::DeframerCounts;
 pub use in_process::TcpInProcess;
+use kept::Kept;
 
 /// Of the listening socket.
 const LISTENER: Token = Token(usize::MAX);
@@ -36,6 +41,8 @@ const LISTENER: Token = Token(usize::MAX);
 const SILENT: usize = 8;
 /// The time within which a connection must identify its board.
 const PATIENCE: Time = Time::from_s(10);
+/// Connections of one board of which something waits: one that reconnects again and again gets no more.
+const WAITING: usize = 8;
 /// Bytes read at a time: the stage of all connections.
 const STAGE: usize = 256 << 10;
 
@@ -49,6 +56,8 @@ pub struct TcpConfig {
     pub boards: Vec<Ipv4Addr>,
     /// Messages are no fragments and do not tell their source: a connection is the first free board's of its address.
     pub bare: bool,
+    /// What boards had acknowledged after the end of a run waits here for the next one; none: it is counted.
+    pub kept: Option<PathBuf>,
 }
 
 /// The state of a board over all its connections.
@@ -56,10 +65,23 @@ pub struct TcpConfig {
 struct End {
     slots: VecDeque<RecvWr>,
     slot_bytes: u32,
-    connection: Option<usize>,
+    /// The one that is read, and those that have come since: each is read to its end before the next.
+    connections: VecDeque<usize>,
+    /// What the last run has left of it, until that is read.
+    kept: Option<Kept>,
     /// Of connections that are over.
     before: DeframerCounts,
     cut: u64,
+    /// Messages of the last run that were taken, messages for the next one, and messages that are in no run.
+    kept_before: u64,
+    kept_after: u64,
+    between_runs: u64,
+}
+
+impl End {
+    fn connection(&self) -> Option<usize> {
+        self.connections.front().copied()
+    }
 }
 
 /// Listens, accepts, reads.
@@ -68,7 +90,8 @@ pub struct TcpBackend {
     clock: SessionClock,
     poll: Poll,
     events: Events,
-    listener: TcpListener,
+    /// None: the run is over.
+    listener: Option<TcpListener>,
     accepts: bool,
     ends: Vec<End>,
     connections: Vec<Option<Connection>>,
@@ -99,13 +122,22 @@ impl TcpBackend {
         let poll = Poll::new().map_err(io)?;
         let mut listener = TcpListener::bind(at).map_err(fail)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE).map_err(io)?;
-        let ends = config.boards.iter().map(|_| End::default()).collect();
+        let left = |ip: &Ipv4Addr, board: u16| match &config.kept {
+            Some(folder) if !config.bare => Kept::find(folder, *ip, board).map_err(|source| BackendError::Io {
+                action: format!("reading what the last run has left of {ip} in {}", folder.display()).into(),
+                source,
+            }),
+            _ => Ok(None),
+        };
+        let boards = config.boards.iter().zip(0..);
+        let ends = boards.map(|(ip, board)| Ok(End { kept: left(ip, board)?, ..End::default() }));
+        let ends = ends.collect::<Result<_, BackendError>>()?;
         Ok(TcpBackend {
             config: config.clone(),
             clock,
             poll,
             events: Events::with_capacity(1024),
-            listener,
+            listener: Some(listener),
             accepts: true,
             ends,
             connections: Vec::new(),
@@ -122,12 +154,12 @@ impl TcpBackend {
     /// # Errors
     /// The kernel's error.
     pub fn listens_at(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?.local_addr()
     }
 
     fn accept(&mut self) {
-        while self.accepts {
-            match self.listener.accept() {
+        while let Some(listener) = self.listener.as_ref().filter(|_| self.accepts) {
+            match listener.accept() {
                 Ok((stream, from)) => self.take(stream, from),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.accepts = false,
                 // One that was gone before it was taken; no more descriptors: it is tried again at the next turn.
@@ -150,17 +182,21 @@ impl TcpBackend {
             return;
         }
         self.make_room(ip, boards + SILENT);
-        let free = self.connections.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
-        });
+        let at = self.place();
         if self.poll.registry().register(&mut stream, Token(at), Interest::READABLE).is_err() {
             return;
         }
         self.accepted += 1;
         let longest = self.ends.iter().map(|end| end.slot_bytes).max().unwrap_or(0);
-        self.connections[at] = Some(Connection::new(stream, ip, self.clock.now(), longest));
+        self.connections[at] = Some(Connection::new(Stream::Socket(stream), ip, self.clock.now(), longest));
+    }
+
+    fn place(&mut self) -> usize {
+        let free = self.connections.iter().position(Option::is_none);
+        free.unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        })
     }
 
     /// Of too many connections of an address that have not said whose they are the oldest gives way.
@@ -185,12 +221,13 @@ impl TcpBackend {
             Ok(Introduced::NotYet) if now < connection.since + PATIENCE => return,
             Ok(Introduced::NotYet) => return self.dismiss(at, "it has not said whose it is"),
             Err(_) => return self.dismiss(at, ""),
-            Ok(Introduced::As(source)) if !self.config.bare => Some(source),
+            Ok(Introduced::As(source, event)) if !self.config.bare => Some((source, event)),
             Ok(_) => None,
         };
+        let event = board.and_then(|(_, event)| event);
         let is_its = |board: &u16| self.config.boards.get(usize::from(*board)) == Some(&ip);
         let board = match board {
-            Some(source) => match is_its(&source) {
+            Some((source, _)) => match is_its(&source) {
                 true => source,
                 false => {
                     return self.dismiss(at, &format!("its first fragment is of source {source}, which is not there"))
@@ -198,29 +235,67 @@ impl TcpBackend {
             },
             // What is damaged or bare tells no source: the first board of this address that has no connection.
             None => {
-                let free =
-                    (0..self.ends.len()).find(|k| self.config.boards[*k] == ip && self.ends[*k].connection.is_none());
+                let is_free = |k: &usize| self.config.boards[*k] == ip && self.ends[*k].connections.is_empty();
+                let free = (0..self.ends.len()).find(is_free);
                 match free {
                     Some(board) => board as u16,
                     None => return self.dismiss(at, "all boards of this address are connected"),
                 }
             }
         };
-        if let Some(old) = self.ends[usize::from(board)].connection {
-            self.over(old, LinkChange::Down(format!("{ip}: it has opened another connection")));
+        if self.ends[usize::from(board)].connections.len() >= WAITING {
+            return self.dismiss(at, "its connections before this one are not read yet");
         }
-        self.ends[usize::from(board)].connection = Some(at);
         if let Some(connection) = self.connections[at].as_mut() {
             connection.board = Some(board);
-            keep_alive(&connection.stream);
+            connection.stream.socket().into_iter().for_each(|stream| keep_alive(stream));
         }
-        self.changes.push_back((board, LinkChange::Up));
+        self.take_up(board, event);
+        let end = &mut self.ends[usize::from(board)];
+        end.connections.push_back(at);
+        match end.connection() {
+            Some(old) if old != at => {
+                // Of one whose board is gone nothing more comes: what is there is all.
+                self.connections[old].iter_mut().for_each(Connection::became_readable);
+            }
+            _ => self.changes.push_back((board, LinkChange::Up)),
+        }
+    }
+
+    /// What the last run has left of a board comes before what it sends now, from this event on if that is known. It is
+    /// of no use if the board has begun again.
+    fn take_up(&mut self, board: u16, event: Option<u64>) {
+        let ip = self.config.boards[usize::from(board)];
+        let end = &mut self.ends[usize::from(board)];
+        let Some(kept) = end.kept.take_if(|_| end.connections.is_empty()) else { return };
+        let messages = kept.messages;
+        if !kept.goes_on_at(event) {
+            let event = event.unwrap_or_default();
+            tracing::warn!(
+                "{ip}: what the last run has left of it, {messages}, is in no run: it begins at event {event}"
+            );
+            end.between_runs += messages.count;
+            return kept.remove();
+        }
+        match kept.open() {
+            Ok(bytes) => {
+                let (at, longest) = (self.place(), self.ends[usize::from(board)].slot_bytes);
+                let mut connection = Connection::new(Stream::Kept(bytes), ip, self.clock.now(), longest);
+                connection.board = Some(board);
+                self.connections[at] = Some(connection);
+                let end = &mut self.ends[usize::from(board)];
+                end.kept = Some(kept);
+                end.connections.push_back(at);
+                self.changes.push_back((board, LinkChange::Up));
+            }
+            Err(error) => tracing::warn!("{ip}: what the last run has left of it, {messages}, cannot be read: {error}"),
+        }
     }
 
     fn dismiss(&mut self, at: usize, why: &str) {
         if let Some(mut connection) = self.connections[at].take() {
             self.refused += 1;
-            let _ = self.poll.registry().deregister(&mut connection.stream);
+            connection.stream.socket().map(|stream| self.poll.registry().deregister(stream));
             if !why.is_empty() {
                 tracing::warn!("connection from {} refused: {why}", connection.ip);
             }
@@ -238,17 +313,19 @@ impl TcpBackend {
                 "a message of {len} bytes, and slots of {slot}: `penstock recv --slot-size {len}`, or shorter messages"
             ),
         };
-        let refusal: Vec<u8> = stream_refusal(&why).collect();
-        // Best effort: a peer that does not read loses the reason and not the end.
-        let _ = connection.stream.write(&refusal);
-        let _ = SockRef::from(&connection.stream).set_linger(Some(Duration::ZERO));
+        if let Some(stream) = connection.stream.socket() {
+            let refusal: Vec<u8> = stream_refusal(&why).collect();
+            // Best effort: a peer that does not read loses the reason and not the end.
+            let _ = stream.write(&refusal);
+            let _ = SockRef::from(&*stream).set_linger(Some(Duration::ZERO));
+        }
         self.over(at, LinkChange::Refused(why));
     }
 
-    /// The connection of a board is over.
+    /// The connection that is read of a board is over: the next one has its turn.
     fn over(&mut self, at: usize, change: LinkChange) {
         let Some(mut connection) = self.connections[at].take() else { return };
-        let _ = self.poll.registry().deregister(&mut connection.stream);
+        connection.stream.socket().map(|stream| self.poll.registry().deregister(stream));
         let Some(board) = connection.board else { return };
         let end = &mut self.ends[usize::from(board)];
         // The slot is filled by the board's next message.
@@ -257,10 +334,26 @@ impl TcpBackend {
         }
         end.cut += u64::from(connection.is_cut());
         end.before = sum(end.before, connection.counts());
-        if end.connection == Some(at) {
-            end.connection = None;
+        end.connections.retain(|one| *one != at);
+        let next = end.connection().and_then(|next| self.connections[next].as_mut());
+        let is_kept = matches!(connection.stream, Stream::Kept(_));
+        if let Some(kept) = end.kept.take_if(|_| is_kept) {
+            end.kept_before += connection.messages;
+            let is_refused = matches!(change, LinkChange::Refused(_));
+            // One that cannot be read stays.
+            if kept.messages.count == connection.messages {
+                kept.remove();
+            }
+            if let Some(next) = next.filter(|_| !is_refused) {
+                // For the session it is one connection.
+                (next.announced, next.known) = (true, kept.messages.events.map(|(_, last)| last));
+                return;
+            }
         }
         self.changes.push_back((board, change));
+        if self.ends[usize::from(board)].connection().is_some() {
+            self.changes.push_back((board, LinkChange::Up));
+        }
     }
 
     /// One look at everything that may have something. Whether anything was done.
@@ -275,14 +368,23 @@ impl TcpBackend {
                 continue;
             };
             let end = &mut self.ends[usize::from(board)];
-            if !connection.has_work(&end.slots) {
+            if end.connection() != Some(at) {
                 continue;
             }
-            busy = true;
-            match connection.turn(board, &mut end.slots, memory, &mut self.stage, out) {
-                Turn::Over(why) => self.over(at, LinkChange::Down(why)),
-                Turn::Refused(len) => self.refuse(at, len),
-                Turn::Waits | Turn::Busy => {}
+            let was_held_back = connection.is_held_back();
+            if connection.has_work(&end.slots) {
+                match connection.turn(board, &mut end.slots, memory, &mut self.stage, out) {
+                    Turn::Over(why) => self.over(at, LinkChange::Down(why)),
+                    Turn::Refused(len) => self.refuse(at, len),
+                    // Asking again whether a message may be taken is no work.
+                    Turn::Waits if was_held_back && connection.is_held_back() => continue,
+                    Turn::Waits | Turn::Busy => {}
+                }
+                busy = true;
+            } else if connection.is_empty() && connection.announced && end.connections.len() > 1 {
+                let why = format!("{}: it has opened another connection", connection.ip);
+                self.over(at, LinkChange::Down(why));
+                busy = true;
             }
         }
         busy
@@ -329,6 +431,17 @@ impl Backend for TcpBackend {
         LocalAddress::of_ip(self.config.ip, MacAddr::default())
     }
 
+    fn notice(&self) -> Option<String> {
+        let left = || self.ends.iter().filter_map(|end| end.kept.as_ref());
+        let (boards, messages) = (left().count(), left().map(|kept| kept.messages.count).sum::<u64>());
+        let folder = self.config.kept.as_ref().filter(|_| boards > 0)?;
+        Some(format!(
+            "{messages} messages of {boards} boards came after the last run's end; they are in this one when their boards \
+             connect ({})",
+            folder.display()
+        ))
+    }
+
     fn connects_itself(&self) -> bool {
         true
     }
@@ -336,7 +449,7 @@ impl Backend for TcpBackend {
     fn poll_link(&mut self) -> Option<(u16, LinkChange)> {
         let (board, change) = self.changes.pop_front()?;
         if matches!(change, LinkChange::Up) {
-            let at = self.ends[usize::from(board)].connection;
+            let at = self.ends[usize::from(board)].connection();
             if let Some(connection) = at.and_then(|at| self.connections[at].as_mut()) {
                 connection.announced = true;
             }
@@ -345,8 +458,9 @@ impl Backend for TcpBackend {
     }
 
     fn heard(&self, board: u16) -> Option<Time> {
-        let at = self.ends.get(usize::from(board))?.connection?;
-        heard_ago(&self.connections[at].as_ref()?.stream).ok().map(Time::from_duration)
+        let at = self.ends.get(usize::from(board))?.connections.back()?;
+        let Stream::Socket(stream) = &self.connections[*at].as_ref()?.stream else { return None };
+        heard_ago(stream).ok().map(Time::from_duration)
     }
 
     fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
@@ -399,8 +513,12 @@ impl Backend for TcpBackend {
         }
     }
 
+    fn hang_up(&mut self, memory: &mut dyn Memory, limit: Time) -> Result<(), BackendError> {
+        self.end_streams(memory, limit)
+    }
+
     fn close_qp(&mut self, board: u16, _out: &mut Vec<Completion>) -> Result<(), BackendError> {
-        if let Some(at) = self.ends.get(usize::from(board)).and_then(|end| end.connection) {
+        while let Some(at) = self.ends.get(usize::from(board)).and_then(End::connection) {
             self.over(at, LinkChange::Down("closed by this server".to_owned()));
         }
         Ok(())
@@ -416,13 +534,16 @@ impl Backend for TcpBackend {
 
     fn board_counters(&self, board: u16) -> Counters {
         let Some(end) = self.ends.get(usize::from(board)) else { return Vec::new() };
-        let now = end.connection.and_then(|at| self.connections[at].as_ref()).map(Connection::counts);
+        let now = end.connection().and_then(|at| self.connections[at].as_ref()).map(Connection::counts);
         let all = sum(end.before, now.unwrap_or_default());
         vec![
             ("resynchronised".into(), all.resynchronised),
             ("bytes_skipped".into(), all.bytes_skipped),
             ("messages_refused".into(), all.messages_refused),
             ("messages_cut".into(), end.cut),
+            ("messages_of_last_run".into(), end.kept_before),
+            ("messages_for_next_run".into(), end.kept_after),
+            ("messages_between_runs".into(), end.between_runs),
         ]
     }
 }

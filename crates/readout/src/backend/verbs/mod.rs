@@ -56,6 +56,14 @@ struct Pool {
     by_qpn: BTreeMap<u32, u16>,
     /// Receives that are posted and have not completed, and the board of their queue pair.
     filling: BTreeMap<u64, u16>,
+    /// How many messages boards may still send, where that is limited.
+    bounds: BTreeMap<u16, u64>,
+}
+
+impl Pool {
+    fn bound(&self, board: u16) -> u64 {
+        self.bounds.get(&board).copied().unwrap_or(u64::MAX)
+    }
 }
 
 /// Queue pairs of one device, over one completion queue.
@@ -143,8 +151,9 @@ impl Verbs {
         self.make_room(max_receives)?;
         let registration =
             Registration::local(&self.domain, memory, spec.len).map_err(failed(registering("pool", spec.len)))?;
-        let (by_qpn, filling, lending) = (BTreeMap::new(), BTreeMap::new(), Lending::new(spec));
-        self.pool = Some(Pool { registration: Arc::new(registration), max_receives, lending, by_qpn, filling });
+        let (registration, lending) = (Arc::new(registration), Lending::new(spec));
+        let (by_qpn, filling, bounds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        self.pool = Some(Pool { registration, max_receives, lending, by_qpn, filling, bounds });
         Ok(base)
     }
 
@@ -183,7 +192,8 @@ impl Verbs {
         let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
         let mut lent = Vec::new();
         for (&board, of) in self.boards.iter_mut().filter(|(_, of)| of.connected && of.fault.is_none()) {
-            let wants = pool.lending.ahead().saturating_sub(of.posted as usize);
+            let most = pool.bound(board).min(pool.lending.ahead() as u64) as usize;
+            let wants = most.saturating_sub(of.posted as usize);
             lent.extend(std::iter::from_fn(|| pool.lending.lend(board)).take(wants));
             of.qp.post(&lent).map_err(failed(format!("board {board}: posting {} receives", lent.len())))?;
             of.posted += lent.len() as u32;
@@ -228,6 +238,16 @@ impl Backend for Verbs {
         let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
         receives.iter().for_each(|wr| pool.lending.post(*wr));
         self.lend()
+    }
+
+    fn bound(&mut self, board: u16, most: u64) -> Result<(), BackendError> {
+        let pool = self.pool.as_mut().ok_or(BackendError::NoPool)?;
+        let is_more = most > pool.bound(board);
+        pool.bounds.insert(board, most);
+        if is_more {
+            self.lend()?;
+        }
+        Ok(())
     }
 
     fn ran_low(&mut self) -> u64 {
@@ -417,8 +437,10 @@ fn of_pool(boards: &mut BTreeMap<u16, Board>, pool: &mut Pool, wc: &WorkCompleti
     pool.filling.remove(&wc.wr_id)?;
     of.posted -= 1;
     let status = status_of(wc.status);
-    if status != RecvStatus::Success {
-        of.fault.get_or_insert(status_name(wc.status));
+    match (status, pool.bounds.get_mut(&board)) {
+        (RecvStatus::Success, Some(bound)) => *bound = bound.saturating_sub(1),
+        (RecvStatus::Success, None) => {}
+        _ => _ = of.fault.get_or_insert(status_name(wc.status)),
     }
     let opcode = opcode_of(wc);
     let (wr_id, imm, byte_len) = (wc.wr_id, wc.imm, wc.byte_len);
