@@ -155,8 +155,8 @@ pub struct RunArguments {
     /// times the boards' ACK timers [default: that of 7 retries of 67 ms, 537; over TCP 2500]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: Option<u64>,
-    /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: a shorter outage
-    /// costs nothing [default: 30; with --servers, whose boards do not send again, at most 1]
+    /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: an outage that is
+    /// some seconds shorter costs nothing [default: 45; with --servers, whose boards do not send again, at most 1]
     #[arg(long, value_name = "S")]
     pub outage: Option<f64>,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats

@@ -49,7 +49,8 @@ impl Default for BuilderConfig {
             stride: NonZeroU64::MIN,
             window: 1024,
             timeout: last_retry(RetryLimits::default()),
-            outage: Time::from_s(30),
+            // Half a minute, and the time in which a board is found again after it.
+            outage: Time::from_s(45),
             timestamp_window_ns: 1_000,
         }
     }

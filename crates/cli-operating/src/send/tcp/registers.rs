@@ -16,6 +16,7 @@ use penstock_transport::simple_tcp::{Counts, State};
 use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 use penstock_wire::MacAddr;
 
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
 const WRITES: &[std::ops::Range<u32>] = &[global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
 
 /// Beside these: what the build is, the stream, the counters, and registers of parts that are not there, of which

@@ -79,9 +79,13 @@ impl TcpBackend {
         self.accept();
         let now = self.clock.now();
         for at in 0..self.connections.len() {
-            if self.connections[at].as_ref().is_some_and(|connection| connection.board.is_none()) {
-                self.introduce(at, now);
-            }
+            let Some(connection) = self.connections[at].as_mut().filter(|connection| connection.board.is_none()) else {
+                continue;
+            };
+            // What does not say whose it is now has not sent a whole message.
+            connection.stream.socket().into_iter().for_each(|socket| deafen(socket));
+            connection.became_readable();
+            self.introduce(at, now);
         }
         self.listener = None;
     }
