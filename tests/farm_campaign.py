@@ -20,7 +20,7 @@ from random import Random
 
 import numpy as np
 from bridged import Bridged
-from campaign import Disk, Sent, span_s, stored
+from campaign import LIMIT_S, Disk, Sent, span_s, stored
 from conftest import DATA
 from veth import ended, until
 
@@ -52,16 +52,25 @@ class Farm:
         self.boards = ["10.77.9.1", "10.77.9.2"]
         ends = dict(zip(self.ENDS, ([address] for address in self.addresses), strict=True))
         network.join({**ends, "b": [], "c": []}, HOME)
-        text = f'servers = "servers.toml"\n[[board]]\nip = "{self.boards[0]}"\ncount = {len(self.boards)}\n'
-        for server, ip in enumerate(self.addresses):
-            text += f'[[server]]\nnumber = {server}\nip = "{ip}"\nmetrics = "{ip}:9100"\n'
-        self.file.write_text(text)
+        self.write([1] * self.SERVERS, None)
         self.verilated = [self.board(at, end) for at, end in enumerate("bc")]
         self.runs: list[Run] = []
         self.is_on = False
         self.receivers: dict[int, subprocess.Popen] = {}
         self.coordinator: subprocess.Popen | None = None
-        self.following: int | None = 0  # the event with which the next run begins, where that is known
+        # The event with which the next run begins, where that is known, and one below which it does not.
+        self.following: int | None = 0
+        self.least = 0
+
+    def write(self, weights: list[int], unused: int | None) -> None:
+        """The file of the farm."""
+        self.weights, self.unused = weights, unused
+        text = f'servers = "servers.toml"\n[[board]]\nip = "{self.boards[0]}"\ncount = {len(self.boards)}\n'
+        for server, ip in enumerate(self.addresses):
+            text += f'[[server]]\nnumber = {server}\nip = "{ip}"\nmetrics = "{ip}:9100"\n'
+            text += f"weight = {weights[server]}\nuse = {str(server != unused).lower()}\n"
+        (self.folder / "next.toml").write_text(text)
+        (self.folder / "next.toml").rename(self.file)
 
     # ---- processes ---------------------------------------------------------------------------------------
 
@@ -103,12 +112,22 @@ class Farm:
 
     def flows(self) -> None:
         """Every server completes events."""
-        before = {server: self.metric(server, "events_complete") for server in self.receivers}
+        used = [server for server in self.receivers if server != self.unused]
+        before = {server: self.metric(server, "events_complete") for server in used}
         for server, least in before.items():
-            until(f"events of server {server}", lambda s=server, n=least: self.metric(s, "events_complete") > n + 1)
+            until(
+                f"events of server {server}",
+                lambda s=server, n=least: self.metric(s, "events_complete") > n + 1,
+                LIMIT_S,
+            )
 
     def some(self, dice: Random) -> list[int]:
         return dice.sample(range(self.SERVERS), dice.choice([1, 1, 2, 3]))
+
+    def processes(self) -> dict[str, subprocess.Popen]:
+        receivers = {f"receiver {server}": process for server, process in self.receivers.items()}
+        boards = {f"board {at}": process for at, process in enumerate(self.verilated)}
+        return {**({"coordinator": self.coordinator, **receivers} if self.is_on else {}), **boards}
 
     @property
     def run(self) -> Run:
@@ -120,32 +139,36 @@ class Farm:
         """What can happen now."""
         if not self.is_on:
             return [self.begin]
-        return [self.end, self.kill, self.fill, self.suspend, self.cut, self.leave]
+        return [self.end, self.abandon, self.kill, self.fill, self.suspend, self.cut, self.leave, self.weigh]
 
     def begin(self, dice: Random) -> str:
         """The run begins with the event after the last run's end."""
         last = self.runs[-1].name if self.runs else None
         self.coordinate("--begin")
-        until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last)
+        until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last, LIMIT_S)
         self.runs.append(Run(self.tables()["run"]))
+        if self.following is None:
+            # Queue pairs to receivers that were killed look ready until a message to them has failed.
+            self.run.troubled = set(range(self.SERVERS))
         for server in range(self.SERVERS):
             self.receive(server)
-        self.flows()
         self.is_on = True
+        self.flows()
         begin, _ = self.span()
-        assert self.following in (None, begin), "no event lies between the runs"
+        assert self.following in (None, begin) and begin >= self.least, f"{begin} after {self.following}, {self.least}"
         return f"run {len(self.runs)} at event {begin}"
 
     def end(self, dice: Random) -> str:
         """At one event for all; every receiver ends by itself."""
         asks = self.network.start("m", str(self.network.binary), "farm", str(self.file), "--end")
-        results = {server: ended(process) for server, process in self.receivers.items()}
-        told = [ended(process) for process in (asks, self.coordinator)]
+        results = {server: ended(process, LIMIT_S) for server, process in self.receivers.items()}
+        told = [ended(process, LIMIT_S) for process in (asks, self.coordinator)]
         assert [process.status for process in told] == [0, 0] or self.run.troubled, told
         self.is_on = False
         for server, result in results.items():
-            assert "is another server's" not in result.stderr, result.stderr
-            assert self.run.troubled or result.status == 0, f"server {server}: {result}"
+            assert "is another server's: refused" not in result.stderr, result.stderr
+            faults = result.json()["faults"]
+            assert self.run.troubled or not faults, f"server {server}: {faults}\n{result.stderr}\n{told[1].stdout}"
         return self.settled()
 
     def kill(self, dice: Random) -> str:
@@ -178,12 +201,32 @@ class Farm:
         self.flows()
         return "killed" if is_killed else "ended"
 
+    def abandon(self, dice: Random) -> str:
+        """Everything is killed; the next run begins behind what was stored."""
+        for process in (self.coordinator, *self.receivers.values()):
+            process.kill()
+            process.communicate()
+        self.run.troubled |= set(range(self.SERVERS))
+        text = self.settled()
+        self.table.rename(self.folder / f"abandoned-{len(self.runs)}.toml")
+        self.is_on = False
+        return text
+
+    def weigh(self, dice: Random) -> str:
+        """Other weights, or a server out of use."""
+        weights, unused = [dice.randrange(1, 4) for _ in range(self.SERVERS)], dice.choice([None, 0, 1, 2])
+        # What is on its way to a server that is taken out may be lost.
+        self.run.troubled |= {unused} - {None}
+        self.write(weights, unused)
+        self.flows()
+        return f"{weights}, without {unused}"
+
     def fill(self, dice: Random) -> str:
-        server = dice.randrange(self.SERVERS)
+        server = dice.choice([server for server in range(self.SERVERS) if server != self.unused])
         stalls = self.metric(server, "store_stalls")
         self.disks[server].fill()
         self.run.troubled.add(server)
-        until("storage that waits", lambda: self.metric(server, "store_stalls") > stalls)
+        until("storage that waits", lambda: self.metric(server, "store_stalls") > stalls, LIMIT_S)
         time.sleep(span_s(dice))  # it is full
         self.disks[server].free()
         self.flows()
@@ -251,12 +294,14 @@ class Farm:
                 kept |= dict.fromkeys(found.numbers, server)
                 incomplete |= set(found.missing)
                 shutil.rmtree(folder, ignore_errors=True)
-        assert sorted([*kept, *lost]) == list(range(begin, self.following)), f"{begin} to {self.following}: {lost}"
+        stop = max(kept, default=begin - 1) + 1 if self.following is None else self.following
+        assert sorted([*kept, *lost]) == list(range(begin, stop)), f"{begin} to {stop}: {lost}"
+        self.least = stop
         owners = {event: self.owner(event) for event in (*kept, *lost)}
         assert all(owners[event] == server for event, server in kept.items()), "each at its server"
         in_trouble = {owners[event] for event in (*lost, *incomplete)}
         assert in_trouble <= self.run.troubled, f"{in_trouble} have lost events, {self.run.troubled} were in trouble"
-        text = f"events {begin} to {self.following - 1}, {len(lost)} lost, {len(incomplete)} incomplete"
+        text = f"events {begin} to {stop - 1}, {len(lost)} lost, {len(incomplete)} incomplete"
         return f"{text}, servers {self.run.troubled or 'none'} were in trouble"
 
     def ended(self, dice: Random) -> None:

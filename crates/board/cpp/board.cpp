@@ -129,13 +129,14 @@ public:
     ~Front() override { top.final(); }
 
     void cycle(PenstockPins &pins) override {
-        top.rst = top.m_axi_rst = pins.rst;
+        top.rst = pins.rst;
+        top.m_axi_rst = pins.axi_rst;
         put_port(top, pins.line);
         put(top.s_axis_data_tdata, pins.data_tdata);
         top.s_axis_data_tkeep = pins.data_tkeep;
         top.s_axis_data_tvalid = pins.data_tvalid;
         top.s_axis_data_tlast = pins.data_tlast;
-        top.s_event_rst = pins.rst ? all_inputs : pins.event_rst;
+        top.s_event_rst = pins.event_rst & all_inputs;
         top.s_axis_event_tvalid = pins.event_tvalid;
         if (pins.event_tvalid) {
             put(top.s_axis_event_tdata, pins.event_tdata);

@@ -60,7 +60,8 @@ struct PenstockPins {
     uint64_t trigger_number;
     uint8_t desc_tvalid, cpl_tready, sample_tready;
     uint8_t rst;
-    uint8_t event_rst;  // a bit for each input; `rst` resets all of them
+    uint8_t axi_rst;    // of the memory of the rings
+    uint8_t event_rst;  // a bit for each input
     // outputs, as they stand right before the rising edge that ends the cycle
     uint64_t cpl_tdata;
     uint32_t sample_tdata[4];  // cc_sample_t, least significant word first

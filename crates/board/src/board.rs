@@ -66,7 +66,7 @@ impl Board {
         let mut board = Self {
             top,
             model: Model::new(top as u32),
-            pins: Pins { rst: 1, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
+            pins: Pins { rst: 1, axi_rst: 1, event_rst: u8::MAX, cpl_tready: 1, sample_tready: 1, ..Pins::default() },
             cycle: 0,
             port: top.port(),
             inbox: VecDeque::new(),
@@ -85,7 +85,7 @@ impl Board {
         for _ in 0..RESET_CYCLES {
             board.model.cycle(&mut board.pins);
         }
-        board.pins.rst = 0;
+        (board.pins.rst, board.pins.axi_rst, board.pins.event_rst) = (0, 0, 0);
         board
     }
 
@@ -182,6 +182,17 @@ impl Board {
     /// empty.
     pub fn forget_events(&mut self) -> usize {
         self.detector.forget()
+    }
+
+    /// Resets the front end for a cycle, amid whatever goes on: neither the memory of its rings nor the digitisers, which
+    /// go on with what they have begun. Its registers are those after power-up; messages and triggers that were handed
+    /// to it are forgotten.
+    pub fn reset(&mut self) {
+        self.messages = MessagePort::new(self.lanes());
+        self.detector.forget_triggers();
+        self.pins.rst = 1;
+        self.step();
+        self.pins.rst = 0;
     }
 
     /// Resets one detector input and its digitiser, for a cycle: amid whatever goes on there. Gives the number of

@@ -119,6 +119,11 @@ impl DetectorPort {
         forgotten
     }
 
+    /// The front end was reset: triggers that have not come to the digitisers never will.
+    pub fn forget_triggers(&mut self) {
+        (self.trigger, self.waiting, self.accepted) = (Trigger::Waits, VecDeque::new(), VecDeque::new());
+    }
+
     /// The digitiser of this input begins anew: what it has not sent in full is lost. Gives how many fragments that is.
     pub fn reset(&mut self, input: usize) -> usize {
         std::mem::take(&mut self.inputs[input]).fragments.len()

@@ -94,6 +94,7 @@ pub struct Pins {
     pub cpl_tready: u8,
     pub sample_tready: u8,
     pub rst: u8,
+    pub axi_rst: u8,
     pub event_rst: u8,
     pub cpl_tdata: u64,
     pub sample_tdata: [u32; 4],

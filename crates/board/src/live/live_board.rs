@@ -106,6 +106,15 @@ impl LiveBoard {
         self.stats.messages.posted -= self.board.forget_events() as u64;
     }
 
+    /// Resets the front end ([`Board::reset`]), which then has to be set up again. Messages under way get no completion.
+    pub fn reset(&mut self) {
+        self.collect();
+        self.source = None;
+        self.board.reset();
+        let messages = &mut self.stats.messages;
+        messages.posted = messages.ok + messages.failed();
+    }
+
     /// Puts an emulated switch between board and wire.
     pub fn set_switch(&mut self, switch: EmulatedSwitch) {
         self.switch = Some(switch);

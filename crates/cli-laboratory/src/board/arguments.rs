@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.pcapng")]
     pub capture: Option<PathBuf>,
     /// Read commands from standard input, one a line: `reset input 2` pulses the reset of detector input 2 and of its
-    /// digitiser
+    /// digitiser, `reset front-end` that of all else
     #[arg(long, requires = "events")]
     pub control: bool,
     /// End after so much of the board's time, as in 5ms

@@ -3,7 +3,10 @@
 //! moment of the caller's choice.
 //! Promise: each line is answered by one line on standard error; what is no command changes nothing.
 
-use penstock_board::Board;
+use super::plan::Plan;
+use super::session::Session;
+use super::setup::configure;
+use penstock_cli_common::outcome::Failure;
 use penstock_cli_common::output::screen::say;
 use penstock_wire::gateware::BOARD_INPUTS;
 use serde::Serialize;
@@ -13,10 +16,18 @@ use std::sync::mpsc::{channel, Receiver};
 /// What was done so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Resets {
+    pub front_end: u64,
     /// Of each detector input.
     inputs: [u64; BOARD_INPUTS],
     /// Fragments that were lost with their digitisers.
     fragments_lost: usize,
+}
+
+/// What has a reset of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Domain {
+    FrontEnd,
+    Input(usize),
 }
 
 /// The lines that have come.
@@ -37,18 +48,27 @@ impl Control {
     }
 
     /// Does what was asked for since the last call.
-    pub fn turn(&mut self, board: &mut Board) {
+    ///
+    /// # Errors
+    /// The front end cannot be set up again.
+    pub fn turn(&mut self, session: &mut Session, plan: &Plan) -> Result<(), Failure> {
         while let Ok(line) = self.lines.try_recv() {
-            match input_of(&line) {
-                Ok(input) => {
-                    let lost = board.reset_input(input);
+            match domain_of(&line).and_then(|domain| may_reset(domain, plan)) {
+                Ok(Domain::Input(input)) => {
+                    let lost = session.board.board().reset_input(input);
                     self.resets.inputs[input] += 1;
                     self.resets.fragments_lost += lost;
                     say(format_args!("input {input} was reset; its digitiser has lost {lost} fragments"));
                 }
+                Ok(Domain::FrontEnd) => {
+                    reset(session, plan)?;
+                    self.resets.front_end += 1;
+                    say("the front end was reset and set up again");
+                }
                 Err(why) => say(format_args!("WARNING: {why}")),
             }
         }
+        Ok(())
     }
 
     pub fn resets(&self) -> &Resets {
@@ -56,13 +76,38 @@ impl Control {
     }
 }
 
-/// The input that a line names.
-fn input_of(line: &str) -> Result<usize, String> {
-    let wrong = || format!("{line:?}: allowed is `reset input N`, with N from 0 to {}", BOARD_INPUTS - 1);
-    let mut words = line.split_whitespace();
-    let number = (words.next() == Some("reset") && words.next() == Some("input")).then(|| words.next()).flatten();
-    let input = number.filter(|_| words.next().is_none()).and_then(|number| number.parse().ok());
-    input.filter(|input| *input < BOARD_INPUTS).ok_or_else(wrong)
+/// Software writes the settings again, and a server opens the queue pair.
+fn reset(session: &mut Session, plan: &Plan) -> Result<(), Failure> {
+    session.board.reset();
+    let clock = session.board.clock();
+    while let Some(completion) = session.board.poll_completion() {
+        session.connections.completed(clock, &completion);
+    }
+    configure(session.board.board(), plan)?;
+    session.connections.closed(session.board.now(), "the front end was reset", false);
+    Ok(())
+}
+
+fn may_reset(domain: Domain, plan: &Plan) -> Result<Domain, String> {
+    let is_opened = plan.open || plan.connect.is_some() || plan.messages.by_event;
+    match domain {
+        Domain::FrontEnd if is_opened => {
+            Err("reset front-end: only where a server opens the queue pair, without --by-event".into())
+        }
+        _ => Ok(domain),
+    }
+}
+
+fn domain_of(line: &str) -> Result<Domain, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let domain = match words[..] {
+        ["reset", "front-end"] => Some(Domain::FrontEnd),
+        ["reset", "input", number] => number.parse().ok().filter(|input| *input < BOARD_INPUTS).map(Domain::Input),
+        _ => None,
+    };
+    let last = BOARD_INPUTS - 1;
+    domain
+        .ok_or_else(|| format!("{line:?}: allowed are `reset front-end` and `reset input N`, with N from 0 to {last}"))
 }
 
 #[cfg(test)]
@@ -70,10 +115,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_input_that_is_there_is_reset() {
-        assert_eq!((input_of("reset input 0"), input_of(" reset  input 3 ")), (Ok(0), Ok(3)));
+    fn only_what_has_a_reset_is_reset() {
+        let known = ["reset input 0", " reset  input 3 ", "reset front-end"].map(|line| domain_of(line).unwrap());
+        assert_eq!(known, [Domain::Input(0), Domain::Input(3), Domain::FrontEnd]);
         for wrong in ["", "reset", "reset input", "reset input 4", "reset input -1", "reset input 1 2", "set input 1"] {
-            assert!(input_of(wrong).unwrap_err().contains("`reset input N`, with N from 0 to 3"), "{wrong}");
+            assert!(domain_of(wrong).unwrap_err().contains("`reset input N`, with N from 0 to 3"), "{wrong}");
         }
     }
 }

@@ -110,7 +110,7 @@ fn follow(
             _ => {}
         }
         if let Some(control) = control.as_deref_mut() {
-            control.turn(session.board.board());
+            control.turn(session, plan)?;
         }
         if let Some((page, board)) = watched.as_deref_mut() {
             board.look(session, page)?;

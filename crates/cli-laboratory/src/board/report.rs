@@ -291,7 +291,9 @@ impl BoardReport {
         let broken = self.queue_pairs.iter().any(|pair| pair.state == ERROR);
         let whole = self.slices.as_ref().is_none_or(Slices::are_whole);
         let finished = self.unfinished.is_none() && self.end != ABANDONED;
-        match self.messages.failed == 0 && self.frames.bad_fcs == 0 && !broken && whole && finished {
+        // A reset cuts the frame that is on the line.
+        let cut = self.resets.as_ref().map_or(0, |resets| resets.front_end);
+        match self.messages.failed == 0 && self.frames.bad_fcs <= cut && !broken && whole && finished {
             true => Verdict::Verified,
             false => Verdict::Fault,
         }

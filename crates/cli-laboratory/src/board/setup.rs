@@ -88,7 +88,7 @@ fn wire(plan: &WirePlan) -> Result<Box<dyn Wire>, WireError> {
 }
 
 /// Addresses, services, the connection manager's defaults, rings.
-fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
+pub fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
     use regs::{connection as c, ring as r, services as s};
     let (transport, messages) = (&plan.transport, &plan.messages);
     board.configure(&EndpointConfig {

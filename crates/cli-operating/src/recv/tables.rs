@@ -252,15 +252,7 @@ pub fn silent(report: &SessionReport) -> Vec<String> {
     let silent = report.boards.iter().filter(|board| board.state == BoardState::Up && board.messages == 0);
     let silent = silent.map(|board| {
         let of = |name: &str| board.counters.get(name).copied().unwrap_or(0);
-        let trouble = match (of("rx_write_requests"), of("rcvd_pkts")) {
-            (0, 0) => "it has sent nothing yet".to_owned(),
-            (0, packets) => format!("of its {packets} packets none has ended a message"),
-            (writes, _) => format!(
-                "its {writes} WRITEs have no immediate, so they end unseen: it must send WRITE WITH IMMEDIATE or SEND \
-                 (`penstock board --verb write-imm`)"
-            ),
-        };
-        (board, trouble)
+        (board, unheard(of("rcvd_pkts"), of("rx_write_requests"), of("rx_payload_bytes")))
     });
     let mut lines: Vec<String> =
         silent.map(|(board, trouble)| format!("{} is up, and no message has come: {trouble}", called(board))).collect();
@@ -270,6 +262,20 @@ pub fn silent(report: &SessionReport) -> Vec<String> {
         lines.push(format!("{more} more boards are up, and no message of theirs has come"));
     }
     lines
+}
+
+/// Why no message of a board has come that has sent so much.
+fn unheard(packets: u64, writes: u64, bytes: u64) -> String {
+    match (writes, bytes) {
+        (0, _) if packets == 0 => "it has sent nothing yet".to_owned(),
+        (0, _) => format!("of its {packets} packets none has ended a message"),
+        // A gateware's keep-alive is a WRITE without data.
+        (signs, 0) => format!("it has sent nothing yet but {signs} signs of life"),
+        (writes, _) => format!(
+            "its {writes} WRITEs have no immediate, so they end unseen: it must send WRITE WITH IMMEDIATE or SEND \
+             (`penstock board --verb write-imm`)"
+        ),
+    }
 }
 
 /// The columns of `ib_write_bw`.
@@ -379,6 +385,14 @@ mod tests {
     fn bytes_are_called_stored_where_files_take_them() {
         assert_eq!(megabytes(1_500_000, true), "1.5 MB stored");
         assert_eq!(megabytes(1_500_000, false), "1.5 MB received, none stored (no --out)");
+    }
+
+    #[test]
+    fn keep_alives_are_not_taken_for_messages_without_an_immediate() {
+        assert_eq!(unheard(0, 0, 0), "it has sent nothing yet");
+        assert_eq!(unheard(3, 0, 8192), "of its 3 packets none has ended a message");
+        assert_eq!(unheard(10, 10, 0), "it has sent nothing yet but 10 signs of life");
+        assert!(unheard(10, 10, 640).starts_with("its 10 WRITEs have no immediate"));
     }
 
     #[test]
