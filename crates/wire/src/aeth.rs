@@ -5,6 +5,12 @@
 
 use crate::bytesio::{be24, put24};
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const SYNDROME: usize = 0;
+    pub const MSN: usize = 1;
+}
+
 pub(crate) const LEN: usize = 4;
 
 /// Five-bit credit count of an ACK (IBTA 9.7.7.2): receives posted, rounded down to
@@ -156,12 +162,12 @@ pub struct AethRepr {
 impl AethRepr {
     /// Reads 4 bytes; the caller has checked that they are there.
     pub(crate) fn read(data: &[u8]) -> Self {
-        AethRepr { syndrome: Syndrome::from(data[0]), msn: be24(data, 1) }
+        AethRepr { syndrome: Syndrome::from(data[at::SYNDROME]), msn: be24(data, at::MSN) }
     }
 
     pub(crate) fn write(&self, data: &mut [u8]) {
-        data[0] = self.syndrome.into();
-        put24(data, 1, self.msn);
+        data[at::SYNDROME] = self.syndrome.into();
+        put24(data, at::MSN, self.msn);
     }
 }
 

@@ -12,6 +12,17 @@
 use crate::bytesio::{be16, be24, put16, put24};
 use crate::{Opcode, ParseError, Psn, Qpn};
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const OPCODE: usize = 0;
+    pub const FLAGS_PAD_VERSION: usize = 1;
+    pub const PKEY: usize = 2;
+    pub const FECN_BECN: usize = 4;
+    pub const DEST_QPN: usize = 5;
+    pub const ACK_REQ: usize = 8;
+    pub const PSN: usize = 9;
+}
+
 pub(crate) const LEN: usize = 12;
 
 /// A BTH over bytes known to be there.
@@ -27,7 +38,7 @@ impl<'a> BthView<'a> {
         if data.len() < LEN {
             return Err(ParseError::Truncated { layer: "BTH", needed: LEN, available: data.len() });
         }
-        match data[1] & 0x0F {
+        match data[at::FLAGS_PAD_VERSION] & 0x0F {
             0 => Ok(BthView(data)),
             version => Err(ParseError::BthVersion { version }),
         }
@@ -35,12 +46,12 @@ impl<'a> BthView<'a> {
 
     /// Opcode.
     pub fn opcode(&self) -> Opcode {
-        Opcode::from(self.0[0])
+        Opcode::from(self.0[at::OPCODE])
     }
 
     /// Pad bytes after the payload, 0 .. 3.
     pub fn pad_count(&self) -> u8 {
-        self.0[1] >> 4 & 3
+        self.0[at::FLAGS_PAD_VERSION] >> 4 & 3
     }
 
     /// All the fields.
@@ -48,14 +59,14 @@ impl<'a> BthView<'a> {
         let data = self.0;
         BthRepr {
             opcode: self.opcode(),
-            solicited: data[1] & 0x80 != 0,
-            mig_req: data[1] & 0x40 != 0,
-            pkey: be16(data, 2),
-            fecn: data[4] & 0x80 != 0,
-            becn: data[4] & 0x40 != 0,
-            dest_qpn: Qpn::new(be24(data, 5)),
-            ack_req: data[8] & 0x80 != 0,
-            psn: Psn::new(be24(data, 9)),
+            solicited: data[at::FLAGS_PAD_VERSION] & 0x80 != 0,
+            mig_req: data[at::FLAGS_PAD_VERSION] & 0x40 != 0,
+            pkey: be16(data, at::PKEY),
+            fecn: data[at::FECN_BECN] & 0x80 != 0,
+            becn: data[at::FECN_BECN] & 0x40 != 0,
+            dest_qpn: Qpn::new(be24(data, at::DEST_QPN)),
+            ack_req: data[at::ACK_REQ] & 0x80 != 0,
+            psn: Psn::new(be24(data, at::PSN)),
         }
     }
 }
@@ -100,12 +111,12 @@ impl BthRepr {
     }
 
     pub(crate) fn write(&self, data: &mut [u8], pad: u8) {
-        data[0] = self.opcode.into();
-        data[1] = u8::from(self.solicited) << 7 | u8::from(self.mig_req) << 6 | (pad & 3) << 4;
-        put16(data, 2, self.pkey);
-        data[4] = u8::from(self.fecn) << 7 | u8::from(self.becn) << 6;
-        put24(data, 5, self.dest_qpn.value());
-        data[8] = u8::from(self.ack_req) << 7;
-        put24(data, 9, self.psn.value());
+        data[at::OPCODE] = self.opcode.into();
+        data[at::FLAGS_PAD_VERSION] = u8::from(self.solicited) << 7 | u8::from(self.mig_req) << 6 | (pad & 3) << 4;
+        put16(data, at::PKEY, self.pkey);
+        data[at::FECN_BECN] = u8::from(self.fecn) << 7 | u8::from(self.becn) << 6;
+        put24(data, at::DEST_QPN, self.dest_qpn.value());
+        data[at::ACK_REQ] = u8::from(self.ack_req) << 7;
+        put24(data, at::PSN, self.psn.value());
     }
 }

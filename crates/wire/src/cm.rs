@@ -24,8 +24,26 @@ pub const CM_REQUEST_PORT: u16 = 0x4321;
 /// UDP port that the answer to a request goes to that names no port.
 pub const CM_REPLY_PORT: u16 = 0x4322;
 
-const SENDER_AT: usize = 2;
-const OTHER_AT: usize = 26;
+/// Offsets of the message's fields, in bytes.
+mod at {
+    pub const FLAGS: usize = 0;
+    pub const SENDER: usize = 2;
+    pub const OTHER: usize = 26;
+    pub const PORT: usize = 49;
+    pub const TRANSMIT: usize = 51;
+    pub const LENGTH: usize = 52;
+    pub const COUNT: usize = 56;
+    pub const INTERVAL_CYCLES: usize = 60;
+}
+
+/// Offsets in the description of a queue pair, in bytes.
+mod info {
+    pub const QPN: usize = 0;
+    pub const PSN: usize = 4;
+    pub const RKEY: usize = 7;
+    pub const BASE: usize = 11;
+    pub const IP: usize = 19;
+}
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -148,20 +166,20 @@ impl Default for CmInfo {
 impl CmInfo {
     fn read(data: &[u8]) -> Self {
         CmInfo {
-            qpn: Qpn::new(be24(data, 0)),
-            psn: Psn::new(be24(data, 4)),
-            rkey: be32(data, 7),
-            base: be64(data, 11),
-            ip: Ipv4Addr::from_bits(be32(data, 19)),
+            qpn: Qpn::new(be24(data, info::QPN)),
+            psn: Psn::new(be24(data, info::PSN)),
+            rkey: be32(data, info::RKEY),
+            base: be64(data, info::BASE),
+            ip: Ipv4Addr::from_bits(be32(data, info::IP)),
         }
     }
 
     fn write(&self, data: &mut [u8]) {
-        put24(data, 0, self.qpn.value());
-        put24(data, 4, self.psn.value());
-        put32(data, 7, self.rkey);
-        put64(data, 11, self.base);
-        put32(data, 19, self.ip.to_bits());
+        put24(data, info::QPN, self.qpn.value());
+        put24(data, info::PSN, self.psn.value());
+        put32(data, info::RKEY, self.rkey);
+        put64(data, info::BASE, self.base);
+        put32(data, info::IP, self.ip.to_bits());
     }
 }
 
@@ -241,21 +259,21 @@ impl CmMessage {
             }
             len => return Err(ParseError::BadLength { layer: LAYER, field: CM_LEN, actual: len }),
         }
-        let (flags, transmit) = (data[0], data[51]);
+        let (flags, transmit) = (data[at::FLAGS], data[at::TRANSMIT]);
         Ok(CmMessage {
             request: CmRequest::from_code(flags >> 1),
             answer: (flags & 0x10 != 0).then(|| CmAnswer::from_code(flags >> 5)),
             info_valid: flags & 1 != 0,
-            sender: CmInfo::read(&data[SENDER_AT..]),
-            other: CmInfo::read(&data[OTHER_AT..]),
-            port: be16(data, 49),
+            sender: CmInfo::read(&data[at::SENDER..]),
+            other: CmInfo::read(&data[at::OTHER..]),
+            port: be16(data, at::PORT),
             transmit: (transmit & 1 != 0).then(|| CmTransmit {
                 start: transmit & 2 != 0,
                 with_imm: transmit & 4 != 0,
                 is_write: transmit & 8 != 0,
-                length: be32(data, 52),
-                count: be32(data, 56),
-                interval_cycles: be32(data, 60),
+                length: be32(data, at::LENGTH),
+                count: be32(data, at::COUNT),
+                interval_cycles: be32(data, at::INTERVAL_CYCLES),
             }),
         })
     }
@@ -264,16 +282,16 @@ impl CmMessage {
     pub fn to_bytes(&self) -> [u8; CM_LEN] {
         let mut data = [0; CM_LEN];
         let answer = self.answer.map_or(0, |answer| 0x10 | answer.code() << 5);
-        data[0] = u8::from(self.info_valid) | self.request.code() << 1 | answer;
-        self.sender.write(&mut data[SENDER_AT..]);
-        self.other.write(&mut data[OTHER_AT..]);
-        put16(&mut data, 49, self.port);
+        data[at::FLAGS] = u8::from(self.info_valid) | self.request.code() << 1 | answer;
+        self.sender.write(&mut data[at::SENDER..]);
+        self.other.write(&mut data[at::OTHER..]);
+        put16(&mut data, at::PORT, self.port);
         if let Some(transmit) = &self.transmit {
             let CmTransmit { start, with_imm, is_write, length, count, interval_cycles } = *transmit;
-            data[51] = 1 | u8::from(start) << 1 | u8::from(with_imm) << 2 | u8::from(is_write) << 3;
-            put32(&mut data, 52, length);
-            put32(&mut data, 56, count);
-            put32(&mut data, 60, interval_cycles);
+            data[at::TRANSMIT] = 1 | u8::from(start) << 1 | u8::from(with_imm) << 2 | u8::from(is_write) << 3;
+            put32(&mut data, at::LENGTH, length);
+            put32(&mut data, at::COUNT, count);
+            put32(&mut data, at::INTERVAL_CYCLES, interval_cycles);
         }
         data
     }

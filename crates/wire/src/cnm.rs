@@ -21,6 +21,17 @@ use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4};
 use crate::five_tuple::FiveTuple;
 use crate::{ipv4, udp, MacAddr, ParseError, Qpn, MIN_FRAME_LEN, UDP_PORT_ROCE};
 
+/// Offsets in the frame, in bytes.
+mod at {
+    pub const FLOW: usize = 14;
+    pub const ETHERTYPE: usize = 16;
+    pub const VERSION_FEEDBACK: usize = 18;
+    pub const Q_OFFSET: usize = 28;
+    pub const Q_DELTA: usize = 30;
+    pub const PRIORITY: usize = 32;
+    pub const MSDU_LENGTH: usize = 40;
+}
+
 /// EtherType of the CN-TAG.
 pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
 /// EtherType of the message after the tag.
@@ -85,15 +96,15 @@ impl Cnm {
     pub fn emit(&self) -> Bytes {
         let mut frame = BytesMut::zeroed(self.frame_len());
         ethernet::write(&mut frame, self.eth_dst, self.eth_src, ETHERTYPE_CN_TAG);
-        put16(&mut frame, 14, self.flow);
-        put16(&mut frame, 16, ETHERTYPE_CNM);
-        put16(&mut frame, 18, u16::from(self.feedback & 0x3F));
+        put16(&mut frame, at::FLOW, self.flow);
+        put16(&mut frame, at::ETHERTYPE, ETHERTYPE_CNM);
+        put16(&mut frame, at::VERSION_FEEDBACK, u16::from(self.feedback & 0x3F));
         frame[20..28].copy_from_slice(&self.cpid.to_be_bytes());
-        put16(&mut frame, 28, self.q_offset as u16);
-        put16(&mut frame, 30, self.q_delta as u16);
-        put16(&mut frame, 32, u16::from(self.priority & 7) << 13);
+        put16(&mut frame, at::Q_OFFSET, self.q_offset as u16);
+        put16(&mut frame, at::Q_DELTA, self.q_delta as u16);
+        put16(&mut frame, at::PRIORITY, u16::from(self.priority & 7) << 13);
         frame[34..40].copy_from_slice(&self.encapsulated_dst.0);
-        put16(&mut frame, 40, self.msdu_len() as u16);
+        put16(&mut frame, at::MSDU_LENGTH, self.msdu_len() as u16);
         put16(&mut frame, HEAD, ETHERTYPE_IPV4);
         self.write_flow(&mut frame);
         frame.freeze()
@@ -123,11 +134,11 @@ impl Cnm {
         if frame.len() < HEAD {
             return Err(ParseError::Truncated { layer: "CNM", needed: HEAD, available: frame.len() });
         }
-        let head = be16(frame, 18);
-        if be16(frame, 16) != ETHERTYPE_CNM || head >> 12 != 0 {
+        let head = be16(frame, at::VERSION_FEEDBACK);
+        if be16(frame, at::ETHERTYPE) != ETHERTYPE_CNM || head >> 12 != 0 {
             return Ok(None);
         }
-        let (field, actual) = (usize::from(be16(frame, 40)), (frame.len() - HEAD).min(MAX_MSDU));
+        let (field, actual) = (usize::from(be16(frame, at::MSDU_LENGTH)), (frame.len() - HEAD).min(MAX_MSDU));
         if field > actual {
             return Err(ParseError::BadLength { layer: "CNM", field, actual });
         }
@@ -146,12 +157,12 @@ impl Cnm {
         Ok(Some(Cnm {
             eth_dst: eth.dst(),
             eth_src: eth.src(),
-            flow: be16(frame, 14),
+            flow: be16(frame, at::FLOW),
             feedback: (head & 0x3F) as u8,
             cpid: u64::from_be_bytes(cpid),
-            q_offset: be16(frame, 28) as i16,
-            q_delta: be16(frame, 30) as i16,
-            priority: frame[32] >> 5,
+            q_offset: be16(frame, at::Q_OFFSET) as i16,
+            q_delta: be16(frame, at::Q_DELTA) as i16,
+            priority: frame[at::PRIORITY] >> 5,
             encapsulated_dst: MacAddr(encapsulated_dst),
             flow_tuple,
             dest_qpn,

@@ -6,6 +6,18 @@ use crate::bytesio::{be16, put16};
 use crate::ParseError;
 use core::net::Ipv4Addr;
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const VERSION_IHL: usize = 0;
+    pub const DSCP_ECN: usize = 1;
+    pub const TOTAL_LENGTH: usize = 2;
+    pub const IDENTIFICATION: usize = 4;
+    pub const FLAGS_OFFSET: usize = 6;
+    pub const TTL: usize = 8;
+    pub const PROTOCOL: usize = 9;
+    pub const CHECKSUM: usize = 10;
+}
+
 pub(crate) const LEN: usize = 20;
 const FLAG_DF: u16 = 0x4000;
 const FLAG_MF_AND_OFFSET: u16 = 0x3FFF;
@@ -79,27 +91,27 @@ impl<'a> Ipv4View<'a> {
 
     /// Version field.
     pub fn version(&self) -> u8 {
-        self.0[0] >> 4
+        self.0[at::VERSION_IHL] >> 4
     }
 
     /// Header length in bytes, 0 .. 60, as the header claims.
     pub fn header_len(&self) -> usize {
-        usize::from(self.0[0] & 15) * 4
+        usize::from(self.0[at::VERSION_IHL] & 15) * 4
     }
 
     /// Protocol after the header.
     pub fn protocol(&self) -> u8 {
-        self.0[9]
+        self.0[at::PROTOCOL]
     }
 
     /// Offset of this fragment in the datagram, in units of 8 bytes.
     pub fn fragment_offset(&self) -> u16 {
-        be16(self.0, 6) & 0x1FFF
+        be16(self.0, at::FLAGS_OFFSET) & 0x1FFF
     }
 
     /// Total length field.
     pub fn total_len(&self) -> usize {
-        usize::from(be16(self.0, 2))
+        usize::from(be16(self.0, at::TOTAL_LENGTH))
     }
 
     /// Checks everything that is demanded of the header and returns its open fields.
@@ -115,11 +127,11 @@ impl<'a> Ipv4View<'a> {
         if self.header_len() != LEN {
             return Err(ParseError::IpOptions { header_len: self.header_len() });
         }
-        let (found, computed) = (be16(data, 10), checksum(&data[..LEN]));
+        let (found, computed) = (be16(data, at::CHECKSUM), checksum(&data[..LEN]));
         if found != computed {
             return Err(ParseError::BadIpChecksum { found, computed });
         }
-        if be16(data, 6) & FLAG_MF_AND_OFFSET != 0 {
+        if be16(data, at::FLAGS_OFFSET) & FLAG_MF_AND_OFFSET != 0 {
             return Err(ParseError::Fragmented { src: addr_at(data, 12) });
         }
         if self.total_len() > data.len() {
@@ -128,26 +140,26 @@ impl<'a> Ipv4View<'a> {
         Ok(Ipv4Repr {
             src: addr_at(data, 12),
             dst: addr_at(data, 16),
-            dscp: data[1] >> 2,
-            ecn: Ecn::from_bits(data[1]),
-            ttl: data[8],
+            dscp: data[at::DSCP_ECN] >> 2,
+            ecn: Ecn::from_bits(data[at::DSCP_ECN]),
+            ttl: data[at::TTL],
         })
     }
 }
 
 impl Ipv4Repr {
     pub(crate) fn write(&self, data: &mut [u8], protocol: u8, total_len: u16) {
-        data[0] = 0x45;
-        data[1] = self.dscp << 2 | self.ecn.bits();
-        put16(data, 2, total_len);
-        put16(data, 4, 0);
-        put16(data, 6, FLAG_DF);
-        data[8] = self.ttl;
-        data[9] = protocol;
+        data[at::VERSION_IHL] = 0x45;
+        data[at::DSCP_ECN] = self.dscp << 2 | self.ecn.bits();
+        put16(data, at::TOTAL_LENGTH, total_len);
+        put16(data, at::IDENTIFICATION, 0);
+        put16(data, at::FLAGS_OFFSET, FLAG_DF);
+        data[at::TTL] = self.ttl;
+        data[at::PROTOCOL] = protocol;
         data[12..16].copy_from_slice(&self.src.octets());
         data[16..20].copy_from_slice(&self.dst.octets());
         let sum = checksum(&data[..LEN]);
-        put16(data, 10, sum);
+        put16(data, at::CHECKSUM, sum);
     }
 }
 

@@ -4,6 +4,13 @@
 
 use crate::bytesio::{be32, be64, put32, put64};
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const VA: usize = 0;
+    pub const RKEY: usize = 8;
+    pub const DMA_LEN: usize = 12;
+}
+
 pub(crate) const LEN: usize = 16;
 
 /// RETH: address, key and length of a remote access.
@@ -20,12 +27,12 @@ pub struct RethRepr {
 impl RethRepr {
     /// Reads 16 bytes; the caller has checked that they are there.
     pub(crate) fn read(data: &[u8]) -> Self {
-        RethRepr { va: be64(data, 0), rkey: be32(data, 8), dma_len: be32(data, 12) }
+        RethRepr { va: be64(data, at::VA), rkey: be32(data, at::RKEY), dma_len: be32(data, at::DMA_LEN) }
     }
 
     pub(crate) fn write(&self, data: &mut [u8]) {
-        put64(data, 0, self.va);
-        put32(data, 8, self.rkey);
-        put32(data, 12, self.dma_len);
+        put64(data, at::VA, self.va);
+        put32(data, at::RKEY, self.rkey);
+        put32(data, at::DMA_LEN, self.dma_len);
     }
 }

@@ -11,6 +11,17 @@ use crate::{ethernet, Ecn, EthernetView, MacAddr, ParseError, Payload};
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const SRC_PORT: usize = 0;
+    pub const DST_PORT: usize = 2;
+    pub const SEQ: usize = 4;
+    pub const ACK: usize = 8;
+    pub const DATA_OFFSET: usize = 12;
+    pub const FLAGS: usize = 13;
+    pub const WINDOW: usize = 14;
+}
+
 pub(crate) const PROTOCOL: u8 = 6;
 const LEN: usize = 20;
 const TCP_AT: usize = ethernet::LEN + ipv4::LEN;
@@ -175,7 +186,7 @@ impl TcpPacket {
         if segment.len() < LEN {
             return Err(ParseError::Truncated { layer: "TCP", needed: LEN, available: segment.len() });
         }
-        let header_len = usize::from(segment[12] >> 4) * 4;
+        let header_len = usize::from(segment[at::DATA_OFFSET] >> 4) * 4;
         if header_len < LEN || header_len > segment.len() {
             return Err(ParseError::BadLength { layer: "TCP", field: header_len, actual: segment.len() });
         }
@@ -192,12 +203,12 @@ impl TcpPacket {
             dscp: repr.dscp,
             ecn: repr.ecn,
             ttl: repr.ttl,
-            src_port: be16(segment, 0),
-            dst_port: be16(segment, 2),
-            seq: be32(segment, 4),
-            ack: be32(segment, 8),
-            flags: TcpFlags(segment[13]),
-            window: be16(segment, 14),
+            src_port: be16(segment, at::SRC_PORT),
+            dst_port: be16(segment, at::DST_PORT),
+            seq: be32(segment, at::SEQ),
+            ack: be32(segment, at::ACK),
+            flags: TcpFlags(segment[at::FLAGS]),
+            window: be16(segment, at::WINDOW),
             options,
             sack,
             payload: Payload::Bytes(frame.slice(TCP_AT + header_len..end)),
@@ -249,13 +260,13 @@ impl TcpPacket {
         let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
         ip.write(&mut frame[ethernet::LEN..], PROTOCOL, ip_len);
         let segment = &mut frame[TCP_AT..];
-        put16(segment, 0, self.src_port);
-        put16(segment, 2, self.dst_port);
-        put32(segment, 4, self.seq);
-        put32(segment, 8, self.ack);
-        segment[12] = (self.header_len() as u8 / 4) << 4;
-        segment[13] = self.flags.0;
-        put16(segment, 14, self.window);
+        put16(segment, at::SRC_PORT, self.src_port);
+        put16(segment, at::DST_PORT, self.dst_port);
+        put32(segment, at::SEQ, self.seq);
+        put32(segment, at::ACK, self.ack);
+        segment[at::DATA_OFFSET] = (self.header_len() as u8 / 4) << 4;
+        segment[at::FLAGS] = self.flags.0;
+        put16(segment, at::WINDOW, self.window);
         match self.options.len() {
             0 => self.write_sack(&mut segment[LEN..]),
             _ => self.options.write(&mut segment[LEN..]),

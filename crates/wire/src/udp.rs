@@ -6,6 +6,14 @@
 use crate::bytesio::{be16, put16};
 use crate::ParseError;
 
+/// Offsets of the fields, in bytes.
+mod at {
+    pub const SRC_PORT: usize = 0;
+    pub const DST_PORT: usize = 2;
+    pub const LENGTH: usize = 4;
+    pub const CHECKSUM: usize = 6;
+}
+
 pub(crate) const LEN: usize = 8;
 pub(crate) const PROTOCOL: u8 = 17;
 
@@ -30,17 +38,17 @@ impl<'a> UdpView<'a> {
 
     /// Source port: the flow's label for equal-cost multipath.
     pub fn src_port(&self) -> u16 {
-        be16(self.0, 0)
+        be16(self.0, at::SRC_PORT)
     }
 
     /// Destination port.
     pub fn dst_port(&self) -> u16 {
-        be16(self.0, 2)
+        be16(self.0, at::DST_PORT)
     }
 
     /// Length field: header and payload.
     pub fn len(&self) -> usize {
-        usize::from(be16(self.0, 4))
+        usize::from(be16(self.0, at::LENGTH))
     }
 
     /// Whether the length field admits no payload.
@@ -50,8 +58,8 @@ impl<'a> UdpView<'a> {
 }
 
 pub(crate) fn write(data: &mut [u8], src_port: u16, len: u16) {
-    put16(data, 0, src_port);
-    put16(data, 2, UDP_PORT_ROCE);
-    put16(data, 4, len);
-    put16(data, 6, 0);
+    put16(data, at::SRC_PORT, src_port);
+    put16(data, at::DST_PORT, UDP_PORT_ROCE);
+    put16(data, at::LENGTH, len);
+    put16(data, at::CHECKSUM, 0);
 }

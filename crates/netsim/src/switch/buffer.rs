@@ -6,6 +6,23 @@
 
 use super::params::{Alpha, Headroom, PfcParams, PfcThreshold, SwitchParams};
 
+/// Where a frame that found room leaves its ingress port, or its queue, against the threshold of PFC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admitted {
+    Below,
+    /// The sender must pause.
+    AboveThreshold,
+}
+
+impl Admitted {
+    fn above_if(is_above: bool) -> Self {
+        match is_above {
+            true => Admitted::AboveThreshold,
+            false => Admitted::Below,
+        }
+    }
+}
+
 /// Why a frame found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -84,19 +101,18 @@ impl Buffer {
         self.lossless >> class & 1 == 1
     }
 
-    /// Takes room for a frame that came in by a port and will wait in a queue which now holds `queue_bytes`. True: the
-    /// port, or that queue, is above its threshold, and the port must be told to pause.
+    /// Takes room for a frame that came in by a port and will wait in a queue which now holds `queue_bytes`.
     pub(super) fn admit(
         &mut self,
         share: &mut Share,
         class: usize,
         queue_bytes: u64,
         bytes: u64,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Admitted, Refusal> {
         if self.used + bytes > self.size {
             return Err(Refusal::Buffer);
         }
-        let over = match &self.pfc {
+        let level = match &self.pfc {
             Some(pfc) if self.is_lossless(class) => match pfc.threshold {
                 PfcThreshold::Static { xoff, .. } => {
                     let with = share.bytes + bytes;
@@ -104,35 +120,35 @@ impl Buffer {
                         return Err(Refusal::Headroom);
                     }
                     self.shared += bytes;
-                    with > xoff.bytes()
+                    Admitted::above_if(with > xoff.bytes())
                 }
                 PfcThreshold::Dynamic { alpha, .. } => self.admit_dynamic(share, alpha, bytes)?,
                 PfcThreshold::Queue { xoff, .. } => {
                     self.shared += bytes;
-                    queue_bytes + bytes > xoff.bytes()
+                    Admitted::above_if(queue_bytes + bytes > xoff.bytes())
                 }
             },
             _ => {
                 self.admit_lossy(queue_bytes, bytes)?;
-                false
+                Admitted::Below
             }
         };
         self.used += bytes;
         share.bytes += bytes;
-        Ok(over)
+        Ok(level)
     }
 
-    fn admit_dynamic(&mut self, share: &mut Share, alpha: Alpha, bytes: u64) -> Result<bool, Refusal> {
+    fn admit_dynamic(&mut self, share: &mut Share, alpha: Alpha, bytes: u64) -> Result<Admitted, Refusal> {
         let (free, below) = (self.free(), share.bytes - share.above);
         if share.above == 0 && bytes <= free && below + bytes <= alpha.of(free) {
             self.shared += bytes;
-            return Ok(false);
+            return Ok(Admitted::Below);
         }
         if share.above + bytes > share.headroom {
             return Err(Refusal::Headroom);
         }
         share.above += bytes;
-        Ok(true)
+        Ok(Admitted::AboveThreshold)
     }
 
     fn admit_lossy(&mut self, queue_bytes: u64, bytes: u64) -> Result<(), Refusal> {
@@ -205,12 +221,12 @@ mod tests {
         for (alpha, part) in [(0.5, 1.0 / 3.0), (1.0, 0.5), (2.0, 2.0 / 3.0), (8.0, 8.0 / 9.0)] {
             let (mut buffer, mut shares) = dynamic(alpha, 1_000_000, 0, 1);
             let mut queue = 0;
-            while buffer.admit(&mut shares[0], LOSSY, queue, 100) == Ok(false) {
+            while buffer.admit(&mut shares[0], LOSSY, queue, 100) == Ok(Admitted::Below) {
                 queue += 100;
             }
             assert!((queue as f64 - part * 1e6).abs() <= 100.0 * (1.0 + alpha), "alpha {alpha}: {queue}");
             assert_eq!(buffer.admit(&mut shares[0], LOSSY, queue, 100), Err(Refusal::Threshold));
-            assert_eq!(buffer.admit(&mut shares[0], LOSSY, 0, 100), Ok(false), "another queue has room");
+            assert_eq!(buffer.admit(&mut shares[0], LOSSY, 0, 100), Ok(Admitted::Below), "another queue has room");
         }
     }
 
@@ -222,7 +238,7 @@ mod tests {
         assert_eq!(buffer.shared_size(), size - 4 * headroom);
         let mut full = vec![0; n];
         for (port, _) in (0..n).cycle().zip(0..20_000) {
-            if full[port] == 0 && buffer.admit(&mut shares[port], LOSSLESS, 0, 500) == Ok(true) {
+            if full[port] == 0 && buffer.admit(&mut shares[port], LOSSLESS, 0, 500) == Ok(Admitted::AboveThreshold) {
                 full[port] = shares[port].bytes;
             }
         }
@@ -237,8 +253,10 @@ mod tests {
     fn a_port_goes_on_when_it_is_below_what_is_free_then_by_the_hysteresis() {
         let (mut buffer, mut shares) = dynamic(1.0, 11_000, 1_000, 1);
         let share = &mut shares[0];
-        (0..5).for_each(|_| assert_eq!(buffer.admit(share, LOSSLESS, 0, 1_000), Ok(false), "5000 of 10000 - 5000"));
-        assert_eq!(buffer.admit(share, LOSSLESS, 0, 1_000), Ok(true));
+        (0..5).for_each(|_| {
+            assert_eq!(buffer.admit(share, LOSSLESS, 0, 1_000), Ok(Admitted::Below), "5000 of 10000 - 5000")
+        });
+        assert_eq!(buffer.admit(share, LOSSLESS, 0, 1_000), Ok(Admitted::AboveThreshold));
         buffer.release(share, 1_000);
         assert!(!buffer.is_under(share), "5000 + 1000 > 5000");
         buffer.release(share, 1_000);

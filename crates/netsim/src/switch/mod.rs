@@ -38,7 +38,7 @@ use crate::rng::Stream;
 use crate::switch_stats::{PortStats, SwitchStats, SwitchView};
 use crate::trace::TraceSink;
 use crate::units::{ByteSize, Time};
-use buffer::{Buffer, Refusal, Share};
+use buffer::{Admitted, Buffer, Refusal, Share};
 use classify::Congestion;
 pub use deadlock::{find_pause_cycle, PauseCycle};
 pub use headroom::{lossless_buffer, lossless_headroom};
@@ -234,14 +234,14 @@ impl Switch {
             return;
         };
         let bytes = frame.frame_len() as u64;
-        let Some(over) = self.admit(ingress, egress, class, bytes) else { return };
+        let Some(admitted) = self.admit(ingress, egress, class, bytes) else { return };
         if !self.params.mark_on_departure {
             self.mark(egress, class, &mut frame);
         }
         let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1);
         let notification = qcn.and_then(|qcn| self.feedback(&qcn, egress, class, bytes, &frame));
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
-        if over {
+        if admitted == Admitted::AboveThreshold {
             self.pause(ingress, egress, class, out);
         }
         if let Some(notification) = notification {
@@ -257,8 +257,8 @@ impl Switch {
         self.on_frame(out.now(), PortId(OWN), frame, out);
     }
 
-    /// Takes room in the buffer, or counts a drop. `Some(true)`: the port it came in by is above its threshold.
-    fn admit(&mut self, ingress: u16, egress: PortId, class: usize, bytes: u64) -> Option<bool> {
+    /// Takes room in the buffer, or counts a drop.
+    fn admit(&mut self, ingress: u16, egress: PortId, class: usize, bytes: u64) -> Option<Admitted> {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
         let admitted = match self.ports.get_mut(usize::from(ingress)) {
             Some(port) => {
@@ -267,12 +267,12 @@ impl Switch {
                 from.peak_bytes = from.peak_bytes.max(from.share.bytes);
                 admitted
             }
-            None => self.buffer.admit(&mut self.own, class, queue_bytes, bytes).map(|_| false),
+            None => self.buffer.admit(&mut self.own, class, queue_bytes, bytes).map(|_| Admitted::Below),
         };
         match admitted {
-            Ok(over) => {
+            Ok(level) => {
                 self.stats.peak_buffer_bytes = self.stats.peak_buffer_bytes.max(self.buffer.used());
-                return Some(over);
+                return Some(level);
             }
             Err(Refusal::Buffer) => self.stats.dropped_buffer += 1,
             Err(Refusal::Threshold) => self.stats.dropped_threshold += 1,
@@ -517,7 +517,7 @@ impl Node for Switch {
     }
 
     fn on_tx_done(&mut self, _now: Time, id: PortId, out: &mut Outbox) {
-        self.ports[usize::from(id.0)].is_free();
+        self.ports[usize::from(id.0)].set_free();
         self.send_next(id, out);
     }
 

@@ -160,8 +160,8 @@ impl Port {
         self.awaits_free
     }
 
-    /// The engine guarantees this.
-    pub(super) fn is_free(&mut self) {
+    /// The wire is free, as the engine reports.
+    pub(super) fn set_free(&mut self) {
         (self.busy, self.awaits_free) = (false, false);
     }
 
