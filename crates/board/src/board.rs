@@ -169,8 +169,8 @@ impl Board {
 
     /// Whether the trigger system waits while the gateware is busy, or goes on and loses events: see
     /// [`Board::set_events`].
-    pub(crate) fn heed_busy(&mut self, heeds_busy: bool) {
-        self.detector.heed_busy(heeds_busy);
+    pub(crate) fn honour_busy(&mut self, honours_busy: bool) {
+        self.detector.honour_busy(honours_busy);
     }
 
     /// Events that were lost since the last call, as their triggers came while the gateware was busy.

@@ -356,7 +356,7 @@ impl Board {
             | field(config.by_event, e::CONTROL_BY_EVENT_SHIFT, e::CONTROL_BY_EVENT_MASK)
             | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
         let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
-        self.heed_busy(config.while_busy == WhileBusy::Wait);
+        self.honour_busy(config.while_busy == WhileBusy::Wait);
         for (address, value) in [
             (e::CONTROL, control),
             (e::SOURCE_ID, u32::from(config.source_id)),

@@ -51,7 +51,7 @@ enum Trigger {
 pub(crate) struct DetectorPort {
     /// Bytes of a beat.
     lanes: usize,
-    heeds_busy: bool,
+    honours_busy: bool,
     trigger: Trigger,
     /// Events that were lost since [`DetectorPort::take_lost`].
     lost: usize,
@@ -66,7 +66,7 @@ impl DetectorPort {
     pub fn new(lanes: usize) -> Self {
         Self {
             lanes,
-            heeds_busy: true,
+            honours_busy: true,
             trigger: Trigger::Waits,
             lost: 0,
             waiting: VecDeque::new(),
@@ -86,8 +86,8 @@ impl DetectorPort {
 
     /// Whether triggers wait while the front end is busy. Otherwise those that it refuses are lost; it has to open a gate
     /// for those that it accepts.
-    pub fn heed_busy(&mut self, heeds_busy: bool) {
-        self.heeds_busy = heeds_busy;
+    pub fn honour_busy(&mut self, honours_busy: bool) {
+        self.honours_busy = honours_busy;
     }
 
     /// Events whose trigger was refused since the last call, and that are not triggered again.
@@ -133,7 +133,7 @@ impl DetectorPort {
     fn digitise(&mut self, number: u64) {
         // Software that sets timing.gate to 0 hides that a trigger was accepted until it comes here. Where busy is not
         // heeded, that event counts as lost, and has no samples.
-        let hidden = |waiting: &mut VecDeque<_>| if self.heeds_busy { waiting.pop_front() } else { None };
+        let hidden = |waiting: &mut VecDeque<_>| if self.honours_busy { waiting.pop_front() } else { None };
         let Some(event) = self.accepted.pop_front().or_else(|| hidden(&mut self.waiting)) else { return };
         debug_assert_eq!(event.number, number, "triggers are accepted in order");
         let mut about = [0; ABOUT_BYTES];
@@ -175,14 +175,14 @@ impl DetectorPort {
             Trigger::Shown { in_gate: false } if pins.trigger_gate != 0 => {
                 self.accepted.extend(self.waiting.pop_front());
             }
-            Trigger::Shown { .. } if !self.heeds_busy => {
+            Trigger::Shown { .. } if !self.honours_busy => {
                 self.lost += usize::from(self.waiting.pop_front().is_some());
             }
             _ => {}
         }
         self.trigger = match self.trigger {
             Trigger::Ready if pins.trigger_valid != 0 => Trigger::Shown { in_gate: pins.trigger_gate != 0 },
-            _ if !self.heeds_busy => Trigger::Ready,
+            _ if !self.honours_busy => Trigger::Ready,
             Trigger::Ready | Trigger::Waits if pins.trigger_busy == 0 => Trigger::Ready,
             Trigger::Ready | Trigger::Shown { .. } | Trigger::Waits => Trigger::Waits,
         };
@@ -242,7 +242,7 @@ mod tests {
     /// Takes every beat that is shown; gives each input's bytes and the events they were said to be of.
     fn played(port: &mut DetectorPort, lanes: usize) -> (FrontEnd, Vec<Fragments>) {
         let mut pins = Pins { event_tready: u8::MAX, ..Pins::default() };
-        let mut front_end = FrontEnd { is_ignored: !port.heeds_busy, ..FrontEnd::default() };
+        let mut front_end = FrontEnd { is_ignored: !port.honours_busy, ..FrontEnd::default() };
         let mut found: Vec<Fragments> = vec![Vec::new(); BOARD_INPUTS];
         let mut open = [false; BOARD_INPUTS];
         while port.pending() > 0 {
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn where_busy_is_not_heeded_each_trigger_comes_in_its_cycle_and_a_refused_event_is_lost_as_a_whole() {
         let mut port = DetectorPort::new(8);
-        port.heed_busy(false);
+        port.honour_busy(false);
         // Of two that are due in the same cycle the second comes when the first has been answered.
         let due = |number: u64| 10 + 4 * (number / 2 * 2);
         (0..40).for_each(|number| port.push(DetectorEvent { cycle: due(number), ..event(number) }));
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_trigger_in_the_gate_of_another_is_refused_though_a_gate_is_open_after_it() {
         let mut port = DetectorPort::new(8);
-        port.heed_busy(false);
+        port.honour_busy(false);
         (0..2).for_each(|number| port.push(event(number)));
         let mut pins = Pins { trigger_gate: 1, ..Pins::default() };
         for cycle in 0..4 {

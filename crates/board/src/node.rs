@@ -183,10 +183,10 @@ impl BoardNode {
 
     /// Calls `told` once, when all `messages` of queue pair `index` have ended, with or without success, with their
     /// outcomes.
-    pub fn at_end(&mut self, index: u8, messages: u64, told: impl FnOnce(&MessageTally) + 'static) {
+    pub fn at_end(&mut self, index: u8, messages: u64, report: impl FnOnce(&MessageTally) + 'static) {
         let queue_pair = &mut self.queue_pairs[usize::from(index)];
         queue_pair.tally.posted = messages;
-        queue_pair.at_end = Some(Box::new(told));
+        queue_pair.at_end = Some(Box::new(report));
     }
 
     pub fn tally(&self) -> &MessageTally {
@@ -247,8 +247,8 @@ impl BoardNode {
         self.samples.extend(outcome.samples);
         for queue_pair in &mut self.queue_pairs {
             let QueuePair { tally, at_end, .. } = queue_pair;
-            if let Some(told) = at_end.take_if(|_| tally.all_ended()) {
-                told(tally);
+            if let Some(report) = at_end.take_if(|_| tally.all_ended()) {
+                report(tally);
             }
         }
     }

@@ -219,7 +219,7 @@ enum Opening {
     /// None, or it has been open.
     Over,
     /// The address of its state; whether it is being read; the write that follows its opening.
-    Waits { address: u32, is_asked: bool, enable: (u32, u32) },
+    Waits { address: u32, is_requested: bool, enable: (u32, u32) },
 }
 
 impl Runner {
@@ -227,7 +227,7 @@ impl Runner {
         let next_sample = if sampling.interval_cycles == 0 { u64::MAX } else { board.cycle() };
         let opening = source.awaits().map_or(Opening::Over, |Awaited { stream, enable }| Opening::Waits {
             address: stream_register(stream, regs::stream::STATE),
-            is_asked: false,
+            is_requested: false,
             enable,
         });
         Self { board, source, sampling, next_sample, partial: Vec::new(), wire_octets: 0, opening }
@@ -243,8 +243,8 @@ impl Runner {
         }
         while self.board.cycle() < window.until {
             let now = self.board.cycle();
-            if let Opening::Waits { address, is_asked, .. } = &mut self.opening {
-                if !std::mem::replace(is_asked, true) {
+            if let Opening::Waits { address, is_requested, .. } = &mut self.opening {
+                if !std::mem::replace(is_requested, true) {
                     self.board.queue_read(*address, OPENING_TAG);
                 }
             }
@@ -302,12 +302,12 @@ impl Runner {
     /// The stream's state has been read.
     fn opened(&mut self, state: u32) {
         const ESTABLISHED: u32 = 2;
-        let Opening::Waits { is_asked, enable: (address, value), .. } = &mut self.opening else { return };
+        let Opening::Waits { is_requested, enable: (address, value), .. } = &mut self.opening else { return };
         if state & regs::stream::STATE_MASK == ESTABLISHED {
             self.board.queue_write(*address, *value);
             self.opening = Opening::Over;
         } else {
-            *is_asked = false;
+            *is_requested = false;
         }
     }
 

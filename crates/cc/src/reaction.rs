@@ -420,13 +420,13 @@ impl State {
         let (elapsed, met) = advance(self.alpha_elapsed, happened.cycles, params.alpha_interval, happened.cycles);
         let met = met && !clear;
         self.alpha_elapsed = if clear { 0 } else { elapsed };
-        let told = self.rise_due || happened.cnp;
+        let notified = self.rise_due || happened.cnp;
         let rise = match params.alpha_rule {
             AlphaRule::Cut => cut,
             AlphaRule::Cnp => happened.cnp,
-            AlphaRule::Interval => met && told,
+            AlphaRule::Interval => met && notified,
         };
-        self.rise_due = at_interval && !clear && !met && params.alpha_interval != 0 && told;
+        self.rise_due = at_interval && !clear && !met && params.alpha_interval != 0 && notified;
         if rise || met {
             self.update_alpha(rise, params);
         }

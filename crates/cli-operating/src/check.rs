@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_events_are_told_one_by_one_of_the_server_whose_they_were() {
+    fn missing_events_are_listed_one_by_one_for_the_server_that_owned_them() {
         let mut servers = Servers::new(3).unwrap();
         servers.take_out(1, 6).unwrap();
         let missing = |servers: &Servers| missing_of(servers, &holes(&[0, 0, 2, 3, 5, 9], Span::default()));

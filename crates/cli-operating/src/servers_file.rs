@@ -168,8 +168,8 @@ mod tests {
             "alive = []",
         ] {
             std::fs::write(&file, wrong).unwrap();
-            let told = farm.look().unwrap().unwrap_err();
-            assert!(told.starts_with(&*file.to_string_lossy()) && farm.look().is_none(), "{told}: told once");
+            let message = farm.look().unwrap().unwrap_err();
+            assert!(message.starts_with(&*file.to_string_lossy()) && farm.look().is_none(), "{message}: told once");
             assert_eq!(farm.servers(), Servers::new(3).unwrap());
         }
         std::fs::write(&file, "live = [0, 1, 2]\n[[change]]\nfirst = 7\nlive = [0, 2]\n").unwrap();
@@ -187,8 +187,8 @@ mod tests {
         let mut farm = Farm::open(&file, 0).unwrap();
         let end = |first: u64| format!("{text}[[change]]\nfirst = {first}\nlive = []\nend = true\n");
         std::fs::write(&file, end(6)).unwrap();
-        let told = farm.look().unwrap().unwrap_err();
-        assert!(told.contains("ends before event 6"), "{told}");
+        let message = farm.look().unwrap().unwrap_err();
+        assert!(message.contains("ends before event 6"), "{message}");
         std::fs::write(&file, end(9)).unwrap();
         let [change] = &farm.look().unwrap().unwrap()[..] else { panic!() };
         farm.accept(change.clone());

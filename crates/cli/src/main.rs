@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_has_the_level_that_was_asked_for_and_anything_else_is_refused() {
+    fn the_log_has_the_level_that_was_set_and_anything_else_is_refused() {
         let level = |value: &str| log_level(Some(OsStr::new(value)));
         assert_eq!(log_level(None), Ok(LevelFilter::WARN));
         assert_eq!(level(""), Ok(LevelFilter::WARN));

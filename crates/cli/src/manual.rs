@@ -3,7 +3,7 @@
 
 use clap_complete::Shell;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub fn completions(arguments: &Completions, mut command: clap::Command) -> Verdi
 pub fn man(arguments: &Man, command: clap::Command) -> Verdict {
     let folder = &arguments.out;
     let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
-    told(match written {
+    to_verdict(match written {
         Ok(()) => Ok(Verdict::Verified),
         Err(error) => Err(Failure::Fault(format!("cannot write the manual to {}: {error}", folder.display()))),
     })

@@ -29,7 +29,7 @@ pub(crate) struct Limits {
 
 struct Client {
     ip: IpAddr,
-    has_asked: Arc<AtomicBool>,
+    has_requested: Arc<AtomicBool>,
     connection: AbortHandle,
 }
 
@@ -47,10 +47,10 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
             let at = least_wanted(&clients);
             clients.remove(at).connection.abort();
         }
-        let has_asked = Arc::new(AtomicBool::new(false));
-        let (asks, router) = (has_asked.clone(), TowerToHyperService::new(router.clone()));
+        let has_requested = Arc::new(AtomicBool::new(false));
+        let (requests, router) = (has_requested.clone(), TowerToHyperService::new(router.clone()));
         let service = service_fn(move |request| {
-            asks.store(true, Ordering::Relaxed);
+            requests.store(true, Ordering::Relaxed);
             router.call(request)
         });
         let answered =
@@ -62,13 +62,13 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
                 None => drop(answered.await),
             }
         });
-        clients.push(Client { ip: from.ip(), has_asked, connection: connection.abort_handle() });
+        clients.push(Client { ip: from.ip(), has_requested, connection: connection.abort_handle() });
     }
 }
 
 fn least_wanted(clients: &[Client]) -> usize {
     let of_address = |ip: IpAddr| clients.iter().filter(|client| client.ip == ip).count();
-    let worth = |client: &Client| (!client.has_asked.load(Ordering::Relaxed), of_address(client.ip));
+    let worth = |client: &Client| (!client.has_requested.load(Ordering::Relaxed), of_address(client.ip));
     // The last of equals, that is the first.
     let found = clients.iter().enumerate().rev().max_by_key(|(_, client)| worth(client));
     found.map_or(0, |(at, _)| at)

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_page_is_told_everything_in_order() {
+    fn a_new_page_gets_everything_in_order() {
         let shared = run_of(3);
         lock(&shared).summary = Some(serde_json::json!({"end": "done"}));
         let text = Feed::new(shared, "r1", None).next_text();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn thinned_rows_are_told_again_from_the_first() {
+    fn thinned_rows_are_sent_again_from_the_first() {
         let shared = run_of(4);
         let mut feed = Feed::new(shared.clone(), "r1", None);
         feed.next_text();

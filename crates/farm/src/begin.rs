@@ -6,7 +6,7 @@
 use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
-use crate::state::{Action, Phase, Told};
+use crate::state::{Action, LastCommand, Phase};
 use crate::tables::{Change, Mark};
 use penstock_units::Time;
 
@@ -85,7 +85,7 @@ impl Coordinator {
             return Some(Request::Door { open: false, keeps: self.keeps(view) });
         }
         let board = &self.boards[at];
-        if board.told == Some(Told::Wait) && board.look_due > now {
+        if board.last_command == Some(LastCommand::Wait) && board.look_due > now {
             return None; // one has been refused, as its event had gone
         }
         let first = self.unreached(now, board)?;

@@ -16,7 +16,7 @@ use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::config::FarmConfig;
 use crate::notice::Notice;
 use crate::server::{Server, ServerView, Vote};
-use crate::state::{Action, Attempt, Board, Phase, Refusals, Told};
+use crate::state::{Action, Attempt, Board, LastCommand, Phase, Refusals};
 use crate::tables::{Change, Mark, Tables};
 use penstock_units::Time;
 use std::collections::{BTreeSet, VecDeque};
@@ -39,7 +39,7 @@ pub struct Coordinator {
     pub(crate) begun: Time,
     pub(crate) not_before: Time,
     pub(crate) lead: Time,
-    pub(crate) told: BTreeSet<String>,
+    pub(crate) reported: BTreeSet<String>,
     pub(crate) phase_since: Time,
     pub(crate) refusals: Refusals,
     /// Whether it is known at which event the run begins.
@@ -73,7 +73,7 @@ impl Coordinator {
             begun: now,
             not_before: now,
             lead,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             phase_since: now,
             refusals: Refusals::default(),
             is_begun,
@@ -96,7 +96,7 @@ impl Coordinator {
 
     /// When [`Coordinator::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Time {
-        let looks = self.boards.iter().filter(|board| !board.is_asked).map(|board| board.look_due);
+        let looks = self.boards.iter().filter(|board| !board.is_pending).map(|board| board.look_due);
         looks.min().unwrap_or(Time::MAX)
     }
 
@@ -152,9 +152,9 @@ impl Coordinator {
     /// Takes the answer of a board: its view after the request, or why there is none.
     pub fn handle_board(&mut self, now: Time, board: usize, answer: Result<BoardView, String>) {
         let state = &mut self.boards[board];
-        state.is_asked = false;
+        state.is_pending = false;
         state.look_due = now + self.config.look;
-        if state.attempt == Attempt::Asked {
+        if state.attempt == Attempt::Requested {
             let is_taken = answer.as_ref().is_ok_and(|view| !view.refused);
             state.attempt = if is_taken { Attempt::Taken } else { Attempt::Failed };
         }
@@ -210,7 +210,7 @@ impl Coordinator {
         let (waits, queue_pairs) = (view.waits, &view.queue_pairs);
         let is_ready = |row: &u8| queue_pairs.get(usize::from(*row)).is_some_and(|qp| qp.state == READY_TO_SEND);
         let is_odd = waits && board.rows.as_ref().is_some_and(|rows| !rows.is_empty() && rows.iter().all(is_ready));
-        board.doubts = if is_odd { board.doubts + 1 } else { 0 };
+        board.refused_views = if is_odd { board.refused_views + 1 } else { 0 };
         let since = board.unset_since;
         board.unset_since = (!is_in_force && !is_prepared).then(|| since.unwrap_or(now));
     }
@@ -219,8 +219,8 @@ impl Coordinator {
     pub fn handle_server(&mut self, now: Time, server: u16, view: Option<ServerView>) {
         let found = self.config.servers.iter().position(|config| config.number == server);
         if let Some(at) = found {
-            let is_believed = self.believes(now, at, view.as_ref());
-            if let Some(view) = view.filter(|_| is_believed) {
+            let is_accepted = self.accept_view(now, at, view.as_ref());
+            if let Some(view) = view.filter(|_| is_accepted) {
                 self.note_credits(now, at, &view);
                 self.servers[at].heard = Some((now, view));
             }
@@ -263,7 +263,7 @@ impl Coordinator {
 
     /// Says it once, until `told` forgets it.
     pub(crate) fn say_once(&mut self, notice: Notice) {
-        if self.told.insert(notice.to_string()) {
+        if self.reported.insert(notice.to_string()) {
             self.say(notice);
         }
     }
@@ -281,7 +281,7 @@ impl Coordinator {
                 let settled = |board: &Board| {
                     board.view.as_ref().is_none_or(|(_, view)| !view.prepared && !board.has_other_rows(view))
                 };
-                if self.boards.iter().all(|board| board.is_defiant || (!board.is_asked && settled(board))) {
+                if self.boards.iter().all(|board| board.is_defiant || (!board.is_pending && settled(board))) {
                     self.boards.iter_mut().for_each(|board| board.staged = None);
                     self.enter(now, Phase::Steady);
                 }
@@ -298,21 +298,21 @@ impl Coordinator {
                 if self.boards.iter().all(|board| board.is_out() || done(board)) {
                     self.enter(now, Phase::Steady);
                     self.lead = self.config.lead;
-                    self.told.clear();
+                    self.reported.clear();
                     let took = now.saturating_sub(self.begun);
                     self.say(Notice::Done { first: change.first, live: change.live, took });
                 }
             }
         }
         for at in 0..self.boards.len() {
-            if self.boards[at].is_asked || self.is_over {
+            if self.boards[at].is_pending || self.is_over {
                 continue;
             }
             let request = self.request_for(now, at);
             let look = (self.boards[at].look_due <= now).then_some(Request::Look);
             if let Some(request) = request.or(look) {
-                self.boards[at].is_asked = true;
-                self.boards[at].told = Told::by(&request).or(self.boards[at].told);
+                self.boards[at].is_pending = true;
+                self.boards[at].last_command = LastCommand::by(&request).or(self.boards[at].last_command);
                 self.out.push_back(Action::Ask { board: at, request });
             }
         }
@@ -363,7 +363,7 @@ impl Coordinator {
         !board.is_out()
             && self.is_in_force(view)
             && live == self.log.live()
-            && (board.doubts >= DOUBTS
+            && (board.refused_views >= DOUBTS
                 || self
                     .rows(view, live)
                     .is_some_and(|rows| rows.iter().zip(old).any(|(new, old)| new != old && is_ready(new))))
@@ -408,7 +408,7 @@ impl Coordinator {
 
     /// Begins to ask the boards for a change.
     pub(crate) fn ask_for(&mut self, now: Time, change: Change) {
-        self.boards.iter_mut().for_each(|board| (board.attempt, board.doubts) = (Attempt::None, 0));
+        self.boards.iter_mut().for_each(|board| (board.attempt, board.refused_views) = (Attempt::None, 0));
         self.begun = now;
         self.say(Notice::Begun { first: change.first, live: change.live.clone() });
         self.enter(now, Phase::Preparing(change));
@@ -512,7 +512,9 @@ impl Coordinator {
         self.say(Notice::Postponed { first: change.first, why });
         self.not_before = now + self.config.look;
         // Boards that were told to hold the events after the end have their tables again.
-        self.boards.iter_mut().for_each(|board| board.told = board.told.filter(|told| *told != Told::Wait));
+        self.boards.iter_mut().for_each(|board| {
+            board.last_command = board.last_command.filter(|last_command| *last_command != LastCommand::Wait)
+        });
         self.enter(now, Phase::Cancelling);
     }
 

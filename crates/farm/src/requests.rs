@@ -64,8 +64,8 @@ impl Coordinator {
         if self.boards[at].must_begin && !self.is_begun {
             return self.park(now, at, &view);
         }
-        let asks = matches!(self.phase, Phase::Preparing(_)) && self.takes_part(&view);
-        if (asks || self.is_in_force(&view)) && !self.boards[at].must_begin {
+        let prepares = matches!(self.phase, Phase::Preparing(_)) && self.takes_part(&view);
+        if (prepares || self.is_in_force(&view)) && !self.boards[at].must_begin {
             let change = match &self.phase {
                 Phase::Preparing(change) => change.clone(),
                 Phase::Cancelling if self.boards[at].has_other_rows(&view) => return self.cancel(at, &view),
@@ -75,7 +75,7 @@ impl Coordinator {
             if self.boards[at].attempt != Attempt::None {
                 return None;
             }
-            (self.boards[at].attempt, self.boards[at].told) = (Attempt::Asked, None);
+            (self.boards[at].attempt, self.boards[at].last_command) = (Attempt::Requested, None);
             let rows = self.rows(&view, &change.live)?;
             self.boards[at].staged = Some(rows.clone());
             let (first, is_at_rest) = (change.first, change.mark == Mark::End && view.pending && !view.waits);

@@ -64,27 +64,27 @@ impl Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
     None,
-    Asked,
+    Requested,
     Taken,
     Failed,
 }
 
 /// What a board does at once when it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum LastCommand {
     Belong,
     Wait,
     Take,
     Cancel,
 }
 
-impl Told {
-    pub fn by(request: &Request) -> Option<Told> {
+impl LastCommand {
+    pub fn by(request: &Request) -> Option<LastCommand> {
         match request {
-            Request::Claim => Some(Told::Belong),
-            Request::Replace { rows, .. } if rows.is_empty() => Some(Told::Wait),
-            Request::SetUp { .. } | Request::Replace { .. } | Request::Confirm => Some(Told::Take),
-            Request::Cancel { .. } => Some(Told::Cancel),
+            Request::Claim => Some(LastCommand::Belong),
+            Request::Replace { rows, .. } if rows.is_empty() => Some(LastCommand::Wait),
+            Request::SetUp { .. } | Request::Replace { .. } | Request::Confirm => Some(LastCommand::Take),
+            Request::Cancel { .. } => Some(LastCommand::Cancel),
             Request::Look
             | Request::Prepare { .. }
             | Request::Door { .. }
@@ -96,10 +96,10 @@ impl Told {
     /// For messages.
     pub fn order(self) -> &'static str {
         match self {
-            Told::Belong => "take its owner's number",
-            Told::Wait => "hold the events of the run before",
-            Told::Take => "take the table that it is told to",
-            Told::Cancel => "cancel the change that it is told to",
+            LastCommand::Belong => "take its owner's number",
+            LastCommand::Wait => "hold the events of the run before",
+            LastCommand::Take => "take the table that it is told to",
+            LastCommand::Cancel => "cancel the change that it is told to",
         }
     }
 }
@@ -110,7 +110,7 @@ pub(crate) struct Board {
     pub view: Option<(Time, BoardView)>,
     /// The first event that had not gone, as the views of before and of now say, and the time between them.
     pub pace: Option<(u64, Time)>,
-    pub is_asked: bool,
+    pub is_pending: bool,
     /// Since when it has not answered.
     pub silent_since: Time,
     pub look_due: Time,
@@ -121,7 +121,7 @@ pub(crate) struct Board {
     /// The run ends without it, as it has kept the end from being made for too long.
     pub is_left_out: bool,
     /// What it has been told and has not done yet, by how many answers and since when.
-    pub told: Option<Told>,
+    pub last_command: Option<LastCommand>,
     pub defiance: Option<(u32, Time)>,
     /// Its next event as it was last believed.
     pub last_event: Option<(Time, u64)>,
@@ -147,7 +147,7 @@ pub(crate) struct Board {
     /// Queue pairs that it is to give up.
     pub to_fail: Option<Vec<u8>>,
     /// Views in a row in which an event waits though every server of `rows` is ready: those are not in force.
-    pub doubts: u32,
+    pub refused_views: u32,
     pub trouble: String,
 }
 
@@ -157,14 +157,14 @@ impl Board {
         Board {
             view: None,
             pace: None,
-            is_asked: false,
+            is_pending: false,
             silent_since: now,
             look_due: now,
             is_missing: false,
             is_gone: false,
             is_defiant: false,
             is_left_out: false,
-            told: None,
+            last_command: None,
             defiance: None,
             last_event: None,
             is_ours: false,
@@ -180,7 +180,7 @@ impl Board {
             staged: None,
             rows_before: None,
             to_fail: None,
-            doubts: 0,
+            refused_views: 0,
             trouble: "no answer yet".into(),
         }
     }

@@ -8,7 +8,7 @@ use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::ServerView;
 use crate::shares::MAX_ROWS;
-use crate::state::Told;
+use crate::state::LastCommand;
 use penstock_units::Time;
 
 /// Answers that show that a board has not done what it was told, before it counts as defiant: one may come late.
@@ -18,7 +18,7 @@ const LAST_EVENT: u64 = i64::MAX as u64;
 
 impl Coordinator {
     /// Whether a server's metrics are a heartbeat: of this server and run, and later than what was seen before.
-    pub(crate) fn believes(&mut self, now: Time, at: usize, view: Option<&ServerView>) -> bool {
+    pub(crate) fn accept_view(&mut self, now: Time, at: usize, view: Option<&ServerView>) -> bool {
         let number = self.config.servers[at].number;
         let Some(view) = view else {
             self.refusals.garbled += 1;
@@ -66,17 +66,17 @@ impl Coordinator {
         let Some((_, view)) = &board.view else { return };
         let is_in_force = self.is_in_force(view);
         let is_done = !view.busy
-            && board.told.is_none_or(|told| match told {
-                Told::Belong => view.owner == self.config.owner,
-                Told::Wait => view.live == 0,
-                Told::Take => is_in_force,
-                Told::Cancel => !view.prepared && !board.has_other_rows(view),
+            && board.last_command.is_none_or(|last_command| match last_command {
+                LastCommand::Belong => view.owner == self.config.owner,
+                LastCommand::Wait => view.live == 0,
+                LastCommand::Take => is_in_force,
+                LastCommand::Cancel => !view.prepared && !board.has_other_rows(view),
             });
         let name = self.config.boards[at].clone();
         let patience = self.config.board_patience;
         let board = &mut self.boards[at];
         if is_done {
-            (board.told, board.defiance) = (None, None);
+            (board.last_command, board.defiance) = (None, None);
             if board.is_defiant && is_in_force {
                 board.is_defiant = false;
                 self.say(Notice::BoardObeys { board: name });
@@ -86,7 +86,7 @@ impl Coordinator {
         let (answers, since) = board.defiance.map_or((1, now), |(answers, since)| (answers + 1, since));
         board.defiance = Some((answers, since));
         if !board.is_defiant && answers >= DEFIANT_ANSWERS && now.saturating_sub(since) >= patience {
-            let order = board.told.map_or("finish a command", Told::order);
+            let order = board.last_command.map_or("finish a command", LastCommand::order);
             board.is_defiant = true;
             self.say(Notice::BoardDefies { board: name, order });
         }

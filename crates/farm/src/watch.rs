@@ -43,13 +43,13 @@ impl Coordinator {
                 });
             } else if silent && !board.is_gone {
                 let patience = self.config.heartbeat_patience;
-                let said: Vec<bool> = self
+                let answers: Vec<bool> = self
                     .servers
                     .iter()
                     .filter_map(|server| server.alive(now, patience)?.boards.get(&name))
                     .map(|board| board.is_up)
                     .collect();
-                if !said.is_empty() && !said.contains(&true) {
+                if !answers.is_empty() && !answers.contains(&true) {
                     self.boards[at].is_gone = true;
                     self.say(Notice::BoardGone { board: name });
                 } else if is_edge && silence >= self.config.start_patience {

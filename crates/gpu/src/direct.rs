@@ -177,7 +177,7 @@ impl<B: WritesDevice> GpuDirect<B> {
         }
         match &self.lost {
             None => Ok(()),
-            Some(told) => Err(BackendError::Unavailable(told.clone())),
+            Some(loss) => Err(BackendError::Unavailable(loss.clone())),
         }
     }
 
@@ -234,11 +234,11 @@ pub fn exported(gpu: &Arc<Gpu>) -> Result<(Arc<dyn DeviceMemory>, Visibility), D
 /// # Errors
 /// libibverbs is not there; the kernel has no RDMA devices, or they may not be used.
 pub fn devices_that_write(gpu: &Gpu, memory: &Arc<dyn DeviceMemory>) -> io::Result<Vec<(String, Option<DirectError>)>> {
-    let told = |(name, tried): (String, io::Result<()>)| {
+    let with_refusal = |(name, tried): (String, io::Result<()>)| {
         let refusal = tried.err().map(|error| refused(&name, gpu, &error));
         (name, refusal)
     };
-    Ok(backend::devices_that_write(memory)?.into_iter().map(told).collect())
+    Ok(backend::devices_that_write(memory)?.into_iter().map(with_refusal).collect())
 }
 
 /// What it means that a device has not registered memory of a GPU.
@@ -319,13 +319,13 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
         deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
-        let told = out.len();
+        let before = out.len();
         loop {
             let until = if self.is_idle() { deadline } else { Time::ZERO };
             self.inner.poll(memory, mode, until, &mut self.polled)?;
             self.taken.extend(self.polled.drain(..));
             self.turn(false, out)?;
-            if out.len() > told || self.clock.now() >= deadline {
+            if out.len() > before || self.clock.now() >= deadline {
                 return Ok(());
             }
             match mode.spin() {

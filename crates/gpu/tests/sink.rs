@@ -287,7 +287,7 @@ fn what_is_not_there_is_an_error_that_says_what_to_do() {
     });
     for (devices, asked) in [(0, 0), (2, 2)] {
         with_driver(&format!("devices {devices}"), |_| {
-            assert_eq!(Gpu::open(asked).unwrap_err(), GpuError::NoDevice { asked, count: devices });
+            assert_eq!(Gpu::open(asked).unwrap_err(), GpuError::NoDevice { index: asked, count: devices });
         });
     }
     with_driver("fail cuModuleLoadData 1 222", |_| {

@@ -173,7 +173,7 @@ impl Client {
             Some(PacketHeader { id: 0, kind: PacketKind::Control }) => self.looked(now, &words[1..]),
             Some(PacketHeader { id, kind: PacketKind::Control }) => self.changed(now, id, &words[1..]),
             Some(PacketHeader { kind: PacketKind::Status, .. }) => match StatusReply::parse(&words) {
-                Some(status) => self.told(now, status),
+                Some(status) => self.status_arrives(now, status),
                 None => self.strays += 1,
             },
             _ => self.strays += 1,
@@ -300,7 +300,7 @@ impl Client {
     }
 
     /// A status reply; only requested ones count.
-    fn told(&mut self, now: Time, status: StatusReply) {
+    fn status_arrives(&mut self, now: Time, status: StatusReply) {
         let Some(change) = self.change.as_mut().filter(|change| change.step == Step::Status) else {
             return self.strays += 1;
         };

@@ -224,8 +224,8 @@ mod tests {
                 let share: Rate = share.parse().unwrap();
                 let read = InForce::read(&words(Profile::Penstock, share, clock_khz, width), clock_khz);
                 assert_eq!(read.profile_name(), "penstock", "{share} at {clock_khz} kHz");
-                let told = read.share.unwrap().0;
-                assert!(told.abs_diff(share.0) <= (u64::from(clock_khz) * 8000) >> 25, "{share}: {told}");
+                let found = read.share.unwrap().0;
+                assert!(found.abs_diff(share.0) <= (u64::from(clock_khz) * 8000) >> 25, "{share}: {found}");
             }
         }
     }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law_is_told_apart_from_the_numbers() {
+    fn the_law_is_read_apart_from_the_numbers() {
         let mut words = words(Profile::AdvCam, Rate(1), 156_250, 64);
         words[0] = words[0] & !cc::CONTROL_LAW_MASK | 2;
         let read = InForce::read(&words, 156_250);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_needs_the_part_that_heeds_it() {
+    fn a_setting_needs_the_part_that_uses_it() {
         for (name, old, new, part) in [
             ("cc[2].control", 1, 2, Some("QCN (WITH_QCN is 0)")),
             ("qp[3].congestion", 0x11, 0x12, Some("QCN (WITH_QCN is 0)")),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_others_and_refusals_are_told_apart() {
+    fn replies_of_others_and_refusals_are_distinguished() {
         let request: Request = [Access::read(0x10), Access::write(0x20, 5)].into_iter().collect();
         let mut packet = packets(&request).remove(0);
         packet.number(&mut 0xFFF);

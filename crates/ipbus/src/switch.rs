@@ -85,7 +85,7 @@ mod tests {
     const BUILT: Switch = Switch { ports: 4, queues: 2, entries: 16 };
 
     #[test]
-    fn a_switch_says_what_it_was_built_with_and_nothing_else_is_one() {
+    fn a_switch_reports_how_it_was_built_and_nothing_else_is_one() {
         let answers = |hash| Switch::of(Ok(vec![vec![hash, BUILT.build()]]));
         assert_eq!(answers(SWITCH.hash), Ok(BUILT));
         assert_eq!(answers(ID), Err(Unfit::Board));
@@ -100,10 +100,10 @@ mod tests {
         assert_eq!(addresses("port[2].tx_cnm"), [port::BASE + 2 * port::STRIDE + port::TX_CNM]);
         assert_eq!(addresses("queue").len(), 8);
         assert_eq!(addresses("mac").len(), 1);
-        let said = |name: &str| BUILT.find(name).unwrap_err().to_string();
-        assert!(said("port[4].tx_cnm").contains("4 copies on this switch, 0 to 3"), "{}", said("port[4].tx_cnm"));
-        assert!(said("local_ip").contains("`penstock ctl switch registers` lists all"), "{}", said("local_ip"));
-        assert!(said("q_ep").contains("is q_eq meant?"), "{}", said("q_ep"));
+        let message = |name: &str| BUILT.find(name).unwrap_err().to_string();
+        assert!(message("port[4].tx_cnm").contains("4 copies on this switch, 0 to 3"), "{}", message("port[4].tx_cnm"));
+        assert!(message("local_ip").contains("`penstock ctl switch registers` lists all"), "{}", message("local_ip"));
+        assert!(message("q_ep").contains("is q_eq meant?"), "{}", message("q_ep"));
         // A name that both maps have is each map's own.
         assert_eq!(SWITCH.name_of(global::PAUSE), "pause");
         assert_ne!(BOARD.name_of(global::PAUSE), "pause");

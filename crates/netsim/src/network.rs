@@ -183,7 +183,7 @@ impl Network {
         let serialisation = sender.out.occupy(&mut side.wire, start, &frame);
         let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
         let is_plain = sender.is_plain;
-        if sender.tells_tx_done || tell {
+        if sender.reports_tx_done || tell {
             self.schedule(free_at.max(self.now), EventKind::TxDone, index, 0);
         }
         if is_plain && arrival >= self.now {

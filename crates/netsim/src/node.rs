@@ -80,7 +80,7 @@ pub trait Node: Any {
 pub struct NodeTerms {
     /// Whether [`Node::on_tx_done`] is called for every frame; without it only where [`Outbox::tx_done_when_free`]
     /// asks.
-    pub tells_tx_done: bool,
+    pub reports_tx_done: bool,
     /// How long before its first bit a frame is handed over.
     pub ingress_lookahead: Time,
     /// How long after its last bit has left the node a frame may still be handed over by [`Outbox::transmit_at`].
@@ -90,19 +90,19 @@ pub struct NodeTerms {
 impl Default for NodeTerms {
     /// Those of a node that acts at every instant and hears of each frame that has left.
     fn default() -> Self {
-        NodeTerms { tells_tx_done: true, ingress_lookahead: Time::ZERO, egress_lag: Time::ZERO }
+        NodeTerms { reports_tx_done: true, ingress_lookahead: Time::ZERO, egress_lag: Time::ZERO }
     }
 }
 
 impl NodeTerms {
     /// Nodes with their own MAC, or that rarely have more to send: they request notifications when needed.
     pub fn asking() -> Self {
-        NodeTerms { tells_tx_done: false, ..Self::default() }
+        NodeTerms { reports_tx_done: false, ..Self::default() }
     }
 
     /// Those of a node that simulates windows of this length (see [`Node`]).
     pub fn windowed(window: Time) -> Self {
-        NodeTerms { tells_tx_done: false, ingress_lookahead: window, egress_lag: window }
+        NodeTerms { reports_tx_done: false, ingress_lookahead: window, egress_lag: window }
     }
 }
 
@@ -150,7 +150,7 @@ impl Outbox<'_> {
     }
 
     /// Requests one `on_tx_done(port)` when the port has sent its present frames: for nodes that are not notified of
-    /// every frame ([`NodeTerms::tells_tx_done`]).
+    /// every frame ([`NodeTerms::reports_tx_done`]).
     pub fn tx_done_when_free(&mut self, port: PortId) {
         self.network.tx_done_when_free(self.node, port);
     }

@@ -30,7 +30,7 @@ pub(crate) const NO_TAP: u32 = u32::MAX;
 pub(crate) struct Port {
     pub(crate) out: Direction,
     pub(crate) peer: u32,
-    pub(crate) tells_tx_done: bool,
+    pub(crate) reports_tx_done: bool,
     /// Nothing of `Side` matters to a frame that leaves.
     pub(crate) is_plain: bool,
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_come_out_as_asked() {
+    fn probabilities_come_out_as_requested() {
         let mut stream = Stream::new(7, "p");
         let p = Probability::new(0.3).unwrap();
         let hits = (0..100_000).filter(|_| stream.happens(p)).count();

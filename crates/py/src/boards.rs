@@ -3,7 +3,7 @@
 //! Promise: the interpreter lock is released while waiting for a board; an invalid name, value or register raises
 //! ValueError, a board that does not answer raises OSError.
 
-use crate::writing::{manner, write, Said};
+use crate::writing::{manner, write, NotDone};
 use penstock_ipbus::map::{find, Place};
 use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, Identity, Patience, Request};
 use penstock_units::Time;
@@ -108,13 +108,13 @@ impl BoardLink {
         force: bool,
         journal: Option<PathBuf>,
         operator: Option<String>,
-    ) -> PyResult<Vec<Said>> {
+    ) -> PyResult<Vec<NotDone>> {
         let manner = manner(force, WAIT, journal, operator);
-        let said = py.detach(|| {
+        let not_done = py.detach(|| {
             let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
             write(&mut fleet, 0, &self.identity, (name, text), &manner)
         });
-        said.map_err(silent)
+        not_done.map_err(silent)
     }
 
     /// Words from a byte address on, little-endian.

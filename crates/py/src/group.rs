@@ -3,7 +3,7 @@
 //! Promise: a silent board is reported once, delays the polling of the others by one timeout, and is then searched for
 //! separately until it is back. A write waits neither for polling nor for other boards.
 
-use crate::writing::{manner, write, Said};
+use crate::writing::{manner, write, NotDone};
 use penstock_ipbus::map::{find, Build, Place, Scale, Target, Unit};
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, FleetError, Identity, Marks, Outcome, Patience, Request};
 use penstock_units::Time;
@@ -236,7 +236,7 @@ impl BoardGroup {
         text: &str,
         journal: Option<PathBuf>,
         operator: Option<String>,
-    ) -> PyResult<(Vec<Said>, Vec<Change>)> {
+    ) -> PyResult<(Vec<NotDone>, Vec<Change>)> {
         let (identity, place, same) = match held(&self.boards).get_mut(board) {
             Some(State::Fit(fit)) if at < fit.places.len() => {
                 fit.writes += 1;
@@ -251,7 +251,7 @@ impl BoardGroup {
         py.detach(|| {
             let fleet = Fleet::open(&self.addresses[board..=board], self.patience, seed())?;
             let mut fleet = fleet.sharing(self.marks.clone());
-            let said = write(&mut fleet, 0, &identity, (&place.name(), text), &manner)?;
+            let not_done = write(&mut fleet, 0, &identity, (&place.name(), text), &manner)?;
             let places: Vec<Place> = same.iter().map(|(_, place)| *place).collect();
             let look = Request::reads(places.iter().flat_map(Place::addresses));
             let outcome = fleet.run(&[(0, look)])?.into_iter().next().unwrap_or(Ok(Vec::new()));
@@ -263,7 +263,7 @@ impl BoardGroup {
                     changes = fit.changes(same.iter().map(|(at, _)| *at).zip(now));
                 }
             }
-            Ok((said, changes))
+            Ok((not_done, changes))
         })
         .map_err(silent)
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Kind, register and reason. Kinds: those of `FaultKind`, and `name`, `read_only`, `range`, `value`, `critical`,
 /// `journal` for what was not begun.
-pub type Said = (&'static str, Option<String>, String);
+pub type NotDone = (&'static str, Option<String>, String);
 
 /// `wait`: for other operators.
 pub fn manner(force: bool, wait: Time, journal: Option<PathBuf>, operator: Option<String>) -> Manner {
@@ -24,15 +24,15 @@ pub fn write(
     identity: &Identity,
     (name, text): (&str, &str),
     manner: &Manner,
-) -> Result<Vec<Said>, FleetError> {
+) -> Result<Vec<NotDone>, FleetError> {
     let settings = match settings(identity, name, text) {
         Ok(settings) => settings,
-        Err(said) => return Ok(vec![said]),
+        Err(not_done) => return Ok(vec![not_done]),
     };
     let mut faults = Vec::new();
     let plans = plan(fleet, &[(board, settings)], &mut faults)?;
     let error = match carry_out(fleet, &plans, manner, &mut faults) {
-        Ok(_) => return Ok(faults.into_iter().map(said).collect()),
+        Ok(_) => return Ok(faults.into_iter().map(not_done).collect()),
         Err(ChangeError::Fleet(error)) => return Err(error),
         Err(error) => error,
     };
@@ -44,7 +44,7 @@ pub fn write(
     }])
 }
 
-fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>, Said> {
+fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>, NotDone> {
     let places = find(name, identity.build).map_err(|error| ("name", None, error.to_string()))?;
     let number = |error: &ValueError| match error {
         ValueError::ReadOnly { name } => ("read_only", Some(name.clone()), error.to_string()),
@@ -57,7 +57,7 @@ fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>,
         .collect()
 }
 
-fn said(fault: Fault) -> Said {
+fn not_done(fault: Fault) -> NotDone {
     let message = match &fault.register {
         Some(register) => format!("{}: {register}: {}", fault.board, fault.message),
         None => format!("{}: {}", fault.board, fault.message),

@@ -119,7 +119,7 @@ impl StoreError {
     }
 
     /// The same for another reader: the errors of the operating system and of the encoder cannot be cloned.
-    pub(crate) fn told_again(&self) -> StoreError {
+    pub(crate) fn repeated(&self) -> StoreError {
         match self {
             StoreError::Io { file, action, source } => {
                 let again = match source.raw_os_error() {

@@ -169,7 +169,7 @@ impl WriteBehind {
         let mut queue = self.shared.lock();
         queue.ask_again = true;
         self.shared.news.notify_all();
-        queue.error.as_ref().map(StoreError::told_again)
+        queue.error.as_ref().map(StoreError::repeated)
     }
 
     /// Waits until another row group can be pushed.
@@ -193,7 +193,7 @@ impl WriteBehind {
                 return Ok(());
             }
             if let Some(error) = queue.error.as_ref().filter(|_| queue.errors > earlier) {
-                return Err(error.told_again());
+                return Err(error.repeated());
             }
             queue = self.shared.wait(queue);
         }

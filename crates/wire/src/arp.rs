@@ -65,17 +65,17 @@ mod tests {
 
     #[test]
     fn a_request_and_its_answer_are_the_bytes_of_rfc_826() {
-        let (asker, asked) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        let (requester, target) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let (from, to) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
-        let request = Arp { is_reply: false, sender: (asker, from), target: (MacAddr::default(), to) };
+        let request = Arp { is_reply: false, sender: (requester, from), target: (MacAddr::default(), to) };
         let frame = request.emit();
         assert_eq!(frame[..14], [255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6]);
         assert_eq!(frame[14..22], [0, 1, 8, 0, 6, 4, 0, 1]);
         assert_eq!(frame[22..], [2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
         assert_eq!(Arp::parse(&frame), Some(request));
-        let answer = request.answer(asked);
+        let answer = request.answer(target);
         assert_eq!(Arp::parse(&answer.emit()), Some(answer));
-        assert_eq!((answer.sender, answer.target), ((asked, to), (asker, from)));
+        assert_eq!((answer.sender, answer.target), ((target, to), (requester, from)));
         assert_eq!(Arp::parse(&frame[..41]), None);
         for at in 12..20 {
             let mut other = frame;

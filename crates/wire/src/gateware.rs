@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_that_is_no_whole_number_of_picoseconds_is_rounded_as_its_function_says() {
+    fn a_cycle_that_is_no_whole_number_of_picoseconds_is_rounded_as_documented() {
         let line = LineClock::GBPS_100; // 102,400 ps are 33 cycles: one begins at 3103.03 ps
         let [before, after] = [3103, 3104].map(Time::from_ps);
         assert_eq!((line.time(1), line.span(1)), (before, after));

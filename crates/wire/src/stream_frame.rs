@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_tells_its_length_and_no_flipped_bit_is_taken_for_one() {
+    fn a_header_has_its_length_and_no_flipped_bit_is_taken_for_one() {
         for len in [0, 1, 40, 65_576, u32::MAX] {
             let header = stream_header(len);
             assert_eq!(read_stream_header(header), Some(len));

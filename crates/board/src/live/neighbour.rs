@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_peer_s_own_reply_tells_its_address() {
+    fn only_the_peer_s_own_reply_gives_its_address() {
         let found = resolve(&mut Cable(VecDeque::new()), OWN, PEER.1, Duration::from_secs(5), || false);
         assert_eq!(found.unwrap(), PEER.0);
     }

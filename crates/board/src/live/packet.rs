@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_the_one_that_the_kernel_says_it_took() {
+    fn a_tag_is_the_one_that_the_kernel_took() {
         let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         assert_eq!(tag_of(&auxdata(both, 0xA005, 0x88A8)), Some([0x88, 0xA8, 0xA0, 0x05]));
         assert_eq!(tag_of(&auxdata(libc::TP_STATUS_VLAN_VALID, 0, 0)), Some([0x81, 0, 0, 0]), "a priority tag");

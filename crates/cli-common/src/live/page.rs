@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_pace_that_no_clock_can_hold_is_refused() {
         for text in ["1e-300", "0", "-1", "nan", "inf", "1e-10"] {
-            let told = pace(text).unwrap_err();
-            assert!(told.contains("1e-9 or more"), "{text}: {told}");
+            let message = pace(text).unwrap_err();
+            assert!(message.contains("1e-9 or more"), "{text}: {message}");
         }
         assert_eq!(pace("1e-9"), Ok(1e-9));
     }

@@ -6,4 +6,4 @@ pub mod results;
 pub mod screen;
 pub mod table;
 
-pub use print::{print, told};
+pub use print::{print, to_verdict};

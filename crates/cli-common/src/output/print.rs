@@ -19,7 +19,7 @@ pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
 }
 
 /// The verdict of a command; prints what kept it from one of its own.
-pub fn told(result: Result<Verdict, Failure>) -> Verdict {
+pub fn to_verdict(result: Result<Verdict, Failure>) -> Verdict {
     let (message, verdict) = match result {
         Ok(verdict) => return verdict,
         Err(Failure::Refused(message)) => (message, Verdict::Refused),

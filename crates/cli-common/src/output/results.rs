@@ -92,17 +92,17 @@ mod tests {
     fn results_of_something_else_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mine = Some(Path::new("here/mine.toml"));
-        let told = |scenario| refuse_others(folder.path(), scenario).map_err(|error| error.to_string());
-        assert_eq!((told(mine), told(None)), (Ok(()), Ok(())));
+        let refusal = |scenario| refuse_others(folder.path(), scenario).map_err(|error| error.to_string());
+        assert_eq!((refusal(mine), refusal(None)), (Ok(()), Ok(())));
         std::fs::write(folder.path().join("events-000000.parquet"), "").unwrap();
-        assert!(told(mine).unwrap_err().contains("holds the results of `penstock recv`"));
+        assert!(refusal(mine).unwrap_err().contains("holds the results of `penstock recv`"));
         std::fs::write(folder.path().join(SUMMARY), r#"{"scenario": "there/mine.toml"}"#).unwrap();
-        assert_eq!(told(mine), Ok(()));
-        assert!(told(None).unwrap_err().contains("holds the results of there/mine.toml; give another folder"));
-        assert!(told(Some(Path::new("other.toml"))).unwrap_err().contains("--overwrite"));
+        assert_eq!(refusal(mine), Ok(()));
+        assert!(refusal(None).unwrap_err().contains("holds the results of there/mine.toml; give another folder"));
+        assert!(refusal(Some(Path::new("other.toml"))).unwrap_err().contains("--overwrite"));
         std::fs::write(folder.path().join(SUMMARY), r#"{"boards": []}"#).unwrap();
-        assert!(told(mine).unwrap_err().contains("holds the results of another command"));
-        assert_eq!(told(None), Ok(()));
+        assert!(refusal(mine).unwrap_err().contains("holds the results of another command"));
+        assert_eq!(refusal(None), Ok(()));
     }
 
     #[test]

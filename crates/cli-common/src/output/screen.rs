@@ -16,7 +16,7 @@ const KEPT: usize = 1000;
 /// The messages of the time while a page is shown; none while no page is shown.
 static SAID: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-fn said() -> MutexGuard<'static, Option<Vec<String>>> {
+fn messages_below() -> MutexGuard<'static, Option<Vec<String>>> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -30,7 +30,7 @@ impl Screen {
         if !capable || !io::stderr().is_terminal() {
             return None;
         }
-        *said() = Some(Vec::new());
+        *messages_below() = Some(Vec::new());
         let screen = Screen(());
         io::stderr().write_all(ENTER.as_bytes()).ok()?;
         Some(screen)
@@ -44,8 +44,8 @@ impl Screen {
 
     /// The last messages, newest last.
     pub fn messages(&self, count: usize) -> Vec<String> {
-        let said = said();
-        let all = said.as_deref().unwrap_or_default();
+        let messages_below = messages_below();
+        let all = messages_below.as_deref().unwrap_or_default();
         all[all.len().saturating_sub(count)..].to_vec()
     }
 
@@ -71,26 +71,26 @@ impl Drop for Screen {
 
 /// Gives the terminal back, if a page is shown; also for a process that ends at once.
 pub fn leave() {
-    let Some(messages) = said().take() else { return };
+    let Some(messages) = messages_below().take() else { return };
     let _ = io::stderr().write_all(LEAVE.as_bytes());
-    messages.iter().for_each(told);
+    messages.iter().for_each(print_message);
 }
 
 /// Prints to standard error: now, or when the page is closed. A run continues if standard error is closed.
 pub fn say(message: impl Display) {
-    match said().as_mut() {
+    match messages_below().as_mut() {
         Some(messages) => {
             if messages.len() == KEPT {
                 messages.remove(0);
             }
             messages.push(message.to_string());
         }
-        None => told(message),
+        None => print_message(message),
     }
 }
 
 /// One write a message, so that those of several threads do not mix.
-fn told(message: impl Display) {
+fn print_message(message: impl Display) {
     let _ = io::stderr().write_all(format!("{message}\n").as_bytes());
 }
 

@@ -446,8 +446,8 @@ mod tests {
             ("10.0.0.255/24", "is the broadcast address"),
             ("10.0.0.0/24", "is the address of the network itself"),
         ] {
-            let told = text.parse::<Network>().unwrap_err();
-            assert!(told.contains(why) && told.contains("as in 10.0.0.2/24"), "{text}: {told}");
+            let message = text.parse::<Network>().unwrap_err();
+            assert!(message.contains(why) && message.contains("as in 10.0.0.2/24"), "{text}: {message}");
         }
         for text in ["10.0.0.0", "10.0.0.255", "10.0.0.254/24", "10.0.0.0/31", "10.0.0.255/32"] {
             assert_eq!(text.parse::<Network>().unwrap().ip.to_string(), text.split('/').next().unwrap());

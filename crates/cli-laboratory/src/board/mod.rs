@@ -24,7 +24,7 @@ use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::live::Page;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use penstock_dashboard::Listener;
 use plan::Plan;
 use report::{BoardReport, ABANDONED, REFUSED};
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the board; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(Plan::read(arguments).and_then(|plan| live(&plan)))
+    to_verdict(Plan::read(arguments).and_then(|plan| live(&plan)))
 }
 
 fn live(plan: &Plan) -> Result<Verdict, Failure> {

@@ -410,16 +410,16 @@ fn rates(clock: LineClock, sample: &penstock_board::RateSample) -> Rates {
 
 /// One line where all groups are the same.
 fn congestion_lines(groups: &[Congestion]) -> Vec<String> {
-    let said = |group: &Congestion| match (group.law, &group.share) {
+    let text = |group: &Congestion| match (group.law, &group.share) {
         ("dcqcn", Some(share)) => format!("dcqcn, profile {}, share {share}", group.profile),
         ("dcqcn", None) => format!("dcqcn, profile {}", group.profile),
         (law, _) => law.to_owned(),
     };
-    let all: Vec<String> = groups.iter().map(said).collect();
+    let all: Vec<String> = groups.iter().map(text).collect();
     match all.split_first() {
         Some((first, rest)) if rest.iter().all(|other| other == first) => vec![format!("congestion   {first}")],
         _ => {
-            groups.iter().zip(all).map(|(group, said)| format!("congestion   group {}: {said}", group.group)).collect()
+            groups.iter().zip(all).map(|(group, text)| format!("congestion   group {}: {text}", group.group)).collect()
         }
     }
 }

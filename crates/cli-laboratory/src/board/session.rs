@@ -84,7 +84,7 @@ pub struct Session {
     /// As [`Target::connection`] has it.
     connection: u32,
     /// When the board last began to open it.
-    asked: Instant,
+    requested_at: Instant,
     /// Turns until the queue pair is looked at again, and whether another one or none was found at the last look.
     look_in: u32,
     was_gone: bool,
@@ -157,7 +157,7 @@ impl Session {
             destinations: Destinations::default(),
             connections: Connections::default(),
             connection: 0,
-            asked: Instant::now(),
+            requested_at: Instant::now(),
             look_in: LOOK_TURNS,
             was_gone: false,
             triggers: None,
@@ -176,7 +176,7 @@ impl Session {
     }
 
     fn command_open(&mut self) {
-        self.asked = Instant::now();
+        self.requested_at = Instant::now();
         self.target.open(&mut self.board).expect("its command is a register");
     }
 
@@ -476,7 +476,7 @@ impl Session {
             Opening::Open => self.begin(),
             // Until the server is there again, or another one comes.
             Opening::Failed(_) if self.lost.is_some() => {
-                if self.asked.elapsed() >= AGAIN {
+                if self.requested_at.elapsed() >= AGAIN {
                     self.command_open();
                 }
                 Ok(())

@@ -21,9 +21,9 @@ mod usage;
 pub use arguments::Arguments;
 
 use penstock_cli_common::outcome::Verdict;
-use penstock_cli_common::output::told;
+use penstock_cli_common::output::to_verdict;
 
 /// Runs a scenario; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(course::run(arguments))
+    to_verdict(course::run(arguments))
 }

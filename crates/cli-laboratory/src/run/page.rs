@@ -209,7 +209,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn queues_are_drawn_whether_or_not_the_trace_tells_class_from_class() {
+    fn queues_are_drawn_whether_or_not_the_trace_has_classes() {
         for (classes, first) in [("false", "root > server0"), ("true", "root > server0, class 3")] {
             let overrides = [format!("trace.classes={classes}")];
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/advcam-5.toml");

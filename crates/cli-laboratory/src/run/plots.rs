@@ -35,11 +35,11 @@ fn draw(out: &Path, interrupted: &AtomicBool) -> Result<(), String> {
         .spawn()
         .map_err(failed)?;
     let stderr = drawing.stderr.take();
-    let said = std::thread::spawn(move || {
-        let mut said = Vec::new();
+    let output = std::thread::spawn(move || {
+        let mut output = Vec::new();
         // What it said before an error is told all the same.
-        stderr.map(|mut stderr| stderr.read_to_end(&mut said));
-        said
+        stderr.map(|mut stderr| stderr.read_to_end(&mut output));
+        output
     });
     let status = loop {
         if interrupted.load(Ordering::Relaxed) {
@@ -55,9 +55,13 @@ fn draw(out: &Path, interrupted: &AtomicBool) -> Result<(), String> {
         true => Ok(()),
         // The last line of a traceback has the error.
         false => {
-            let said = said.join().unwrap_or_default();
-            let said = String::from_utf8_lossy(&said);
-            Err(format!("no plots: {}: {}", python.display(), said.trim_end().lines().last().unwrap_or("it broke off")))
+            let output = output.join().unwrap_or_default();
+            let output = String::from_utf8_lossy(&output);
+            Err(format!(
+                "no plots: {}: {}",
+                python.display(),
+                output.trim_end().lines().last().unwrap_or("it broke off")
+            ))
         }
     }
 }

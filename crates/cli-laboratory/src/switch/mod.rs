@@ -13,7 +13,7 @@ use penstock_board::{switch_regs, RegisterError};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use penstock_wire::gateware::SWITCH_PORTS;
 use penstock_wire::MacAddr;
 use report::SwitchReport;
@@ -25,7 +25,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Runs the switch; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(live(arguments))
+    to_verdict(live(arguments))
 }
 
 fn live(arguments: &Arguments) -> Result<Verdict, Failure> {

@@ -141,17 +141,17 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused_with_its_place() {
-        let said = |text: &str| text.parse::<BoardList>().unwrap_err();
-        assert!(said("10.0.0.2,10.0.0.1-3").contains("10.0.0.2 stands twice"));
-        assert!(said("10.0.0").contains("\"10.0.0\" is no IPv4 address"));
-        assert!(said("10.0.0.9-2").contains("below the first"));
-        assert!(said("10.0.0.1/24").contains("the network is 10.0.0.0/24"));
-        assert!(said("10.0.0.0/8").contains("16 to 32"));
-        assert!(said("10.0.0.2:x").contains("no UDP port"));
-        assert!(said("@/no/such/file").contains("/no/such/file"));
+        let refusal = |text: &str| text.parse::<BoardList>().unwrap_err();
+        assert!(refusal("10.0.0.2,10.0.0.1-3").contains("10.0.0.2 stands twice"));
+        assert!(refusal("10.0.0").contains("\"10.0.0\" is no IPv4 address"));
+        assert!(refusal("10.0.0.9-2").contains("below the first"));
+        assert!(refusal("10.0.0.1/24").contains("the network is 10.0.0.0/24"));
+        assert!(refusal("10.0.0.0/8").contains("16 to 32"));
+        assert!(refusal("10.0.0.2:x").contains("no UDP port"));
+        assert!(refusal("@/no/such/file").contains("/no/such/file"));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("boards.txt");
         std::fs::write(&file, "10.0.0.2\nmodule 1\n").unwrap();
-        assert!(said(&format!("@{}", file.display())).contains("boards.txt:2: "));
+        assert!(refusal(&format!("@{}", file.display())).contains("boards.txt:2: "));
     }
 }

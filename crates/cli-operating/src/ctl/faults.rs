@@ -26,17 +26,17 @@ impl Faults {
 
     /// Prints them to standard error, equal ones of many boards in one line.
     pub fn tell(&self) {
-        let mut told: Vec<(&Fault, Vec<BoardAddress>)> = Vec::new();
+        let mut listed: Vec<(&Fault, Vec<BoardAddress>)> = Vec::new();
         for fault in &self.0 {
             let is_like = |known: &&mut (&Fault, Vec<BoardAddress>)| {
                 known.0.message == fault.message && known.0.register == fault.register
             };
-            match told.iter_mut().find(is_like) {
+            match listed.iter_mut().find(is_like) {
                 Some((_, boards)) => boards.push(fault.board),
-                None => told.push((fault, vec![fault.board])),
+                None => listed.push((fault, vec![fault.board])),
             }
         }
-        for (fault, boards) in told {
+        for (fault, boards) in listed {
             let register = fault.register.as_ref().map_or(String::new(), |register| format!(" {register}:"));
             let message = &fault.message;
             match boards.as_slice() {

@@ -27,7 +27,7 @@ mod watch;
 
 use clap::Subcommand;
 use penstock_cli_common::outcome::Verdict;
-use penstock_cli_common::output::told;
+use penstock_cli_common::output::to_verdict;
 use penstock_ipbus::map::BOARD;
 
 #[derive(clap::Args)]
@@ -70,7 +70,7 @@ enum Command {
 
 /// Executes a command; prints its own errors.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(match &arguments.command {
+    to_verdict(match &arguments.command {
         Command::Status(arguments) => status::run(arguments),
         Command::Get(arguments) => get::run(arguments),
         Command::Set(arguments) => set::run(arguments),

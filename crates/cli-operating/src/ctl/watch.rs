@@ -75,7 +75,7 @@ pub fn poll<D: Device>(
         while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
             watch.take(&mut session, board, outcome, &mut faults);
         }
-        watch.told(&faults);
+        watch.reported(&faults);
     }
     Ok(watch.verdict)
 }
@@ -87,7 +87,7 @@ struct OfBoard {
     /// Empty: nothing was read since it answers.
     known: Vec<u64>,
     /// Why it cannot be read, once that was said.
-    told: Option<Discriminant<Unfit>>,
+    reported: Option<Discriminant<Unfit>>,
 }
 
 struct Watch<'a> {
@@ -100,18 +100,18 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn of<D: Device>(session: &SessionOf<D>, names: &'a [String], json: bool) -> Result<Self, Failure> {
         let places = session.places(names)?;
-        let told = |board: &Member<D>| board.identity.as_ref().err().map(discriminant);
+        let reported = |board: &Member<D>| board.identity.as_ref().err().map(discriminant);
         let mut boards: Vec<OfBoard> =
-            session.boards.iter().map(|board| OfBoard { told: told(board), ..OfBoard::default() }).collect();
+            session.boards.iter().map(|board| OfBoard { reported: reported(board), ..OfBoard::default() }).collect();
         for (board, places) in places {
             boards[board].places = places;
         }
         let mut watch = Watch { names, json, boards, verdict: Verdict::Verified };
-        watch.told(&session.unfit());
+        watch.reported(&session.unfit());
         Ok(watch)
     }
 
-    fn told(&mut self, faults: &Faults) {
+    fn reported(&mut self, faults: &Faults) {
         faults.tell();
         if !faults.0.is_empty() {
             self.verdict = Verdict::Fault;
@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
         }
         match get::numbers(&of.places, outcome) {
             Ok(numbers) => {
-                of.told = None;
+                of.reported = None;
                 let before = std::mem::replace(&mut of.known, numbers);
                 self.show(session, board, &before);
             }
@@ -170,7 +170,7 @@ impl<'a> Watch<'a> {
         of.places.clear();
         of.known.clear();
         let Err(why) = &session.boards[board].identity else { return };
-        if of.told.replace(discriminant(why)) != Some(discriminant(why)) {
+        if of.reported.replace(discriminant(why)) != Some(discriminant(why)) {
             faults.push(session.address(board), register, why);
         }
     }

@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// Whether the coordinator of the run of this file is asked to end it, and has not yet.
-    pub fn is_asked(file: &Path) -> bool {
+    pub fn is_end_requested(file: &Path) -> bool {
         beside(file, "end").exists()
     }
 
@@ -148,12 +148,12 @@ mod tests {
     fn what_is_appended_is_read_back_and_a_second_coordinator_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("servers.toml");
-        let told = Log::open(&file, None).err().unwrap();
-        assert!(told.contains("--begin"), "{told}");
+        let message = Log::open(&file, None).err().unwrap();
+        assert!(message.contains("--begin"), "{message}");
         let (log, servers) = Log::open(&file, Some(("a1", &[0, 1, 0]))).unwrap();
         assert_eq!(servers, Tables::new("a1".into(), vec![0, 1, 0]));
-        let told = Log::open(&file, None).err().unwrap();
-        assert!(told.contains("another `penstock farm`"), "{told}");
+        let message = Log::open(&file, None).err().unwrap();
+        assert!(message.contains("another `penstock farm`"), "{message}");
         // An editor has left no end of line.
         fs::write(&file, "live = [0, 1, 2]").unwrap();
         log.append(&Change::new(7, vec![0, 2])).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let (log, servers) = Log::open(&file, None).unwrap();
         assert_eq!((servers.count(), servers.first(), servers.live(), servers.server_of(8)), (3, 9, &[2][..], Some(0)));
         fs::remove_dir_all(folder.path()).unwrap();
-        let told = log.append(&Change::new(12, vec![0])).unwrap_err();
-        assert!(told.contains("servers.toml"), "{told}");
+        let message = log.append(&Change::new(12, vec![0])).unwrap_err();
+        assert!(message.contains("servers.toml"), "{message}");
     }
 }

@@ -18,7 +18,7 @@ use metrics::Metrics;
 use penstock_cli_common::interrupt::{self, be_quiet, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, ServerConfig};
 use penstock_units::Time;
 use plan::Plan;
@@ -37,7 +37,7 @@ const REREAD: Time = Time::from_ms(500);
 
 /// Coordinates until Ctrl-C; prints its own errors.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(coordinate(arguments))
+    to_verdict(coordinate(arguments))
 }
 
 fn refused(error: impl std::fmt::Display) -> Failure {
@@ -176,7 +176,7 @@ fn watched(log: &Path) -> Result<Option<u64>, Failure> {
         let tables = read_tables(log).map_err(Failure::Refused)?;
         let is_locked = Log::is_locked(log);
         match tables.end() {
-            Some(end) if !is_locked && !Log::is_asked(log) => return Ok(Some(end)),
+            Some(end) if !is_locked && !Log::is_end_requested(log) => return Ok(Some(end)),
             _ if !is_locked => return Ok(None),
             _ => std::thread::sleep(std::time::Duration::from_millis(50)),
         }

@@ -147,7 +147,7 @@ mod tests {
         [[server]]\nnumber = 1\nip = \"10.0.1.2\"\n[[server]]\nnumber = 0\nip = \"10.0.1.1\"\nmetrics = \"10.0.1.1:9100\"\n";
 
     #[test]
-    fn a_file_says_boards_servers_and_where_the_log_is() {
+    fn a_file_has_boards_servers_and_the_place_of_the_log() {
         let plan = parse(Path::new("/etc/farm.toml"), GOOD).unwrap();
         assert_eq!(plan.log, Path::new("/etc/servers.toml"));
         assert_eq!(plan.boards[1], ("10.0.0.3".into(), "10.0.0.3".parse().unwrap()));
@@ -167,10 +167,10 @@ mod tests {
             ("number = 1\n", "nummer = 1\n", "nummer"),
             ("[[server]]", "[[board]]\nip = \"10.0.0.3\"\n[[server]]", "two boards are called 10.0.0.3"),
         ] {
-            let told = parse(Path::new("farm.toml"), &GOOD.replacen(from, to, 1)).unwrap_err();
-            assert!(told.contains(why), "{told}");
+            let message = parse(Path::new("farm.toml"), &GOOD.replacen(from, to, 1)).unwrap_err();
+            assert!(message.contains(why), "{message}");
         }
-        let told = parse(Path::new("f"), &GOOD.replace("ip = \"10.0.1", "use = false\nip = \"10.0.1")).unwrap_err();
-        assert!(told.contains("use = true"), "{told}");
+        let message = parse(Path::new("f"), &GOOD.replace("ip = \"10.0.1", "use = false\nip = \"10.0.1")).unwrap_err();
+        assert!(message.contains("use = true"), "{message}");
     }
 }

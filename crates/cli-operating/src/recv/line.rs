@@ -36,7 +36,7 @@ const INTERVAL: Time = Time::from_ms(300);
 const AGAIN: Time = Time::from_s(2);
 
 /// A board's address, and what it is to know.
-struct Told {
+struct ShareState {
     name: String,
     /// Of each of its queue pairs, if its own line carries that.
     share: Rate,
@@ -46,14 +46,14 @@ struct Told {
     lives: u32,
     /// It did not answer the last request.
     is_silent: bool,
-    again: Time,
-    asked: Option<(RequestId, Step)>,
+    retry: Time,
+    requested: Option<(RequestId, Step)>,
     /// Why it has no share, after a request.
     trouble: Option<String>,
-    knows: bool,
+    has_registers: bool,
     /// The message about its registers, printed once.
-    said: Vec<String>,
-    is_named: bool,
+    reported: Vec<String>,
+    named_by_operator: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ type Next = Option<(Step, Vec<Access>)>;
 /// The shares of all boards.
 pub struct Line {
     fleet: Fleet,
-    boards: Vec<Told>,
+    boards: Vec<ShareState>,
     next: Time,
 }
 
@@ -89,7 +89,7 @@ impl Line {
     pub fn tell(line: Rate, sources: &[Weighted], interrupted: &AtomicBool) -> Result<Line, FleetError> {
         let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
         let mut addresses: Vec<BoardAddress> = Vec::new();
-        let mut boards: Vec<Told> = Vec::new();
+        let mut boards: Vec<ShareState> = Vec::new();
         for ((at, source), share) in sources.iter().enumerate().zip(shares(line, &weights)) {
             let address = BoardAddress(SocketAddrV4::new(source.spec.ip, PORT));
             match addresses.iter().position(|known| known.0 == address.0) {
@@ -97,18 +97,18 @@ impl Line {
                 None => {
                     addresses.push(address);
                     let name = source.spec.name.clone();
-                    boards.push(Told {
+                    boards.push(ShareState {
                         name,
                         share,
                         sources: vec![at],
                         lives: 0,
                         is_silent: false,
-                        again: Time::ZERO,
-                        asked: None,
+                        retry: Time::ZERO,
+                        requested: None,
                         trouble: None,
-                        knows: false,
-                        said: Vec::new(),
-                        is_named: false,
+                        has_registers: false,
+                        reported: Vec::new(),
+                        named_by_operator: false,
                     });
                 }
             }
@@ -123,8 +123,8 @@ impl Line {
     /// Until every board that was asked has answered, or none has for [`WAIT`], or there is no time left.
     fn wait(&mut self, is_stopped: impl Fn() -> bool) -> Result<(), FleetError> {
         let mut heard = Instant::now();
-        let is_asked = |board: &Told| board.asked.is_some();
-        while self.boards.iter().any(is_asked) && heard.elapsed() < WAIT && !is_stopped() {
+        let is_requested = |board: &ShareState| board.requested.is_some();
+        while self.boards.iter().any(is_requested) && heard.elapsed() < WAIT && !is_stopped() {
             if self.turn(Time::from_ms(20))? {
                 heard = Instant::now();
             }
@@ -138,14 +138,14 @@ impl Line {
             self.next = now + INTERVAL;
             let reports = session.report().boards;
             for board in 0..self.boards.len() {
-                let told = &mut self.boards[board];
-                let lives = told.sources.iter().map(|source| reports[*source].lives).sum();
-                let is_up = told.sources.iter().any(|source| reports[*source].state == BoardState::Up);
+                let state = &mut self.boards[board];
+                let lives = state.sources.iter().map(|source| reports[*source].lives).sum();
+                let is_up = state.sources.iter().any(|source| reports[*source].state == BoardState::Up);
                 // Also at its first life: it may have begun anew since it was told. One that dies while it is asked is
                 // asked again at its next life.
-                let is_due = lives > told.lives || told.is_silent && now >= told.again;
-                if is_up && is_due && told.asked.is_none() {
-                    (told.lives, told.again) = (lives, now + AGAIN);
+                let is_due = lives > state.lives || state.is_silent && now >= state.retry;
+                if is_up && is_due && state.requested.is_none() {
+                    (state.lives, state.retry) = (lives, now + AGAIN);
                     self.ask(board);
                 }
             }
@@ -153,12 +153,15 @@ impl Line {
         if let Err(error) = self.turn(Time::ZERO) {
             say(format_args!("WARNING: boards are not told their shares: {error}"));
         }
-        let unaware = self.boards.iter_mut().filter(|told| !told.is_named && told.asked.is_none() && told.lives > 0);
+        let unaware = self
+            .boards
+            .iter_mut()
+            .filter(|state| !state.named_by_operator && state.requested.is_none() && state.lives > 0);
         let mut named = Vec::new();
-        for told in unaware {
-            if let Some(why) = &told.trouble {
-                told.is_named = true;
-                named.push((told.name.clone(), told.name.clone(), why.clone()));
+        for state in unaware {
+            if let Some(why) = &state.trouble {
+                state.named_by_operator = true;
+                named.push((state.name.clone(), state.name.clone(), why.clone()));
             }
         }
         for (names, why) in tables::alike(named) {
@@ -168,30 +171,30 @@ impl Line {
 
     /// The share that each board was told, by name; null where it was not. A board that is being told is waited for as
     /// when the run began.
-    pub fn told(&mut self) -> serde_json::Value {
+    pub fn shares(&mut self) -> serde_json::Value {
         // Earlier reports remain valid when the socket fails.
         let _ = self.wait(interrupt::gives_up);
-        let share = |told: &Told| told.knows.then(|| told.share.to_string());
-        self.boards.iter().map(|told| (told.name.clone(), serde_json::json!(share(told)))).collect()
+        let share = |state: &ShareState| state.has_registers.then(|| state.share.to_string());
+        self.boards.iter().map(|state| (state.name.clone(), serde_json::json!(share(state)))).collect()
     }
 
     /// How many boards know their share, and what it is, if any does.
     pub fn summary(&self) -> Option<String> {
-        let told = self.boards.iter().filter(|told| told.knows).count();
-        if told == 0 {
+        let count = self.boards.iter().filter(|state| state.has_registers).count();
+        if count == 0 {
             return None;
         }
         let (least, most) = self
             .boards
             .iter()
-            .fold((Rate(u64::MAX), Rate(0)), |(least, most), told| (least.min(told.share), most.max(told.share)));
+            .fold((Rate(u64::MAX), Rate(0)), |(least, most), state| (least.min(state.share), most.max(state.share)));
         let share = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        Some(format!("{told} of {} boards know their share of the line, {share}", self.boards.len()))
+        Some(format!("{count} of {} boards know their share of the line, {share}", self.boards.len()))
     }
 
     fn ask(&mut self, board: usize) {
         let id = self.fleet.submit(board, &Identity::request());
-        self.boards[board].asked = Some((id, Step::Identify));
+        self.boards[board].requested = Some((id, Step::Identify));
     }
 
     /// Whether a board has answered.
@@ -199,18 +202,18 @@ impl Line {
         let mut is_heard = false;
         self.fleet.turn(wait)?;
         while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
-            if let Some((_, step)) = self.boards[board].asked.take_if(|(asked, _)| *asked == id) {
+            if let Some((_, step)) = self.boards[board].requested.take_if(|(requested, _)| *requested == id) {
                 self.boards[board].is_silent = outcome.is_err();
                 is_heard |= outcome.is_ok();
                 let next = self.boards[board].took(step, outcome);
-                let told = &mut self.boards[board];
+                let state = &mut self.boards[board];
                 match next {
                     Ok(Some((step, accesses))) => {
                         let id = self.fleet.submit(board, &accesses.into_iter().collect());
-                        told.asked = Some((id, step));
+                        state.requested = Some((id, step));
                     }
-                    Ok(None) => (told.trouble, told.knows) = (None, true),
-                    Err(why) => (told.trouble, told.knows) = (Some(why), false),
+                    Ok(None) => (state.trouble, state.has_registers) = (None, true),
+                    Err(why) => (state.trouble, state.has_registers) = (Some(why), false),
                 }
             }
         }
@@ -218,7 +221,7 @@ impl Line {
     }
 }
 
-impl Told {
+impl ShareState {
     /// The next step; none: it has its share.
     fn took(&mut self, step: Step, outcome: Outcome) -> Result<Next, String> {
         match step {
@@ -234,10 +237,11 @@ impl Told {
                 let share = self.share.min(identity.line_rate());
                 let found: Vec<InForce> =
                     words.iter().map(|words| InForce::read(words, identity.build.clock_khz)).collect();
-                let (writes, said) = self.writes(share, identity, &found)?;
-                let news: Vec<String> = said.into_iter().filter(|said| !self.said.contains(said)).collect();
-                news.iter().for_each(|said| say(format_args!("{}: {said}", self.name)));
-                self.said.extend(news);
+                let (writes, reported) = self.writes(share, identity, &found)?;
+                let news: Vec<String> =
+                    reported.into_iter().filter(|reported| !self.reported.contains(reported)).collect();
+                news.iter().for_each(|reported| say(format_args!("{}: {reported}", self.name)));
+                self.reported.extend(news);
                 Ok((!writes.is_empty()).then_some((Step::Write, writes)))
             }
             // It has restarted since the last request, and its packet count has restarted, too.
@@ -259,7 +263,7 @@ impl Told {
             .filter(|(_, group)| !is_ours(group))
             .map(|(index, group)| format!("cc[{index}] (law {}, profile {})", group.law, group.profile_name()))
             .collect();
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         if !kept.is_empty() {
             let kept = format!(
                 "{} keeps what it was set to; to have a share written, set cc.profile = \"advcam\" (penstock ctl apply)",
@@ -268,22 +272,22 @@ impl Told {
             if found.iter().all(|group| !is_ours(group)) {
                 return Err(kept);
             }
-            said.push(kept);
+            reported.push(kept);
         }
         let mut others: Vec<String> = found.iter().filter_map(|group| group.share.map(show)).collect();
         others.retain(|other| *other != show(share));
         others.dedup();
         if !others.is_empty() {
-            said.push(format!("share {} replaces {}", show(share), others.join(", ")));
+            reported.push(format!("share {} replaces {}", show(share), others.join(", ")));
         }
         let words = profile_words(Profile::Penstock, share, identity)?;
-        let knows = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));
+        let has_registers = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));
         let is_written = |address: u32| {
             let group = &found[((address - cc::BASE) / cc::STRIDE) as usize];
-            is_ours(group) && !knows(group)
+            is_ours(group) && !has_registers(group)
         };
         let writes = words.into_iter().filter(|(address, _)| is_written(*address));
-        Ok((writes.map(|(address, word)| Access::write(address, word)).collect(), said))
+        Ok((writes.map(|(address, word)| Access::write(address, word)).collect(), reported))
     }
 }
 

@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The last that the receiver has told; none before the first.
-type Latest = Arc<Mutex<Option<Told>>>;
+type Latest = Arc<Mutex<Option<Published>>>;
 
 #[derive(Debug, Clone)]
-struct Told {
+struct Published {
     report: Arc<SessionReport>,
     /// Its part in a farm.
     server: Option<ServerState>,
@@ -56,8 +56,8 @@ impl Metrics {
 
     pub fn tell(&mut self, report: SessionReport, server: Option<ServerState>) {
         self.turns += 1;
-        let told = Told { report: Arc::new(report), server, turns: self.turns };
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        let published = Published { report: Arc::new(report), server, turns: self.turns };
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
     }
 }
 
@@ -84,7 +84,7 @@ struct Session {
 impl Collector for Session {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(Told { report, server, turns }) = latest else { return Ok(()) };
+        let Some(Published { report, server, turns }) = latest else { return Ok(()) };
         let mut families = Families(encoder);
         if let Some(ServerState { number, tables, digest }) = server {
             let help = "Tables of servers that were read from the file of servers, the first one included";

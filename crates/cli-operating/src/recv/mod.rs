@@ -28,7 +28,7 @@ use line::Line;
 use penstock_cli_common::interrupt::{self, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use penstock_readout::backend::{Backend, PacketBackend, SessionClock, TcpBackend, Verbs};
 use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};
 use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
@@ -56,7 +56,7 @@ const REFUSED: Time = Time::from_s(10);
 
 /// Receives; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(Plan::read(arguments).map_err(Failure::Refused).and_then(receive))
+    to_verdict(Plan::read(arguments).map_err(Failure::Refused).and_then(receive))
 }
 
 /// Of errors before the first message: another request would do.
@@ -111,7 +111,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     let mut view =
         (!plan.json).then(|| View::open(title, plan.end.events.or(plan.end.messages), plan.out.is_some())).flatten();
 
-    let (mut told_of_boards, mut next_turn, count) = (false, Time::ZERO, plan.session.boards.len());
+    let (mut boards_reported, mut next_turn, count) = (false, Time::ZERO, plan.session.boards.len());
     plan.end.events.iter().for_each(|events| session.end_after(*events));
     let (mut waiting, mut end) = (Waiting::default(), End::new(&plan, interrupted));
     let (mut broken, mut silence_due) = (None, Time::MAX);
@@ -135,17 +135,17 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
             continue;
         }
         if let Some(error) = session.receiver().stalled().filter(|error| end.is_near && !error.is_busy()) {
-            waiting.tell(error);
+            waiting.report_disk(error);
         }
         if end.is_near {
-            waiting.tell_of_boards(&session.out_of_reach());
+            waiting.report_boards(&session.out_of_reach());
         }
         next_turn = now + TURN;
         // Boards get no slots while storage is waited for, and a server of several may have no part of the events.
         let waits = session.receiver().stalled().is_some() || sharing.is_some();
         let may_send = if waits { 0 } else { session.boards_up() };
-        if let Some(told) = silence.look(now, session.messages(), may_send).filter(|_| !end.is_near) {
-            say(told);
+        if let Some(message) = silence.look(now, session.messages(), may_send).filter(|_| !end.is_near) {
+            say(message);
         }
         if let Some(sharing) = &mut sharing {
             if let Err(error) = sharing.look(&mut session) {
@@ -167,8 +167,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
         if let Some(metrics) = &mut metrics {
             metrics.tell(session.report(), sharing.as_ref().map(Sharing::state));
         }
-        if !told_of_boards && (now > plan.session.bring_up || session.boards_up() == count) {
-            told_of_boards = true;
+        if !boards_reported && (now > plan.session.bring_up || session.boards_up() == count) {
+            boards_reported = true;
             tables::brought_up(&session.report()).iter().for_each(say);
             silence_due = now.saturating_add(plan.session.bring_up.max(Time::from_s(5)));
         }
@@ -201,8 +201,8 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
         given_up(&plan, &session)
     });
     let faults = broken.into_iter().chain(silent).chain(stopped).chain(unstored).chain(shared).collect();
-    let told = line.map(|mut line| line.told());
-    let (text, verdict) = conclude(&plan, report, session.report(), gpu, told, faults);
+    let shares = line.map(|mut line| line.shares());
+    let (text, verdict) = conclude(&plan, report, session.report(), gpu, shares, faults);
     interrupt::speaks_itself();
     Ok(print(text, verdict))
 }
@@ -277,13 +277,13 @@ impl End {
 /// Events that wait for a disk or for boards at the end of a run.
 #[derive(Default)]
 struct Waiting {
-    told: bool,
-    told_of_boards: bool,
+    disk_reported: bool,
+    boards_reported: bool,
 }
 
 impl Waiting {
-    fn tell_of_boards(&mut self, boards: &[&str]) {
-        if !boards.is_empty() && !std::mem::replace(&mut self.told_of_boards, true) {
+    fn report_boards(&mut self, boards: &[&str]) {
+        if !boards.is_empty() && !std::mem::replace(&mut self.boards_reported, true) {
             let boards = boards.join(", ");
             say(format_args!(
                 "waiting: {boards} cannot be reached; events wait for --outage seconds, Ctrl-C twice gives them up"
@@ -291,8 +291,8 @@ impl Waiting {
         }
     }
 
-    fn tell(&mut self, error: &StoreError) {
-        if !std::mem::replace(&mut self.told, true) {
+    fn report_disk(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.disk_reported, true) {
             say(format_args!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
         }
     }
@@ -308,7 +308,7 @@ fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<bool, Se
         }
         match session.finish(Time::from_s(2), interrupt::gives_up) {
             Err(SessionError::Store(error)) if error.is_retriable() => {
-                waiting.tell(&error);
+                waiting.report_disk(&error);
                 std::thread::sleep(Duration::from_millis(100));
             }
             result => return result.map(|()| true),
@@ -331,7 +331,7 @@ fn conclude(
     before: SessionReport,
     mut after: SessionReport,
     mut gpu: Option<gpu::Done>,
-    told: Option<serde_json::Value>,
+    shares: Option<serde_json::Value>,
     mut faults: Vec<String>,
 ) -> (String, Verdict) {
     after.readout.pattern = gpu.as_mut().and_then(gpu::take_pattern).or(after.readout.pattern);
@@ -349,8 +349,8 @@ fn conclude(
             let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
             json["faults"] = serde_json::json!(faults);
             json["is_stored"] = serde_json::json!(plan.out.is_some());
-            if let Some(told) = told {
-                json["shares"] = told;
+            if let Some(shares) = shares {
+                json["shares"] = shares;
             }
             if let Some(gpu) = &gpu {
                 json["gpu"] = serde_json::json!(gpu);

@@ -426,23 +426,23 @@ mod tests {
     #[test]
     fn an_address_that_is_given_twice_is_refused_by_name() {
         assert_eq!(read("10.0.0.2 10.0.0.3").unwrap().session.boards.len(), 2);
-        let told = refusal("10.0.0.2 10.0.0.3 10.0.0.2");
-        assert!(told.starts_with("10.0.0.2 is there twice"), "{told}");
+        let message = refusal("10.0.0.2 10.0.0.3 10.0.0.2");
+        assert!(message.starts_with("10.0.0.2 is there twice"), "{message}");
     }
 
     #[test]
     fn an_address_that_is_no_boards_is_refused() {
         for ip in ["0.0.0.0", "224.0.0.1", "239.255.255.255", "255.255.255.255"] {
-            let told = refusal(&format!("10.0.0.2 {ip}"));
-            assert_eq!(told, format!("{ip}: {ip} is no address of one board"));
+            let message = refusal(&format!("10.0.0.2 {ip}"));
+            assert_eq!(message, format!("{ip}: {ip} is no address of one board"));
         }
     }
 
     #[test]
     fn a_run_of_no_length_is_refused() {
         for line in ["--seconds 0", "--seconds nan", "--seconds=-1", "--events 0"] {
-            let told = refusal(&format!("10.0.0.2 {line}"));
-            assert!(told.contains(line.split([' ', '=']).next().unwrap()), "{line}: {told}");
+            let message = refusal(&format!("10.0.0.2 {line}"));
+            assert!(message.contains(line.split([' ', '=']).next().unwrap()), "{line}: {message}");
         }
         assert!(read("10.0.0.2 --seconds 0.1 --events 1").is_ok());
     }
@@ -465,17 +465,17 @@ mod tests {
 
     #[test]
     fn an_option_of_another_back_end_is_refused() {
-        let told = |options: &str| refusal(&format!("10.0.0.2 {options}"));
+        let message = |options: &str| refusal(&format!("10.0.0.2 {options}"));
         assert_eq!(
-            told("--backend tcp --mtu 1024"),
+            message("--backend tcp --mtu 1024"),
             "--mtu: an option of --backend verbs and packet, not of tcp; leave it out"
         );
-        assert_eq!(told("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
-        assert_eq!(told("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
+        assert_eq!(message("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
+        assert_eq!(message("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
         for (option, others) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")] {
             for other in others.split(' ') {
-                let told = told(&format!("--backend {other} {option}"));
-                assert!(told.starts_with(option.split(' ').next().unwrap()), "{told}");
+                let message = message(&format!("--backend {other} {option}"));
+                assert!(message.starts_with(option.split(' ').next().unwrap()), "{message}");
             }
         }
         assert!(read("10.0.0.2 --socket ring --mtu 1024 --rnr-timer 10").is_ok());
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_as_the_command_line_says() {
+    fn files_are_as_on_the_command_line() {
         let line = "10.0.0.2 --out run --rows fragments --file-mb 7 --file-seconds 3 --encoders 3 --flush 50";
         let files = read(line).unwrap().files;
         assert_eq!((files.writer.table, files.file_bytes), (Table::Fragments, 7_000_000));

@@ -10,13 +10,13 @@ pub struct Silence {
     patience: Time,
     messages: u64,
     since: Time,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Silence {
     /// Shorter silences than an event's time-out are none.
     pub fn new(event_timeout: Time) -> Silence {
-        Silence { patience: event_timeout, messages: 0, since: Time::ZERO, is_told: false }
+        Silence { patience: event_timeout, messages: 0, since: Time::ZERO, is_reported: false }
     }
 
     /// What is to be said at `now`, if anything. `boards` are up and may send; 0 also while storage is waited for.
@@ -25,13 +25,13 @@ impl Silence {
         if messages != self.messages || boards == 0 {
             let came = messages != self.messages;
             (self.messages, self.since) = (messages, now);
-            let was_told = std::mem::take(&mut self.is_told);
-            return (was_told && came).then(|| {
+            let was_reported = std::mem::take(&mut self.is_reported);
+            return (was_reported && came).then(|| {
                 self.patience = self.patience.max(silent.saturating_mul(2));
                 format!("messages come again after {:.1} s", silent.as_secs_f64())
             });
         }
-        let is_new = silent > self.patience && !std::mem::replace(&mut self.is_told, silent > self.patience);
+        let is_new = silent > self.patience && !std::mem::replace(&mut self.is_reported, silent > self.patience);
         is_new.then(|| self.sentence("has come", silent, boards))
     }
 
@@ -62,12 +62,12 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_once_and_is_a_fault_of_a_run_of_given_length_or_without_any_message() {
+    fn a_silence_is_reported_once_and_is_a_fault_of_a_run_of_given_length_or_without_any_message() {
         let mut silence = Silence::new(s(5));
         assert_eq!(silence.look(s(1), 0, 0), None, "no board is up");
         assert_eq!(silence.look(s(6), 0, 2), None);
-        let told = silence.look(s(7), 0, 2).unwrap();
-        assert!(told.starts_with("no message has come for 0.6 s, and 2 boards are up"), "{told}");
+        let message = silence.look(s(7), 0, 2).unwrap();
+        assert!(message.starts_with("no message has come for 0.6 s, and 2 boards are up"), "{message}");
         assert_eq!(silence.look(s(8), 0, 2), None, "once");
         assert!(silence.fault(s(8), 2, false).is_some(), "nothing has ever come");
         assert_eq!(silence.look(s(21), 1, 2).unwrap(), "messages come again after 2.0 s");

@@ -19,10 +19,10 @@ pub struct Sink {
 impl Sink {
     /// All that the plan requires.
     pub fn open(plan: &Plan, gpu: Option<gpu::Opened>) -> Result<Sink, String> {
-        let told = |error: StoreError| error.to_string();
+        let text = |error: StoreError| error.to_string();
         let mut sink = match &plan.out {
             Some(folder) => {
-                let writer = RunWriter::open(folder, plan.files.clone()).map_err(told)?;
+                let writer = RunWriter::open(folder, plan.files.clone()).map_err(text)?;
                 if writer.found() > 0 {
                     let (folder, found) = (folder.display(), writer.found());
                     say(format_args!(

@@ -66,16 +66,16 @@ pub fn alike(boards: impl IntoIterator<Item = (String, String, String)>) -> Vec<
             None => groups.push((what, vec![(name, called)])),
         }
     }
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     for (what, group) in groups {
         if group.len() < ALIKE {
-            told.extend(group.into_iter().map(|(_, called)| (called, what.clone())));
+            listed.extend(group.into_iter().map(|(_, called)| (called, what.clone())));
         } else {
             let names: Vec<String> = group.into_iter().map(|(name, _)| name).collect();
-            told.push((format!("{} boards ({})", names.len(), names.join(", ")), what));
+            listed.push((format!("{} boards ({})", names.len(), names.join(", ")), what));
         }
     }
-    told
+    listed
 }
 
 /// A board's name, what it is called alone, and why it is not up.
@@ -399,10 +399,14 @@ mod tests {
     fn hundreds_of_boards_that_are_not_up_are_a_few_lines_and_none_is_left_out() {
         let mut boards: Vec<BoardReport> = (0..264).map(|k| board(&format!("m{k}"), "no answer to OPEN_QP")).collect();
         boards.insert(7, board("trigger", "no free queue pair"));
-        let told = alike(boards.iter().map(with_reason));
-        assert_eq!(told.len(), 2);
-        assert!(told[0].0.starts_with("264 boards (m0, m1, ") && told[0].0.ends_with(", m262, m263)"), "{}", told[0].0);
-        assert_eq!(told[1], ("trigger (10.0.0.7)".to_owned(), "no free queue pair".to_owned()));
+        let listed = alike(boards.iter().map(with_reason));
+        assert_eq!(listed.len(), 2);
+        assert!(
+            listed[0].0.starts_with("264 boards (m0, m1, ") && listed[0].0.ends_with(", m262, m263)"),
+            "{}",
+            listed[0].0
+        );
+        assert_eq!(listed[1], ("trigger (10.0.0.7)".to_owned(), "no free queue pair".to_owned()));
         assert_eq!(alike(boards.iter().take(3).map(with_reason)).len(), 3, "a few are told one by one");
     }
 }

@@ -26,7 +26,7 @@ use link::{is_gone, Link};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, told};
+use penstock_cli_common::output::{print, to_verdict};
 use penstock_readout::backend::SessionClock;
 use penstock_readout::ShareError;
 use penstock_units::Time;
@@ -51,7 +51,7 @@ const REGISTERS: Time = Time::from_ms(5);
 
 /// Sends; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
-    told(Plan::read(arguments).map_err(Failure::Refused).and_then(|plan| match arguments.protocol.protocol {
+    to_verdict(Plan::read(arguments).map_err(Failure::Refused).and_then(|plan| match arguments.protocol.protocol {
         ProtocolName::Rc => send(&plan),
         ProtocolName::Tcp => tcp::send(arguments, &plan),
     }))

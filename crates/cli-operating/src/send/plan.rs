@@ -217,8 +217,8 @@ mod tests {
             ("--cc-share 12Gbps", "up to --line-rate, 10Gbps"),
             ("--cc-share 39Mbps --cc off", "--cc dcqcn"),
         ] {
-            let told = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
-            assert!(told.contains(value), "{line}: {told}");
+            let message = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
+            assert!(message.contains(value), "{line}: {message}");
         }
         let cc = |line: &str| read(line).unwrap_or_else(|e| panic!("{e}")).cc;
         let (share, table) = (cc("--cc-share 1Gbps"), cc(""));

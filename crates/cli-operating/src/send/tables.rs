@@ -192,18 +192,18 @@ pub fn named(title: &str, counts: &[(&str, u64)]) -> Option<String> {
 
 /// The limits of the boards, one line for each kind of limit.
 fn congestion(boards: &[BoardReport]) -> Vec<String> {
-    let said = |board: &BoardReport| match (board.profile, &board.share) {
+    let text = |board: &BoardReport| match (board.profile, &board.share) {
         (Some(profile), Some(share)) => format!("congestion control: profile {profile}, share {share}"),
         (Some(profile), None) => format!("congestion control: profile {profile}"),
         (None, _) => "congestion control: off".to_owned(),
     };
     let mut kinds: Vec<(String, usize)> = Vec::new();
-    for said in boards.iter().map(said) {
-        match kinds.iter_mut().find(|(known, _)| *known == said) {
+    for text in boards.iter().map(text) {
+        match kinds.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
-            None => kinds.push((said, 1)),
+            None => kinds.push((text, 1)),
         }
     }
     let is_one = kinds.len() == 1;
-    kinds.into_iter().map(|(said, count)| if is_one { said } else { format!("{count} boards: {said}") }).collect()
+    kinds.into_iter().map(|(text, count)| if is_one { text } else { format!("{count} boards: {text}") }).collect()
 }

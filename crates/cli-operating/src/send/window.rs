@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_receives_is_asked_by_one_message_at_a_time() {
+    fn a_server_without_receives_is_probed_by_one_message_at_a_time() {
         let needed = 2 * MESSAGES;
         let (packets, _) = run(1, 250, 0);
         assert!(packets < 4 * needed, "{packets} packets for {needed}");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_while_a_server_is_asked_is_sent_again() {
+    fn what_is_lost_while_a_server_is_probed_is_sent_again() {
         for loses in 10..40 {
             run(1, 250, loses);
         }

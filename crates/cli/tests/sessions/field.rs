@@ -90,7 +90,7 @@ impl Backend for Nic {
     fn address(&self) -> LocalAddress {
         self.0.borrow().address()
     }
-    fn asks_before_it_acknowledges(&self) -> bool {
+    fn admits_before_ack(&self) -> bool {
         self.1
     }
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {

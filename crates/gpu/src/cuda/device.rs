@@ -32,8 +32,8 @@ pub enum GpuError {
         version / 1000, version % 1000 / 10
     )]
     OldDriver { version: i32 },
-    #[error("there is no GPU {asked}: the driver sees {count}, numbered from 0 (is CUDA_VISIBLE_DEVICES set?)")]
-    NoDevice { asked: u32, count: u32 },
+    #[error("there is no GPU {index}: the driver sees {count}, numbered from 0 (is CUDA_VISIBLE_DEVICES set?)")]
+    NoDevice { index: u32, count: u32 },
     #[error("GPU {index}: {source}; our kernels need driver release 520 or later, and compute capability 7.0")]
     Kernels { index: u32, source: CudaError },
     #[error(transparent)]
@@ -57,15 +57,13 @@ impl Gpu {
     pub fn open(index: u32) -> Result<Arc<Gpu>, GpuError> {
         load_driver()?;
         match result::init() {
-            Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
-                return Err(GpuError::NoDevice { asked: index, count: 0 })
-            }
+            Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => return Err(GpuError::NoDevice { index, count: 0 }),
             other => other.map_err(failed("cuInit"))?,
         }
         let count = result::device::get_count().map_err(failed("cuDeviceGetCount"))?;
         let count = u32::try_from(count).unwrap_or(0);
         if index >= count {
-            return Err(GpuError::NoDevice { asked: index, count });
+            return Err(GpuError::NoDevice { index, count });
         }
         let context = CudaContext::new(index as usize).map_err(failed("cuDevicePrimaryCtxRetain"))?;
         // SAFETY: no stream waits for another's work here: a lane waits for its own before its memory is used again.

@@ -323,23 +323,23 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused_with_what_may_be_meant() {
-        let said = |name: &str| find(name, BUILD).unwrap_err().to_string();
-        assert!(said("cc[0].rate_io").contains("is cc[0].rate_ai or "), "{}", said("cc[0].rate_io"));
-        assert!(said("qp[4].state").contains("4 copies on this board, 0 to 3"), "{}", said("qp[4].state"));
+        let message = |name: &str| find(name, BUILD).unwrap_err().to_string();
+        assert!(message("cc[0].rate_io").contains("is cc[0].rate_ai or "), "{}", message("cc[0].rate_io"));
+        assert!(message("qp[4].state").contains("4 copies on this board, 0 to 3"), "{}", message("qp[4].state"));
         let without = Build { queue_pairs: 0, ..BUILD };
         // The meters of streams follow those of queue pairs.
         assert_eq!(find("meter.bytes", BUILD).unwrap().len(), 4);
         assert_eq!(find("meter[4-67].bytes", BUILD).unwrap().len(), 64);
-        assert!(said("meter[68].bytes").contains("68 copies on this board"), "{}", said("meter[68].bytes"));
+        assert!(message("meter[68].bytes").contains("68 copies on this board"), "{}", message("meter[68].bytes"));
         assert_eq!(find("latency.longest", without).unwrap().len(), 64);
         for name in ["qp.state", "cc[0].rate_ai", "ring[2]"] {
             assert_eq!(find(name, without), Err(NameError::NoQueuePairs { name: name.to_owned() }));
         }
         for bad in ["qp[x].state", "qp[3-1].state", "qp[1.state", "qp[].state"] {
-            assert!(said(bad).contains("write copies as qp[0]"), "{bad}: {}", said(bad));
+            assert!(message(bad).contains("write copies as qp[0]"), "{bad}: {}", message(bad));
         }
         for nothing in ["", ".", "local_ip.first", "nothing.at.all", "[0].x"] {
-            assert!(said(nothing).contains("no such register"), "{nothing}");
+            assert!(message(nothing).contains("no such register"), "{nothing}");
         }
     }
 }

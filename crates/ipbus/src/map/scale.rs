@@ -210,8 +210,8 @@ mod tests {
             (Unit::Mac, "2:0:0:0:0:0", "no MAC address"),
             (Unit::Fraction, "1.5", "allowed is 0 to 1"),
         ] {
-            let said = TEN.parse(unit, text).unwrap().unwrap_err();
-            assert!(said.contains(words), "{said}");
+            let message = TEN.parse(unit, text).unwrap().unwrap_err();
+            assert!(message.contains(words), "{message}");
         }
     }
 }

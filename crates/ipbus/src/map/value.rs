@@ -147,15 +147,15 @@ mod tests {
 
     #[test]
     fn values_that_a_register_cannot_take_are_refused_by_name() {
-        let said = |name: &str, text: &str| place(name).parse(text, SCALE).unwrap_err().to_string();
-        assert_eq!(said("id", "1"), "id is read-only");
+        let message = |name: &str, text: &str| place(name).parse(text, SCALE).unwrap_err().to_string();
+        assert_eq!(message("id", "1"), "id is read-only");
         assert_eq!(
-            said("flow_control.traffic_class", "8"),
+            message("flow_control.traffic_class", "8"),
             "flow_control.traffic_class=8: is 8, and the register takes 0 to 7"
         );
-        assert!(said("cc[0].rate_ai", "1Tbps").contains("and the register takes 0 to 4294967295"));
-        assert!(said("qp[1].state.state", "open").contains("allowed are reset, init, rtr, rts, sqd, err"));
-        assert!(said("scratch", "-1").contains("a whole number"));
-        assert!(said("cc[0].rate_ai", "fast").contains("does not start with a decimal number"));
+        assert!(message("cc[0].rate_ai", "1Tbps").contains("and the register takes 0 to 4294967295"));
+        assert!(message("qp[1].state.state", "open").contains("allowed are reset, init, rtr, rts, sqd, err"));
+        assert!(message("scratch", "-1").contains("a whole number"));
+        assert!(message("cc[0].rate_ai", "fast").contains("does not start with a decimal number"));
     }
 }

@@ -16,7 +16,7 @@ use penstock_wire::{Psn, Qpn};
 use crate::flow::{FlowInfo, QueuePair};
 use crate::makers::LabError;
 use crate::scenario::{mac_of, FlowSpec, LabScenario, Protocol, Workload};
-use crate::workload::{EventSource, EventTeller, SteadySource};
+use crate::workload::{EventAnnouncer, EventSource, SteadySource};
 
 /// Queue pairs of a host are numbered from here.
 const FIRST_QPN: u32 = 0x100;
@@ -31,7 +31,7 @@ pub(super) struct Builder<'a> {
     pub(super) scenario: &'a LabScenario,
     pub(super) mtu: Mtu,
     pub(super) ledger: SharedLedger,
-    pub(super) teller: Rc<EventTeller>,
+    pub(super) announcer: Rc<EventAnnouncer>,
     /// Addresses of all nodes; those of switches are unused.
     pub(super) addresses: Vec<Ipv4Addr>,
     /// By flow.
@@ -60,7 +60,7 @@ impl<'a> Builder<'a> {
         let mut builder = Builder {
             scenario,
             mtu,
-            teller: EventTeller::new(Rc::clone(&ledger), boards),
+            announcer: EventAnnouncer::new(Rc::clone(&ledger), boards),
             ledger,
             addresses: scenario.addresses(),
             ends: Vec::new(),
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         match (&flow.workload, &self.scenario.events) {
             (Workload::Events { board, server, servers }, Some(events)) => {
                 let source = EventSource::new(Rc::clone(events), *board, *server, *servers);
-                Box::new(source.telling(Rc::clone(&self.teller)))
+                Box::new(source.announcing(Rc::clone(&self.announcer)))
             }
             (Workload::Steady(params), _) => {
                 let random = Stream::new(self.scenario.run.seed, &format!("flow {}", flow.name));

@@ -85,7 +85,7 @@ fn reachable(scenario: &LabScenario, routes: &Routes, document: &Document, probl
 
 /// Every number must fit the registers of the gateware at the clock of the link.
 fn registers(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem>) {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for flow in &scenario.flows {
         let rate = flow.dcqcn.rate_line;
         let clock = scenario.qp.clock_hz(rate);
@@ -96,7 +96,7 @@ fn registers(scenario: &LabScenario, document: &Document, problems: &mut Vec<Pro
         };
         for (section, error) in ["cc", "cc.qcn"].iter().zip(errors) {
             let message = error.map(|error| format!("{error} (flow {}, link of {rate})", flow.name));
-            if let Some(message) = message.filter(|_| told.insert((*section, rate))) {
+            if let Some(message) = message.filter(|_| reported.insert((*section, rate))) {
                 problems.push(document.problem(section, "", message));
             }
         }
@@ -234,7 +234,7 @@ fn overfull(scenario: &LabScenario, routes: &Routes, document: &Document, has_se
     let mut full: Vec<_> = loads.filter(|load| !(has_senders && load.is_sender)).collect();
     let more = full.len().saturating_sub(TOLD);
     full.truncate(TOLD);
-    let told = full.iter().enumerate().map(|(index, load)| {
+    let reported = full.iter().enumerate().map(|(index, load)| {
         let others = if more > 0 && index + 1 == TOLD { format!(" ({more} more links)") } else { String::new() };
         let message = format!(
             "the link from {} to {} is offered {:.2} Gb/s with headers ({:.2} Gb/s of payload) and carries {:.2} Gb/s: what is \
@@ -247,7 +247,7 @@ fn overfull(scenario: &LabScenario, routes: &Routes, document: &Document, has_se
         );
         document.problem(if scenario.events.is_some() { "triggers" } else { "flow" }, "", message)
     });
-    told.collect()
+    reported.collect()
 }
 
 /// The first flow whose rate exceeds its sender's link.

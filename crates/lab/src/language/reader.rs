@@ -86,8 +86,8 @@ pub(crate) struct Findings {
     pub(crate) origin: Origin,
 }
 
-/// Likeness by Jaro and Winkler from which on an unknown key is taken for another one that is misspelt.
-const SIMILAR: f64 = 0.85;
+/// Jaro similarity above which an unknown key is taken for a misspelt one; as for options of the command line.
+const SIMILAR: f64 = 0.7;
 
 /// One table of the document while it is read.
 pub(crate) struct Section<'a> {
@@ -343,7 +343,7 @@ impl<'a> Section<'a> {
         let is_new = |key: &String| !self.known.contains(key);
         for entry in entries.iter().filter(|entry| is_new(&entry.key)) {
             let whole = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
-            let likeness = |known: &&String| strsim::jaro_winkler(known, &entry.key);
+            let likeness = |known: &&String| strsim::jaro(known, &entry.key);
             let similar = self.known.iter().filter(|known| likeness(known) > SIMILAR);
             let meant = match similar.max_by(|a, b| likeness(a).total_cmp(&likeness(b))) {
                 Some(known) => format!(", is {known} meant?"),

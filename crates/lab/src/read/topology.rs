@@ -71,9 +71,9 @@ pub(super) fn import(
     }
     let files =
         Ns3Files { topology: pair(&topology), flows: flows.as_ref().map(pair), config: config.as_ref().map(pair) };
-    let mut told = Vec::new();
-    let import = Ns3Import::parse(&files, &mut told);
-    warnings.extend(told.iter().map(|warning| {
+    let mut findings = Vec::new();
+    let import = Ns3Import::parse(&files, &mut findings);
+    warnings.extend(findings.iter().map(|warning| {
         let (place, message) = warning.split_once(": ").unwrap_or(("", warning));
         Problem::at(place.to_owned(), message.to_owned())
     }));

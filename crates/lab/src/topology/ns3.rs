@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_of_ns3_roce_says_the_same() {
+    fn the_json_of_ns3_roce_gives_the_same() {
         let topology = r#"{"nodes": [{"id": 3, "is_switch": true}, {"id": 0, "is_switch": false},
             {"id": 1, "is_switch": false}, {"id": 2, "is_switch": false}], "groups": [], "links": [
             {"src": 0, "dst": 3, "bandwidth": 100e9, "latency": 1e-06, "error_rate": 0.0},
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_packets_are_told_from_flows_of_bytes() {
+    fn flows_of_packets_are_distinguished_from_flows_of_bytes() {
         let bytes = |flows: &str, config: &str| {
             let (import, warnings) = warned(TOPOLOGY, flows, config).unwrap();
             let found = import.flows.iter().map(|flow| (flow.bytes, flow.start.as_secs_f64())).collect::<Vec<_>>();
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_json_of_ns3_roce_says_the_same_and_what_is_not_here_is_warned_of() {
+    fn the_older_json_of_ns3_roce_gives_the_same_and_unsupported_keys_are_warned_of() {
         let topology = r#"{"nodes": [{"id": 2, "is_switch": true}, {"id": 0, "is_switch": false},
             {"id": 1, "is_switch": false}], "links": [
             {"src": 0, "dst": 2, "bandwidth": 1e9, "latency": 1e-06, "error_rate": 0.0},

@@ -128,24 +128,24 @@ impl EventList {
 
 /// Reports each event to the ledger once, when the first board starts it.
 #[derive(Debug)]
-pub struct EventTeller {
+pub struct EventAnnouncer {
     ledger: SharedLedger,
     boards: u32,
-    told: cell::Cell<usize>,
+    announced: cell::Cell<usize>,
 }
 
-impl EventTeller {
+impl EventAnnouncer {
     pub fn new(ledger: SharedLedger, boards: u32) -> Rc<Self> {
-        Rc::new(EventTeller { ledger, boards, told: cell::Cell::new(0) })
+        Rc::new(EventAnnouncer { ledger, boards, announced: cell::Cell::new(0) })
     }
 
     /// All events up to and including `event` have begun.
     fn tell(&self, events: &EventList, event: usize) {
-        while self.told.get() <= event {
-            let number = self.told.get();
+        while self.announced.get() <= event {
+            let number = self.announced.get();
             let fragments = events.fragments(number, self.boards);
             self.ledger.borrow_mut().expect(number as u64, events.times[number], fragments);
-            self.told.set(number + 1);
+            self.announced.set(number + 1);
         }
     }
 }
@@ -159,26 +159,26 @@ pub struct EventSource {
     /// The event whose fragment was requested last.
     given: Option<usize>,
     servers: usize,
-    teller: Option<Rc<EventTeller>>,
+    announcer: Option<Rc<EventAnnouncer>>,
 }
 
 impl EventSource {
     /// Of the events `server`, `server + servers`, ....
     pub fn new(events: Rc<EventList>, board: usize, server: usize, servers: usize) -> Self {
-        EventSource { events, board, next: server, given: None, servers, teller: None }
+        EventSource { events, board, next: server, given: None, servers, announcer: None }
     }
 
     /// With a ledger that shall know of the events.
-    pub fn telling(self, teller: Rc<EventTeller>) -> Self {
-        EventSource { teller: Some(teller), ..self }
+    pub fn announcing(self, announcer: Rc<EventAnnouncer>) -> Self {
+        EventSource { announcer: Some(announcer), ..self }
     }
 }
 
 impl MessageSource for EventSource {
     fn next_message(&mut self, _now: Time) -> Option<Message> {
         // a further call means that the previous message has begun: its event has happened
-        if let (Some(teller), Some(last)) = (&self.teller, self.given) {
-            teller.tell(&self.events, last);
+        if let (Some(announcer), Some(last)) = (&self.announcer, self.given) {
+            announcer.tell(&self.events, last);
         }
         loop {
             let event = self.next;
@@ -242,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_hears_of_each_event_once_and_not_before_it_has_begun() {
+    fn the_ledger_gets_each_event_once_and_not_before_it_has_begun() {
         let times: Vec<Time> = (0..4).map(Time::from_us).collect();
         let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64) });
         let ledger = Ledger::shared(4);
-        let teller = EventTeller::new(Rc::clone(&ledger), 2);
-        let source = |board, server| EventSource::new(events.clone(), board, server, 2).telling(teller.clone());
+        let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
+        let source = |board, server| EventSource::new(events.clone(), board, server, 2).announcing(announcer.clone());
         let mut sources = [source(0, 0), source(1, 0), source(0, 1), source(1, 1)];
         let mut begun = Vec::new();
         for _ in 0..3 {
@@ -266,8 +266,9 @@ mod tests {
         let times = recorded.times().to_vec();
         let events = Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded) });
         let ledger = Ledger::shared(2);
-        let teller = EventTeller::new(Rc::clone(&ledger), 2);
-        let mut of_board = [0, 1].map(|board| EventSource::new(events.clone(), board, 0, 1).telling(teller.clone()));
+        let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
+        let mut of_board =
+            [0, 1].map(|board| EventSource::new(events.clone(), board, 0, 1).announcing(announcer.clone()));
         let sent = of_board.each_mut().map(|source| {
             let all = std::iter::from_fn(|| source.next_message(Time::ZERO));
             all.map(|message| (message.event, message.bytes)).collect::<Vec<_>>()

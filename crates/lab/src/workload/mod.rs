@@ -9,7 +9,7 @@ mod recorded;
 mod shower;
 mod steady;
 
-pub use events::{EventList, EventSource, EventTeller, FragmentSizes, TriggerKind, TriggerParams};
+pub use events::{EventAnnouncer, EventList, EventSource, FragmentSizes, TriggerKind, TriggerParams};
 pub use pattern::{expand_names, pairs, Pairing};
 pub use recorded::RecordedEvents;
 pub use shower::LightPool;

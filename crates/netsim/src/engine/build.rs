@@ -91,8 +91,8 @@ impl Engine {
         let (out, wire) = Direction::new(params, random);
         let [lookahead, peer_lookahead] = [from, to].map(|end| self.nodes[end.0 .0 as usize].terms().ingress_lookahead);
         let side = Side { wire, peer_lookahead, tap: NO_TAP, renewal: Renewal::default() };
-        let tells_tx_done = self.nodes[node.0 as usize].terms().tells_tx_done;
-        self.network.ports.push(Port { out, peer, tells_tx_done, is_plain: side.is_plain() });
+        let reports_tx_done = self.nodes[node.0 as usize].terms().reports_tx_done;
+        self.network.ports.push(Port { out, peer, reports_tx_done, is_plain: side.is_plain() });
         self.network.owners.push(Owner { node, number, looks_ahead: lookahead > Time::ZERO });
         self.network.sides.push(side);
         let table = &mut self.network.port_of[node.0 as usize];

@@ -249,7 +249,7 @@ mod tests {
 
     const CLOCK_HZ: u64 = 156_250_000;
 
-    /// What happens to a sender, and what it is asked.
+    /// What happens to a sender, and what is requested of it.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Cnp,
@@ -323,7 +323,7 @@ mod tests {
         )
     }
 
-    /// Both limiters, asked and told the same.
+    /// Both limiters, with the same calls.
     struct Pair {
         plain: Limiter,
         ahead: LookAhead,
@@ -342,14 +342,14 @@ mod tests {
             let start = self.plain.next_start(now);
             let named = self.ahead.next_start(now);
             prop_assert_eq!((start.is_none(), named.is_none()), (may_start, may_start));
-            // A copy is asked again at the times that it names, as a sender does.
-            let (mut asker, mut next, mut asked) = (self.ahead.clone(), named, now);
+            // A copy is polled again at the times that it names, as a sender does.
+            let (mut polled, mut next, mut last) = (self.ahead.clone(), named, now);
             while let Some(at) = next {
-                prop_assert!(at > asked && start.is_some_and(|start| at <= start), "{at} after {asked}, not {start:?}");
-                asked = at;
-                next = asker.next_start(at);
+                prop_assert!(at > last && start.is_some_and(|start| at <= start), "{at} after {last}, not {start:?}");
+                last = at;
+                next = polled.next_start(at);
             }
-            prop_assert_eq!(Some(asked), start.or(Some(now)));
+            prop_assert_eq!(Some(last), start.or(Some(now)));
             Ok(may_start)
         }
 

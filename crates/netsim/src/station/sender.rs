@@ -162,7 +162,7 @@ pub struct RcSender {
     completed_messages: u64,
     feedbacks: u64,
     last_feedback: u8,
-    failure_told: bool,
+    failure_reported: bool,
     ready: bool,
     timeout: Option<Time>,
     /// The parts of `timeout` that are due to the limiter, and to other causes.
@@ -193,7 +193,7 @@ impl RcSender {
             completed_messages: 0,
             feedbacks: 0,
             last_feedback: 0,
-            failure_told: false,
+            failure_reported: false,
             ready: false,
             timeout: Some(Time::ZERO),
             start: None,
@@ -268,8 +268,8 @@ impl RcSender {
                 self.outgoing.iter_mut().for_each(|outgoing| outgoing.acknowledged());
             }
         }
-        if let (RequesterState::Error(fault), false) = (self.requester.state(), self.failure_told) {
-            self.failure_told = true;
+        if let (RequesterState::Error(fault), false) = (self.requester.state(), self.failure_reported) {
+            self.failure_reported = true;
             self.ledger.borrow_mut().failed(self.flow, now, &fault.to_string());
         }
         self.message_at = self.post(now);

@@ -136,7 +136,7 @@ mod tests {
     use crate::units::{Rate, Time};
 
     #[test]
-    fn every_preset_can_be_asked_for_and_is_lossless_on_its_own_ports() {
+    fn every_preset_can_be_chosen_and_is_lossless_on_its_own_ports() {
         for preset in SWITCH_PRESETS {
             let params = SwitchParams::preset(preset.name).unwrap();
             assert_eq!(params.buffer, preset.buffer);

@@ -21,7 +21,7 @@ struct Order {
 pub struct WriteBehind {
     path: PathBuf,
     /// The number of names passed to the thread.
-    told: usize,
+    names_sent: usize,
     orders: SyncSender<Order>,
     /// Groups that are written: their memory serves the next.
     spare: Receiver<Group>,
@@ -42,7 +42,7 @@ impl WriteBehind {
             .name("trace".to_owned())
             .spawn(move || write(file, &taken, &written))
             .map_err(|source| TraceError::Io { path: path.clone(), source })?;
-        Ok(WriteBehind { path, told: 0, orders, spare, thread: Some(thread) })
+        Ok(WriteBehind { path, names_sent: 0, orders, spare, thread: Some(thread) })
     }
 
     /// Where the file will be.
@@ -56,8 +56,8 @@ impl WriteBehind {
     /// # Errors
     /// The first that the file has met, once; it takes no more then.
     pub fn write(&mut self, rows: Group, names: &[String]) -> Result<Group, TraceError> {
-        let order = Order { rows, names: names[self.told..].to_vec() };
-        self.told = names.len();
+        let order = Order { rows, names: names[self.names_sent..].to_vec() };
+        self.names_sent = names.len();
         match self.orders.send(order) {
             Ok(()) => Ok(self.spare.try_recv().unwrap_or_default()),
             Err(refused) => self.ended().map(|()| refused.0.rows),

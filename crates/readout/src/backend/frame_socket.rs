@@ -68,13 +68,13 @@ impl FrameSocket {
             SocketChoice::Ring => None,
             SocketChoice::Xdp => {
                 let socket = xdp(true, PATIENT).map_err(OpenError::Xdp)?;
-                let told = told(&socket);
-                return Ok((FrameSocket::Xdp(socket), told));
+                let description = description(&socket);
+                return Ok((FrameSocket::Xdp(socket), description));
             }
             SocketChoice::Auto => match xdp(false, BRIEF) {
                 Ok(socket) => {
-                    let told = told(&socket);
-                    return Ok((FrameSocket::Xdp(socket), told));
+                    let description = description(&socket);
+                    return Ok((FrameSocket::Xdp(socket), description));
                 }
                 Err(error) => Some(error),
             },
@@ -157,7 +157,7 @@ impl FrameSocket {
     }
 }
 
-fn told(socket: &XdpSocket) -> String {
+fn description(socket: &XdpSocket) -> String {
     let mode = match socket.mode() {
         XdpMode::Native => "native",
         XdpMode::Generic => "generic",

@@ -56,7 +56,7 @@ impl Backend for InProcess {
         self.address
     }
 
-    fn asks_before_it_acknowledges(&self) -> bool {
+    fn admits_before_ack(&self) -> bool {
         true
     }
 

@@ -207,7 +207,7 @@ pub trait Backend {
     }
 
     /// Whether it asks the memory before it acknowledges a message ([`Memory::admits`]). A NIC does not.
-    fn asks_before_it_acknowledges(&self) -> bool {
+    fn admits_before_ack(&self) -> bool {
         false
     }
 

@@ -323,7 +323,7 @@ impl Backend for PacketBackend {
         Some(self.notice.clone())
     }
 
-    fn asks_before_it_acknowledges(&self) -> bool {
+    fn admits_before_ack(&self) -> bool {
         true
     }
 

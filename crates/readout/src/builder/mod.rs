@@ -437,7 +437,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         let waited = self.window.lacking(head, |word| progress.excused(word, head));
         let waited: Vec<u16> = waited.filter(|source| progress.is_behind(*source, head)).collect();
         for source in waited {
-            if self.standings.missed(self.patience.asked_at(), source, event, event) {
+            if self.standings.missed(self.patience.polled_at(), source, event, event) {
                 self.progress.absence.leave_out(source);
             }
         }

@@ -18,7 +18,7 @@ pub(super) struct Patience {
     /// No waiting time starts before this.
     since: Time,
     /// The time of the last request for events, and of the last complete event.
-    asked_at: Time,
+    polled_at: Time,
     complete_at: Time,
     /// Place of the latest event that was given up, and when. Until then it may have held back sources: while the head
     /// waits its other fragments keep their slots, and a source whose ring is full of such sends nothing.
@@ -32,7 +32,7 @@ impl Patience {
             clock: StepClock::new(timeout.saturating_mul(2)),
             head_since: None,
             since: Time::ZERO,
-            asked_at: Time::ZERO,
+            polled_at: Time::ZERO,
             complete_at: Time::ZERO,
             gave_up: None,
         }
@@ -57,24 +57,24 @@ impl Patience {
 
     /// Whether the head has waited long enough.
     pub(super) fn is_over(&mut self, now: Time, head: u64, progress: &Progress) -> bool {
-        self.asked_at = now;
+        self.polled_at = now;
         let is_fresh = self.complete_at.saturating_add(self.timeout) > now;
         self.give_up_at().is_some_and(|at| at <= now) && !(is_fresh && progress.is_any_behind(head))
     }
 
     /// The head is handed out without all its fragments.
     pub(super) fn gave_up(&mut self, head: u64) {
-        self.gave_up = Some((head, self.asked_at));
+        self.gave_up = Some((head, self.polled_at));
     }
 
     /// An event was handed out whole, or but for sources that are gone.
     pub(super) fn completed(&mut self) {
-        self.complete_at = self.asked_at;
+        self.complete_at = self.polled_at;
     }
 
     /// The time of the last request for events.
-    pub(super) fn asked_at(&self) -> Time {
-        self.asked_at
+    pub(super) fn polled_at(&self) -> Time {
+        self.polled_at
     }
 
     /// Another event is the head, of which something says since `since` that it exists.

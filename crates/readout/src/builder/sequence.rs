@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_late_knows_the_changes_that_were_told() {
+    fn a_run_that_begins_late_has_the_changes_that_were_announced() {
         for event in 0..30 {
             let mut sequence = Sequence::new(0, NonZeroU64::MIN);
             for share in [share(0, 3, Some(1)), share(10, 2, None), share(15, 4, Some(3))] {

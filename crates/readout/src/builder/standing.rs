@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_silent_after_several_events_and_the_whole_time_and_told_once() {
+    fn a_source_is_silent_after_several_events_and_the_whole_time_and_reported_once() {
         let mut standings = Standings::new(2, Time(100));
         assert!((0..9).all(|event| !standings.missed(Time(10), 1, event, event)), "a burst says nothing");
         assert!(standings.missed(Time(110), 1, 9, 9));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_out_of_step_is_told_whenever_it_changes_sides() {
+    fn a_source_out_of_step_is_reported_whenever_it_changes_sides() {
         let mut standings = Standings::new(1, Time(100));
         let notice = |standing| Notice { source: 0, standing, event: 1, head: 5000 };
         for standing in [Standing::Behind, Standing::Behind, Standing::Ahead] {

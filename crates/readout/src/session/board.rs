@@ -175,7 +175,7 @@ impl Board {
     }
 
     /// It was sent a request, or could not be: then it is of no use to look for what is wrong at the board.
-    pub(super) fn asked(&mut self, request: &CmMessage, sent: io::Result<()>) {
+    pub(super) fn request_sent(&mut self, request: &CmMessage, sent: io::Result<()>) {
         let (ip, request) = (self.spec.ip, request.request);
         self.unsent = sent.err().filter(|error| error.kind() != io::ErrorKind::WouldBlock).map(|error| {
             format!("{ip}: {request} cannot be sent: {error}; has this server a route to it? `ip route get {ip}`")
@@ -314,8 +314,8 @@ impl Board {
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {
-        let told = self.opener.peer().qpn.value() != 0 && !self.is_waiting();
-        told.then(|| Remembered { own: self.own(), peer: self.opener.peer() })
+        let has_peer = self.opener.peer().qpn.value() != 0 && !self.is_waiting();
+        has_peer.then(|| Remembered { own: self.own(), peer: self.opener.peer() })
     }
 }
 

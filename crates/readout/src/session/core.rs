@@ -104,7 +104,7 @@ impl<S: EventSink> Core<S> {
     /// Those of the sink and of the device.
     pub(super) fn end(&mut self, before: Option<u64>, listener: &mut CmListener) -> Result<(), SessionError> {
         let mut cut = Vec::new();
-        if !self.backend.asks_before_it_acknowledges() && !self.backend.connects_itself() {
+        if !self.backend.admits_before_ack() && !self.backend.connects_itself() {
             let takes_more = |i: &usize| self.boards[*i].has_qp() && self.receiver.takes_more(*i as u16, before);
             cut.extend((0..self.boards.len()).filter(takes_more));
         }
@@ -158,7 +158,7 @@ impl<S: EventSink> Core<S> {
     }
 
     /// Requests that came again, of all boards, where the back end can tell.
-    pub(super) fn asked_again(&mut self) -> u64 {
+    pub(super) fn retries(&mut self) -> u64 {
         const AGAIN: &str = "duplicate_request";
         let boards = (0..self.boards.len()).flat_map(|board| self.backend.board_counters(board as u16));
         let of_boards: u64 = boards.filter(|(name, _)| name == AGAIN).map(|(_, count)| count).sum();
@@ -169,7 +169,7 @@ impl<S: EventSink> Core<S> {
     /// How many messages of a pool a board may still fill before the run's end; those that the receiver has not seen are
     /// among them.
     fn bound(&mut self, board: u16) -> Result<(), BackendError> {
-        if self.backend.asks_before_it_acknowledges() {
+        if self.backend.admits_before_ack() {
             return Ok(());
         }
         let is_here = |done: &&Completion| done.board == board && done.status == RecvStatus::Success;

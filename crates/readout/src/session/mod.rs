@@ -356,7 +356,7 @@ impl<S: EventSink> Session<S> {
     fn linger(&mut self, limit: Time, is_hurried: impl Fn() -> bool) -> Result<(), SessionError> {
         let begun = self.core.clock.now();
         let messages: Vec<u64> = self.core.boards.iter().map(|board| board.messages).collect();
-        let (mut asked, mut silent_since) = (self.core.asked_again(), begun);
+        let (mut request_sent, mut silent_since) = (self.core.retries(), begun);
         self.core.ending = true;
         loop {
             let now = self.core.clock.now();
@@ -366,9 +366,9 @@ impl<S: EventSink> Session<S> {
                 return Ok(());
             }
             self.step(Time::from_ms(1))?;
-            let still = self.core.asked_again();
-            if still != asked {
-                (asked, silent_since) = (still, now);
+            let still = self.core.retries();
+            if still != request_sent {
+                (request_sent, silent_since) = (still, now);
             }
         }
     }
@@ -440,7 +440,7 @@ impl<S: EventSink> Session<S> {
             let board = &mut core.boards[i];
             while let Some(request) = board.opener.poll_transmit() {
                 let sent = self.socket.send(board.spec.ip, board.opener.port(), &request);
-                board.asked(&request, sent);
+                board.request_sent(&request, sent);
             }
             all_up &= board.is_up();
         }

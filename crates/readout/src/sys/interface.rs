@@ -148,9 +148,9 @@ impl Watch {
         let mut request = named(&self.name);
         request.ifr_ifru.ifru_data = (&raw mut channels).cast();
         // SAFETY: the request reads the name and the command, and writes the answer, which lives over the call.
-        let asked = check(unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) });
+        let answered = check(unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) });
         match channels.receiving.saturating_add(channels.combined) {
-            count if asked.is_ok() && count > 0 => Ok(count),
+            count if answered.is_ok() && count > 0 => Ok(count),
             // Drivers without channels: what the kernel keeps.
             _ => {
                 let all = std::fs::read_dir(format!("/sys/class/net/{}/queues", self.name))?;

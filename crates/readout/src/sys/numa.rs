@@ -138,8 +138,8 @@ mod tests {
             let mut policy: c_int = -1;
             let none = std::ptr::null_mut::<c_ulong>();
             // SAFETY: an integer to write to, and no mask.
-            let asked = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, none, 0, 0, 0) };
-            assert!(asked != 0 || policy == libc::MPOL_PREFERRED, "policy {policy}");
+            let result = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, none, 0, 0, 0) };
+            assert!(result != 0 || policy == libc::MPOL_PREFERRED, "policy {policy}");
         })
         .join()
         .unwrap();

@@ -115,9 +115,9 @@ impl PacketSocket {
         socket.take_long_frames()?;
         let bytes: c_int = 8 << 20;
         // More than net.core.wmem_max and rmem_max needs CAP_NET_ADMIN; less will do.
-        for (forced, asked) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {
+        for (forced, bounded) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {
             let set = |option| set_option(&socket.fd, libc::SOL_SOCKET, option, &bytes);
-            set(forced).or_else(|_| set(asked))?;
+            set(forced).or_else(|_| set(bounded))?;
         }
         Ok(socket)
     }

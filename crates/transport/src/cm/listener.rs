@@ -220,9 +220,9 @@ impl CmListener {
         };
         self.counters.requests += 1;
         self.counters.refused += u64::from(answer != CmAnswer::Ack);
-        let told = own.filter(|_| matches!(answer, CmAnswer::Ack | CmAnswer::NoQp));
+        let info = own.filter(|_| matches!(answer, CmAnswer::Ack | CmAnswer::NoQp));
         // NO_QP names a queue pair and the address that holds it; it is not what the asker may send to.
-        Some(CmMessage { info_valid: answer == CmAnswer::Ack, ..message.answered(answer, told) })
+        Some(CmMessage { info_valid: answer == CmAnswer::Ack, ..message.answered(answer, info) })
     }
 
     /// Our side and the peer's of an entry that may send.
@@ -409,8 +409,8 @@ impl CmListener {
             // Only an open queue pair can send; stopping is always right.
             Some(transmit) if answer.0 == ack => {
                 let may = !transmit.start || self.entries[at].phase == Phase::Rts;
-                let asks_for_none = transmit.start && transmit.count == 0;
-                let done = may && (asks_for_none || host.transmit(at, transmit));
+                let requests_none = transmit.start && transmit.count == 0;
+                let done = may && (requests_none || host.transmit(at, transmit));
                 Some(if done { answer } else { (CmAnswer::Nak, None) })
             }
             _ => Some(answer),

@@ -63,7 +63,7 @@ struct Question {
     begun: Time,
     /// When to ask again, or to give up.
     deadline: Time,
-    asked: u32,
+    sent: u32,
     retries: u32,
     to_send: bool,
 }
@@ -88,7 +88,7 @@ pub struct CmOpener {
     /// Keep-alives without an answer and without data since.
     unanswered: u32,
     /// This side has opened the connection, and can open it again.
-    asked_for: bool,
+    requested: bool,
     /// A sign of life that the owner has not taken, and whether a question before it was in vain.
     life: Option<bool>,
     /// Reported once when a connection is given up: the board's queue pair is free.
@@ -111,7 +111,7 @@ impl CmOpener {
             introduction: None,
             keeps_alive: false,
             unanswered: 0,
-            asked_for: false,
+            requested: false,
             life: None,
             farewell: None,
         }
@@ -120,7 +120,7 @@ impl CmOpener {
     /// Starts with our parameters: an unused queue pair.
     pub fn open(&mut self, now: Time, own: CmInfo) {
         (self.own, self.peer, self.done, self.port) = (own, CmInfo::default(), None, CM_REQUEST_PORT);
-        self.asked_for = true;
+        self.requested = true;
         self.ask(now, CmRequest::OpenQp);
     }
 
@@ -128,7 +128,7 @@ impl CmOpener {
     /// side watches over it.
     pub fn adopt(&mut self, now: Time, own: CmInfo, peer: CmInfo, port: u16) {
         self.port = if port == 0 { CM_REQUEST_PORT } else { port };
-        (self.own, self.peer, self.asked_for) = (own, peer, false);
+        (self.own, self.peer, self.requested) = (own, peer, false);
         self.opened(now);
     }
 
@@ -212,12 +212,12 @@ impl CmOpener {
             self.probe(now);
             return None;
         };
-        if question.asked <= question.retries {
+        if question.sent <= question.retries {
             (question.to_send, question.deadline) = (true, now + self.config.timeout);
             return None;
         }
         let question = *question;
-        self.refused(now, question, CmReason::Silent { step: question.step, tries: question.asked })
+        self.refused(now, question, CmReason::Silent { step: question.step, tries: question.sent })
     }
 
     /// When [`Self::handle_timeout`] is wanted. May change after every call.
@@ -238,7 +238,7 @@ impl CmOpener {
         }
         let question = self.question.as_mut().filter(|question| question.to_send)?;
         question.to_send = false;
-        question.asked += 1;
+        question.sent += 1;
         Some(CmMessage::request(question.step, self.own, self.peer))
     }
 
@@ -274,7 +274,7 @@ impl CmOpener {
 
     fn question(&self, now: Time, step: CmRequest, retries: u32) -> Question {
         let deadline = now + self.config.timeout;
-        Question { step, begun: now, deadline, asked: 0, retries, to_send: true }
+        Question { step, begun: now, deadline, sent: 0, retries, to_send: true }
     }
 
     /// Asks whether the connection lives. A peer that has never agreed to the question is asked once at a time:
@@ -300,7 +300,7 @@ impl CmOpener {
             }
             CmRequest::CloseQp => Some(self.closed()),
             _ => {
-                self.life = Some(self.unanswered > 0 || self.question.is_some_and(|question| question.asked > 1));
+                self.life = Some(self.unanswered > 0 || self.question.is_some_and(|question| question.sent > 1));
                 (self.question, self.keeps_alive, self.introduction) = (None, true, None);
                 self.heard(now);
                 None
@@ -331,7 +331,7 @@ impl CmOpener {
 
     /// Whether a failed keep-alive is meaningless: data have arrived since, or the board does not support keep-alives.
     fn is_no_sign(&self, question: Question, why: CmReason) -> bool {
-        let is_patient = !self.asked_for || self.unanswered + 1 < UNANSWERED;
+        let is_patient = !self.requested || self.unanswered + 1 < UNANSWERED;
         let foreign = match why {
             CmReason::Silent { .. } => !self.keeps_alive && is_patient,
             CmReason::Error { .. } | CmReason::Reserved { .. } => !self.keeps_alive,

@@ -197,7 +197,7 @@ impl Requester {
             || limited
             || after == self.send_end()
             || (again && after == self.sent_end)
-            || self.asks_by_turn();
+            || self.requests_ack_by_turn();
         self.counters.sent_pkts += 1;
         self.counters.retransmitted_pkts += u64::from(again);
         self.counters.tx_payload_bytes += u64::from(place.len);
@@ -289,7 +289,7 @@ impl Requester {
 
     /// One packet in this many has AckReq, independent of message boundaries, so that the window is freed early.
     #[inline]
-    fn asks_by_turn(&self) -> bool {
+    fn requests_ack_by_turn(&self) -> bool {
         let every = u64::from(self.config.ack_every);
         every != 0 && (u64::from(self.config.init_psn.value()) + self.nxt + 1).is_multiple_of(every)
     }

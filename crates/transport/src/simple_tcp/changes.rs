@@ -5,8 +5,9 @@ use super::{Actions, End, Row, State};
 
 /// The connection is over; the peer is notified unless it ended the connection.
 pub(super) fn end(row: &mut Row, actions: &mut Actions, why: End) {
-    let tells = row.state == State::Established && why != End::Reset;
-    *row = Row { reset_due: tells, reset_acks: tells, reset_seq: row.max, rcv_nxt: row.rcv_nxt, ..Row::default() };
+    let sends_rst = row.state == State::Established && why != End::Reset;
+    *row =
+        Row { reset_due: sends_rst, reset_acks: sends_rst, reset_seq: row.max, rcv_nxt: row.rcv_nxt, ..Row::default() };
     actions.ended = Some(why);
 }
 

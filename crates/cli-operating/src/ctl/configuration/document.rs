@@ -207,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_with_its_line() {
+    fn everything_wrong_is_reported_with_its_line() {
         let text = "colour = 1\n[[board]]\naddress = \"10.0.0\"\n[[board]]\nname = \"a\"\n[[board]]\naddress = \"10.0.0.3\"\n\
                     local_mac = \"02:00:00:00:00:01\"\n[[board]]\naddress = \"10.0.0.3\"\nlocal_mac = \"02:00:00:00:00:01\"\nx = 1979-05-27\n";
-        let said = Configuration::parse("boards.toml", text).unwrap_err().join("\n");
+        let message = Configuration::parse("boards.toml", text).unwrap_err().join("\n");
         for words in [
             "boards.toml:1: colour: unknown key; allowed are [all] and [[board]]",
             "boards.toml:3: address: \"10.0.0\" is no IPv4 address",
@@ -219,7 +219,7 @@ mod tests {
             "boards.toml:9: local_mac = 02:00:00:00:00:01: the board of line 6 has it too",
             "boards.toml:12: x: allowed are numbers and strings",
         ] {
-            assert!(said.contains(words), "{words}\n{said}");
+            assert!(message.contains(words), "{words}\n{message}");
         }
         assert!(Configuration::parse("b", "[all").unwrap_err()[0].starts_with("b:1: not TOML"));
         assert!(Configuration::parse("b", "[all]\n").unwrap_err()[0].contains("no board"));

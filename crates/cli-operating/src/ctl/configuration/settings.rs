@@ -325,7 +325,7 @@ mod tests {
         let resolved = of(&format!(
             "[all]\ncc.profile = \"penstock\"\ncc.share = \"39Mbps\"\ncc.1.rate_ai = \"40Mbps\"\n{BOARD}\"cc[2].rate_ai\" = \"80Mbps\"\n"
         ))
-        .unwrap_or_else(|said| panic!("{said:?}"));
+        .unwrap_or_else(|message| panic!("{message:?}"));
         let step = number(&resolved, "cc[0].rate_ai");
         assert_eq!(step.len(), 1);
         assert_eq!(identity().scale().rate(step[0]) / 10_000, 39_000_000 / 256 / 10_000);
@@ -339,7 +339,7 @@ mod tests {
         let text = format!(
             "[all]\ndestination = {{ live = [0, 2, 0], first = 100 }}\naccess.allow = [\"10.0.0.0/24\", \"10.1.0.1\"]\naccess.lock = true\n{BOARD}"
         );
-        let resolved = of(&text).unwrap_or_else(|said| panic!("{said:?}"));
+        let resolved = of(&text).unwrap_or_else(|message| panic!("{message:?}"));
         assert_eq!(resolved.commit, Some((100, 3)));
         assert_eq!(number(&resolved, "server[0].entry"), [0x100]);
         assert_eq!(number(&resolved, "server[1].entry"), [0x102]);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_board_cannot_be_set_to_is_told_with_its_line() {
+    fn what_a_board_cannot_be_set_to_is_reported_with_its_line() {
         for (text, words) in [
             ("cc.rate_io = 1", "b.toml:3: \"cc.rate_io\": there is no such register; is cc[0].rate_ai"),
             (
@@ -368,15 +368,15 @@ mod tests {
             ("qp.4.congestion.law = \"off\"", "4 copies on this board"),
             ("local_ip = \"10.0.0.9\"", "set it alone"),
         ] {
-            let said = of(&format!("{BOARD}{text}\n")).unwrap_err().join("\n");
-            assert!(said.contains(words), "{words}\n{said}");
+            let message = of(&format!("{BOARD}{text}\n")).unwrap_err().join("\n");
+            assert!(message.contains(words), "{words}\n{message}");
         }
     }
 
     #[test]
     fn a_board_without_queue_pairs_takes_no_profile() {
         let without = Identity { build: Build { queue_pairs: 0, ..identity().build }, ..identity() };
-        let said = on(&format!("{BOARD}cc.profile = \"advcam\"\n"), without).unwrap_err().join("\n");
-        assert!(said.contains("b.toml:3: cc.profile: the board has no queue pairs"), "{said}");
+        let message = on(&format!("{BOARD}cc.profile = \"advcam\"\n"), without).unwrap_err().join("\n");
+        assert!(message.contains("b.toml:3: cc.profile: the board has no queue pairs"), "{message}");
     }
 }

@@ -90,7 +90,7 @@ fn sample(
     let (begin, last) = (session.fleet.now(), arguments.time.unwrap_or(Time::MAX));
     let request = reading::request(&arguments.queue_pairs);
     session.fleet.gather(arguments.interval / 10);
-    let (mut tick, mut told, mut stopped) = (0, Time::ZERO, None);
+    let (mut tick, mut reported_at, mut stopped) = (0, Time::ZERO, None);
     loop {
         let now = session.fleet.now().saturating_sub(begin);
         if interrupted.load(Ordering::Relaxed) {
@@ -107,7 +107,7 @@ fn sample(
             for board in &boards {
                 if session.fleet.is_idle(*board) {
                     session.fleet.submit(*board, &request);
-                    sampled.asked(*board, now);
+                    sampled.mark_requested(*board, now);
                 } else {
                     sampled.missed(*board);
                 }
@@ -126,8 +126,8 @@ fn sample(
                 say(format_args!("{}: {silent}", session.address(board)));
             }
         }
-        if now >= told {
-            told = now + Time::from_ms(100);
+        if now >= reported_at {
+            reported_at = now + Time::from_ms(100);
             let total = arguments.time.map_or(0, |time| time.as_ps() / 1_000_000_000_000);
             page.advance(now, now.as_ps() / 1_000_000_000_000, total, interrupted);
         }

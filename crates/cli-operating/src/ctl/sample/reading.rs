@@ -41,7 +41,7 @@ pub struct OfBoard {
     /// Spans without an answer.
     pub silences: Vec<(Time, Time)>,
     pub refused: Option<String>,
-    asked: Time,
+    requested_at: Time,
     heard: Time,
     is_silent: bool,
     name: Option<NameNumber>,
@@ -66,7 +66,7 @@ impl Sampled {
             resets: Vec::new(),
             silences: Vec::new(),
             refused: None,
-            asked: Time::ZERO,
+            requested_at: Time::ZERO,
             heard: Time::ZERO,
             is_silent: false,
             name: None,
@@ -77,8 +77,8 @@ impl Sampled {
         Sampled { boards: (0..session.boards.len()).map(of).collect(), queue_pairs: queue_pairs.to_vec(), late: 0 }
     }
 
-    pub fn asked(&mut self, board: usize, now: Time) {
-        self.boards[board].asked = now;
+    pub fn mark_requested(&mut self, board: usize, now: Time) {
+        self.boards[board].requested_at = now;
     }
 
     pub fn missed(&mut self, board: usize) {
@@ -106,7 +106,7 @@ impl Sampled {
                 return first.then(|| error.to_string());
             }
         };
-        let time = of.asked + (now.saturating_sub(of.asked)) / 2;
+        let time = of.requested_at + (now.saturating_sub(of.requested_at)) / 2;
         let name = *of.name.get_or_insert_with(|| trace.name_number(&of.label));
         trace.begin_known(time, name);
         let mut was_reset = false;
@@ -132,16 +132,16 @@ impl Sampled {
         }
         of.samples += 1;
         let since = std::mem::replace(&mut of.heard, time);
-        let mut said = None;
+        let mut notice = None;
         if std::mem::take(&mut of.is_silent) {
             of.silences.push((since, time));
-            said = Some(format!("answers again at {:.3} s", time.as_secs_f64()));
+            notice = Some(format!("answers again at {:.3} s", time.as_secs_f64()));
         }
         if was_reset {
             of.resets.push(time);
-            said = Some(format!("was reset before {:.3} s: its counts went back", time.as_secs_f64()));
+            notice = Some(format!("was reset before {:.3} s: its counts went back", time.as_secs_f64()));
         }
-        said
+        notice
     }
 
     /// The faults, by board.

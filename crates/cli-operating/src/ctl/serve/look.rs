@@ -50,7 +50,7 @@ pub type OfBoard = (String, Option<Arc<Read>>);
 
 /// What a board was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Requested {
     Nothing,
     Identity,
     StreamCount,
@@ -61,7 +61,7 @@ enum Asked {
 pub type Controls = fn(usize, &Identity) -> Vec<Place>;
 
 struct State {
-    asked: Asked,
+    requested: Requested,
     streams: Option<u32>,
     /// A control was written after the board was asked: what is on its way may be older.
     is_overtaken: bool,
@@ -82,7 +82,7 @@ impl Looks {
         let states = session
             .boards
             .iter()
-            .map(|_| State { asked: Asked::Nothing, streams: None, is_overtaken: false })
+            .map(|_| State { requested: Requested::Nothing, streams: None, is_overtaken: false })
             .collect();
         Looks { fleet, states, controls, boards }
     }
@@ -90,7 +90,7 @@ impl Looks {
     /// Begins a look: asks every board that owes no answer.
     pub fn begin(&mut self, session: &Session) {
         for board in 0..self.states.len() {
-            if self.states[board].asked == Asked::Nothing {
+            if self.states[board].requested == Requested::Nothing {
                 self.ask(session, board);
             }
         }
@@ -98,25 +98,27 @@ impl Looks {
 
     /// Whether no board that is fit owes an answer.
     pub fn is_over(&self, session: &Session) -> bool {
-        session.fit().all(|(board, _)| self.states[board].asked == Asked::Nothing)
+        session.fit().all(|(board, _)| self.states[board].requested == Requested::Nothing)
     }
 
     /// Controls of these boards were written.
     pub fn overtake(&mut self, boards: &[usize]) {
-        boards.iter().for_each(|board| self.states[*board].is_overtaken = self.states[*board].asked == Asked::Values);
+        boards
+            .iter()
+            .for_each(|board| self.states[*board].is_overtaken = self.states[*board].requested == Requested::Values);
     }
 
     fn ask(&mut self, session: &Session, board: usize) {
         let streams = self.states[board].streams;
-        let (asked, request) = match (&session.boards[board].identity, streams) {
-            (Err(_), _) => (Asked::Identity, Identity::request()),
-            (Ok(_), None) => (Asked::StreamCount, streams::count_access().into()),
+        let (requested, request) = match (&session.boards[board].identity, streams) {
+            (Err(_), _) => (Requested::Identity, Identity::request()),
+            (Ok(_), None) => (Requested::StreamCount, streams::count_access().into()),
             (Ok(identity), Some(streams)) => {
                 let controls = (self.controls)(board, identity);
-                (Asked::Values, request(identity.build.queue_pairs, streams, &controls))
+                (Requested::Values, request(identity.build.queue_pairs, streams, &controls))
             }
         };
-        self.states[board].asked = asked;
+        self.states[board].requested = requested;
         self.fleet.submit(board, &request);
     }
 
@@ -130,9 +132,9 @@ impl Looks {
     }
 
     fn take(&mut self, session: &mut Session, board: usize, outcome: Outcome) {
-        let asked = std::mem::replace(&mut self.states[board].asked, Asked::Nothing);
+        let requested = std::mem::replace(&mut self.states[board].requested, Requested::Nothing);
         let is_overtaken = std::mem::take(&mut self.states[board].is_overtaken);
-        if asked == Asked::Identity {
+        if requested == Requested::Identity {
             session.boards[board].identity = Identity::of(outcome);
             if session.boards[board].identity.is_ok() {
                 self.ask(session, board);
@@ -149,7 +151,7 @@ impl Looks {
                 return;
             }
         };
-        if asked == Asked::StreamCount {
+        if requested == Requested::StreamCount {
             self.states[board].streams = Some(streams::count_of(words[0][0]));
             self.ask(session, board);
         } else if let Ok(identity) = &session.boards[board].identity {

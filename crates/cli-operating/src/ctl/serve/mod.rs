@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     while !interrupted.load(Ordering::Relaxed) {
         next = (next + interval).max(Instant::now());
         looks.begin(&session);
-        let mut is_told = false;
+        let mut is_reported = false;
         while !interrupted.load(Ordering::Relaxed) {
             let rest = next.saturating_duration_since(Instant::now());
             looks.turn(&mut session, Time::from_duration(rest.min(CONTROLS)))?;
@@ -80,8 +80,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             }
             let is_end = Instant::now() >= next;
             // Boards that are slow today are told of with the next look.
-            if !is_told && (is_end || looks.is_over(&session)) {
-                is_told = true;
+            if !is_reported && (is_end || looks.is_over(&session)) {
+                is_reported = true;
                 page.iter_mut().for_each(|page| page.look(&session, &looks));
                 served.tell(&looks.boards);
             }

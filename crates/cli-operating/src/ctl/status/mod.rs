@@ -58,8 +58,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let listed = arguments.boards.as_ref().map(|boards| boards.0.as_slice());
     let patience = arguments.link.patience;
     let sweep = arguments.arp.as_ref().map(|name| sweep::of(name, listed, patience)).transpose()?;
-    let asked = sweep.as_ref().map(|sweep| sweep.found.as_slice()).or(listed).unwrap_or_default();
-    let mut session = Session::of(asked, &arguments.link)?;
+    let targets = sweep.as_ref().map(|sweep| sweep.found.as_slice()).or(listed).unwrap_or_default();
+    let mut session = Session::of(targets, &arguments.link)?;
     let mut faults = sweep.as_ref().map(of_sweep).unwrap_or_default();
     let mut silent = Vec::new();
     for board in &session.boards {
@@ -78,9 +78,9 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             "map_hash": format!("0x{MAP_HASH:08X}"), "boards": boards, "silent_addresses": silent.len(),
             "faults": faults.json(),
         });
-        if let Some(Sweep { interface, asked, found, .. }) = &sweep {
+        if let Some(Sweep { interface, targets, found, .. }) = &sweep {
             all["arp"] = json!({
-                "interface": interface, "asked": asked, "answers": found.len(), "no_boards": silent,
+                "interface": interface, "asked": targets, "answers": found.len(), "no_boards": silent,
             });
         }
         faults.tell();
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     faults.tell();
     match &sweep {
-        Some(sweep) => say(told(sweep, &silent)),
+        Some(sweep) => say(summary(sweep, &silent)),
         None if !silent.is_empty() => {
             say(format_args!("{} addresses of ranges and networks are silent", silent.len()));
         }
@@ -137,14 +137,14 @@ fn of_sweep(sweep: &Sweep) -> Faults {
 }
 
 /// "eth1: 254 addresses asked, 4 answer ARP; no IPbus at 10.0.0.1"
-fn told(sweep: &Sweep, silent: &[String]) -> String {
+fn summary(sweep: &Sweep, silent: &[String]) -> String {
     const NAMED: usize = 4;
-    let Sweep { interface, asked, found, .. } = sweep;
+    let Sweep { interface, targets, found, .. } = sweep;
     let more = silent.len().saturating_sub(NAMED);
     let others = if more > 0 { format!(" and {more} more") } else { String::new() };
     let named = silent[..silent.len() - more].join(", ");
     let no_ipbus = if named.is_empty() { String::new() } else { format!("; no IPbus at {named}{others}") };
-    format!("{interface}: {asked} addresses asked, {} answer ARP{no_ipbus}", found.len())
+    format!("{interface}: {targets} addresses asked, {} answer ARP{no_ipbus}", found.len())
 }
 
 /// Nothing found is a fault also where nothing had to be there.

@@ -28,7 +28,7 @@ const ANSWERS: Frames = Frames { longest: 64, count: 4096 };
 #[derive(Debug)]
 pub struct Sweep {
     pub interface: String,
-    pub asked: usize,
+    pub targets: usize,
     /// Addresses of others that answer, in order; boards are among them.
     pub found: Vec<Listed>,
     /// Boards that were given one by one and do not answer.
@@ -52,7 +52,7 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
     if !interface.is_up {
         return Err(refused(format!("it is down: ip link set {name} up")));
     }
-    let asked = match listed {
+    let targets = match listed {
         Some(listed) => listed.to_vec(),
         None => network(own).map_err(refused)?,
     };
@@ -64,9 +64,9 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
         ),
         _ => refused(error.to_string()),
     })?;
-    let answers = ask(socket, &interface, own.0, &asked, patience)
+    let answers = ask(socket, &interface, own.0, &targets, patience)
         .map_err(|error| Failure::Fault(format!("--arp {name}: {error}")))?;
-    Ok(sort(name, own.0, MacAddr(interface.mac), &asked, &answers))
+    Ok(sort(name, own.0, MacAddr(interface.mac), &targets, &answers))
 }
 
 /// All hosts of the interface's network.
@@ -90,11 +90,11 @@ fn ask(
     mut socket: PacketSocket,
     interface: &Interface,
     own: Ipv4Addr,
-    asked: &[Listed],
+    targets: &[Listed],
     patience: Time,
 ) -> io::Result<Answers> {
     let mac = MacAddr(interface.mac);
-    let mut answers: Answers = asked.iter().map(|board| (*board.address.0.ip(), Vec::new())).collect();
+    let mut answers: Answers = targets.iter().map(|board| (*board.address.0.ip(), Vec::new())).collect();
     let request = |ip: &Ipv4Addr| {
         let sender = if *ip == own { Ipv4Addr::UNSPECIFIED } else { own };
         Bytes::copy_from_slice(
@@ -141,11 +141,11 @@ fn take(answers: &mut Answers, mac: MacAddr, frame: &[u8]) {
     }
 }
 
-fn sort(name: &str, own: Ipv4Addr, mac: MacAddr, asked: &[Listed], answers: &Answers) -> Sweep {
+fn sort(name: &str, own: Ipv4Addr, mac: MacAddr, targets: &[Listed], answers: &Answers) -> Sweep {
     let of = |board: &Listed| answers.get(board.address.0.ip()).map_or(&[][..], Vec::as_slice);
     let ip = |board: &Listed| *board.address.0.ip();
     let (found, silent): (Vec<Listed>, Vec<Listed>) =
-        asked.iter().filter(|board| ip(board) != own).partition(|board| !of(board).is_empty());
+        targets.iter().filter(|board| ip(board) != own).partition(|board| !of(board).is_empty());
     let shared = answers.iter().filter_map(|(ip, macs)| {
         let all: Vec<String> = macs.iter().map(MacAddr::to_string).collect();
         match (*ip == own, all.as_slice()) {
@@ -160,7 +160,7 @@ fn sort(name: &str, own: Ipv4Addr, mac: MacAddr, asked: &[Listed], answers: &Ans
     });
     Sweep {
         interface: name.to_owned(),
-        asked: answers.len(),
+        targets: answers.len(),
         found,
         missing: silent.iter().filter(|board| !board.is_sought).map(|board| board.address).collect(),
         shared: shared.collect(),
@@ -183,18 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_to_us_for_what_was_asked_count_and_two_devices_are_told_of() {
+    fn only_answers_to_our_requests_count_and_two_devices_are_reported() {
         let (us, [a, b]) = (MacAddr([2, 0, 0, 0, 0, 9]), [1, 2].map(|last| MacAddr([2, 0, 0, 0, 0, last])));
         let ip = |last| Ipv4Addr::new(10, 0, 0, last);
         let board = |last, is_sought| Listed { address: BoardAddress(SocketAddrV4::new(ip(last), PORT)), is_sought };
-        let asked = [board(1, true), board(2, true), board(3, false), board(4, true), board(9, true)];
-        let mut answers: Answers = asked.iter().map(|board| (*board.address.0.ip(), Vec::new())).collect();
+        let targets = [board(1, true), board(2, true), board(3, false), board(4, true), board(9, true)];
+        let mut answers: Answers = targets.iter().map(|board| (*board.address.0.ip(), Vec::new())).collect();
         for (from, last, to) in [(a, 1, us), (b, 1, us), (a, 1, us), (b, 2, us), (a, 4, b), (a, 7, us), (a, 9, us)] {
             let answer = Arp { is_reply: true, sender: (from, ip(last)), target: (to, ip(9)) };
             take(&mut answers, us, &answer.emit());
         }
         take(&mut answers, us, &Arp { is_reply: false, sender: (a, ip(3)), target: (us, ip(9)) }.emit());
-        let sweep = sort("eth1", ip(9), us, &asked, &answers);
+        let sweep = sort("eth1", ip(9), us, &targets, &answers);
         assert_eq!(sweep.found, [board(1, true), board(2, true)]);
         assert_eq!(sweep.missing, [board(3, false).address]);
         let [(first, two), (own, taken)] = &sweep.shared[..] else { panic!("{:?}", sweep.shared) };

@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn an_answer_goes_back_to_where_its_request_came_from() {
-        let (asks, own) = (MacAddr([2; 6]), MacAddr([6; 6]));
+        let (requester, own) = (MacAddr([2; 6]), MacAddr([6; 6]));
         let (from, to) = ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:50001".parse().unwrap());
-        let request = Datagram { from_mac: asks, from, to, payload: Bytes::from_static(b"a request") };
+        let request = Datagram { from_mac: requester, from, to, payload: Bytes::from_static(b"a request") };
         let frame = Bytes::from(request.answer(own));
         assert!(is_sum_right(&frame[14..34]));
         let answer = Datagram::read(&frame, 40000).unwrap();
@@ -172,14 +172,14 @@ mod tests {
         frame.extend([3, 4, 0x10, 0x9E, 0, 0, 5, 20]);
         frame.extend([0x45, 0, 35, 40, 0, 0, 64, 0, 64, 6, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1]);
         frame.extend([0xC0, 0, 39, 16, 1, 2, 3, 4]);
-        let told = TooLong {
+        let too_long = TooLong {
             source: Ipv4Addr::new(10, 0, 0, 2),
             destination: Ipv4Addr::new(10, 1, 0, 1),
             source_port: 0xC000,
             seq: 0x0102_0304,
             mtu: 1300,
         };
-        assert_eq!(read_too_long(&frame), Some(told));
+        assert_eq!(read_too_long(&frame), Some(too_long));
         for len in 0..frame.len() {
             assert_eq!(read_too_long(&frame[..len]), None);
         }

@@ -124,10 +124,10 @@ impl Sender {
             }
         }
         loop {
-            let mut said = [0; 4096];
-            match stream.read(&mut said) {
+            let mut answer = [0; 4096];
+            match stream.read(&mut answer) {
                 Ok(0) => self.ended = true,
-                Ok(len) => match read_stream_refusal(&said[..len]) {
+                Ok(len) => match read_stream_refusal(&answer[..len]) {
                     Some(why) => {
                         self.ended = true;
                         self.trouble = Some(refused(self.ip, why));
@@ -151,9 +151,9 @@ fn refused(ip: Ipv4Addr, why: &str) -> String {
 
 /// What the server has said before it ended the connection, if it refuses the messages.
 fn refusal(stream: &mut TcpStream) -> Option<String> {
-    let mut said = [0; STREAM_REFUSAL_LEN];
-    let len = stream.read(&mut said).ok()?;
-    read_stream_refusal(&said[..len]).map(str::to_owned)
+    let mut answer = [0; STREAM_REFUSAL_LEN];
+    let len = stream.read(&mut answer).ok()?;
+    read_stream_refusal(&answer[..len]).map(str::to_owned)
 }
 
 fn write(stream: &mut TcpStream, under: &Under) -> io::Result<usize> {

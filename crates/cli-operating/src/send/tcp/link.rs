@@ -161,15 +161,15 @@ impl Link {
                     out.push(Frame::Whole(whole(&arp.answer(*mac).emit())));
                 }
             }
-            Read::TooLong(told) => {
+            Read::TooLong(too_long) => {
                 counts.path_mtu_messages += 1;
-                let k = board(told.source, boards.len());
+                let k = board(too_long.source, boards.len());
                 let of_stream = |board: &&mut Board| {
                     let peers = board.peers();
-                    peers.port == told.source_port && peers.server == told.destination
+                    peers.port == too_long.source_port && peers.server == too_long.destination
                 };
                 if let Some(board) = k.and_then(|k| boards.get_mut(k)).filter(of_stream) {
-                    board.handle_path_mtu(now, told.seq, told.mtu.saturating_sub(IP_HEADERS));
+                    board.handle_path_mtu(now, too_long.seq, too_long.mtu.saturating_sub(IP_HEADERS));
                 }
             }
             Read::Tcp(packet) => {

@@ -41,7 +41,7 @@ pub struct Resolver {
     known: Option<Known>,
     /// Requests since the last answer, when the last one was made, and when the next one is due.
     requests: u32,
-    asked: Option<Time>,
+    requested_at: Option<Time>,
     due: Time,
     moves: u64,
     claims: u64,
@@ -51,7 +51,7 @@ impl Resolver {
     pub fn new(server: Ipv4Addr, iface: &str) -> Resolver {
         let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
         let hop = next_hop(&routes, iface, server);
-        Resolver { hop, known: None, requests: 0, asked: None, due: Time::ZERO, moves: 0, claims: 0 }
+        Resolver { hop, known: None, requests: 0, requested_at: None, due: Time::ZERO, moves: 0, claims: 0 }
     }
 
     pub fn hop(&self) -> Ipv4Addr {
@@ -138,7 +138,7 @@ impl Resolver {
             _ => 0,
         };
         self.due = now.saturating_add(AGAIN.saturating_mul(1 << rarer));
-        (self.requests, self.asked) = (self.requests.saturating_add(1), Some(now));
+        (self.requests, self.requested_at) = (self.requests.saturating_add(1), Some(now));
         Some(Arp { is_reply: false, sender, target: (MacAddr::default(), self.hop) })
     }
 
@@ -155,7 +155,7 @@ impl Resolver {
             (known.doubt, known.other) = (Some(doubt), None);
             self.requests = 0;
             // Another host that answers whenever it is asked must not make requests follow each other without a pause.
-            self.due = self.asked.map_or(now, |asked| now.max(asked.saturating_add(AGAIN)));
+            self.due = self.requested_at.map_or(now, |requested_at| now.max(requested_at.saturating_add(AGAIN)));
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_route_says_whether_there_is_a_router() {
+    fn the_longest_route_decides_whether_there_is_a_router() {
         let routes = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n\
                       v0 00000000 FE00000A 0003 0 0 0 00000000\n\
                       v0 0000000A 00000000 0001 0 0 0 00FFFFFF\n\
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_every_second_until_the_hop_answers_and_takes_no_claim_before() {
+    fn it_requests_every_second_until_the_hop_answers_and_takes_no_claim_before() {
         let mut resolver = Resolver::new(HOP, "no such interface");
         let request = resolver.request(Time::ZERO, OWN).unwrap();
         assert_eq!(resolver.request(Time::from_ms(999), OWN), None);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_without_an_answer_have_the_hop_asked_for_and_its_new_mac_is_used_at_once() {
+    fn streams_without_an_answer_have_the_hop_resolved_and_its_new_mac_is_used_at_once() {
         let mut resolver = resolved();
         resolver.advise(Time::from_ms(500)); // it was confirmed just now
         assert_eq!(answered(&mut resolver, Time::from_ms(500), Time::from_s(2), &[]), 0);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mac_that_nothing_has_confirmed_for_a_minute_is_asked_for_ever_more_rarely() {
+    fn a_mac_that_nothing_has_confirmed_for_a_minute_is_requested_ever_more_rarely() {
         let mut resolver = resolved();
         assert_eq!(answered(&mut resolver, Time::from_ms(1), AGE, &[]), 0);
         // 1, 2, 4, 8, 16, 32, 32 s

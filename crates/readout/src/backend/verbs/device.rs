@@ -132,7 +132,7 @@ pub(super) fn open(config: &VerbsConfig) -> Result<(Arc<Context>, Found), Backen
 
 /// The requested GID of a device, if boards can send to it.
 fn choose(candidate: &Candidate, choice: GidChoice) -> Option<GidEntry> {
-    let asked = |entry: &GidEntry| match choice {
+    let is_chosen = |entry: &GidEntry| match choice {
         GidChoice::Any => true,
         GidChoice::Address(ip) => ipv4(entry) == Some(ip),
         GidChoice::Index(index) => entry.index == index,
@@ -140,7 +140,7 @@ fn choose(candidate: &Candidate, choice: GidChoice) -> Option<GidEntry> {
     let active = |entry: &GidEntry| candidate.context.port(entry.port).is_ok_and(|port| port.active);
     candidate.gids.iter().copied().find(|entry| {
         const ROCE_V2: u32 = 2;
-        asked(entry) && entry.kind == ROCE_V2 && ipv4(entry).is_some() && active(entry)
+        is_chosen(entry) && entry.kind == ROCE_V2 && ipv4(entry).is_some() && active(entry)
     })
 }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_library_or_device_the_error_says_what_to_do() {
+    fn without_library_or_device_the_error_gives_the_remedy() {
         let config = VerbsConfig { device: Some("no_such_device".into()), ..VerbsConfig::default() };
         let error = open(&config).unwrap_err().to_string();
         let known = ["--backend packet", "is the NIC's driver loaded", "there is no RDMA device no_such_device"];

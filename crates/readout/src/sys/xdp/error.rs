@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_says_what_to_do() {
-        let said =
+    fn each_reason_gives_the_remedy() {
+        let message =
             |step, errno, several| XdpError { step, source: io::Error::from_raw_os_error(errno), several }.to_string();
         for (step, errno, several, words) in [
             (SOCKET, libc::EAFNOSUPPORT, false, "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)"),
@@ -66,7 +66,7 @@ mod tests {
             (ATTACH, libc::EOPNOTSUPP, true, "the driver runs no XDP programs"),
             (ATTACH, libc::ERANGE, true, "the driver refuses the program"),
         ] {
-            assert!(said(step, errno, several).contains(words), "{}", said(step, errno, several));
+            assert!(message(step, errno, several).contains(words), "{}", message(step, errno, several));
         }
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct Patience {
     name: String,
     limit: Duration,
     begun: Instant,
-    told: Cell<bool>,
+    reported: Cell<bool>,
 }
 
 impl Patience {
     pub(super) fn new(name: &str, limit: Duration) -> Patience {
-        Patience { name: name.to_owned(), limit, begun: Instant::now(), told: Cell::new(false) }
+        Patience { name: name.to_owned(), limit, begun: Instant::now(), reported: Cell::new(false) }
     }
 
     /// Tries again as long as another one has it.
@@ -32,7 +32,7 @@ impl Patience {
         loop {
             match take() {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && self.begun.elapsed() < self.limit => {
-                    if self.begun.elapsed() > NOTICED && !self.told.replace(true) {
+                    if self.begun.elapsed() > NOTICED && !self.reported.replace(true) {
                         let (name, limit) = (&self.name, self.limit.as_secs_f64());
                         tracing::warn!("{name}: AF_XDP is in use by another process; waiting for up to {limit} s");
                     }
