@@ -85,6 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in RUNS:
             if name in item.fixturenames:
                 item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
+        # Two verilated boards each, which take all that two cores have: one after the other.
+        if item.path.stem.startswith(("test_farm", "test_campaign")):
+            item.add_marker(pytest.mark.xdist_group("farm"))
 
 
 @pytest.fixture(scope="session")

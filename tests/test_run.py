@@ -537,7 +537,7 @@ def assert_refused(run: Run, words: list[str]) -> None:
         ("[run]\nseed = 1\n[readout]\n[boardz]\ncount = 3\n", [":4: boardz: unknown key", "readout"]),
         ("[run]\nseed = 1\n[readout]\n[link]\ndelay = '4 parsec'\n", [":5: link.delay", "parsec", "us"]),
         ("[run]\nseed = 1\n", ["topology.kind", "the topology is missing"]),
-        ("[run]\nseed = 1\n[server]\nslots = 64\n", [":4: server.slots = 64", "readout.slots"]),
+        ("[run]\nseed = 1\n[server]\nslots = 64\n", [":3: server", "unknown key", "readout"]),
         ("[run]\nkind = 'emulated-switch'\n", [":2: run.kind", "penstock board --switch"]),
         ("[run\nseed = 1\n", [":1:", "not TOML"]),
     ],
