@@ -6,6 +6,7 @@ import { inBrowser } from "./browser.mjs";
 const [address, words] = process.argv.slice(2);
 
 await inBrowser(async (page) => {
+  page.setDefaultTimeout(120_000);
   const foreign = [];
   page.on("request", (request) => {
     if (!/^(file|data|about|blob):/.test(request.url()))
