@@ -145,8 +145,11 @@ class Farm:
         """The run begins with the event after the last run's end."""
         last = self.runs[-1].name if self.runs else None
         self.coordinate("--begin")
-        until("the file of servers", lambda: self.tables().get("run", last) != last, LIMIT_S)
+        until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last, LIMIT_S)
         self.runs.append(Run(self.tables()["run"]))
+        if self.following is None:
+            # Queue pairs to receivers that were killed look ready until a message to them has failed.
+            self.run.troubled = set(range(self.SERVERS))
         for server in range(self.SERVERS):
             self.receive(server)
         self.is_on = True

@@ -110,7 +110,9 @@ def server_of(table, event: int) -> int:
 
 
 def stored(folder) -> dict[int, tuple[list[int], list[bytes]]]:
-    """Sources and payloads of each event that is complete."""
+    """Sources and payloads of each complete event; none where a receiver was killed before its first file."""
+    if not list(folder.glob("*.parquet")):
+        return {}
     rows = pq.read_table(folder, columns=["event_number", "complete", "sources", "fragments"]).to_pylist()
     return {row["event_number"]: (row["sources"], row["fragments"]) for row in rows if row["complete"]}
 

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn notifications_alone_hold_a_rate_for_eight_periods_only() {
         assert_eq!(levels(10, |_, _| (false, 18_000)), [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]);
-        let mbps = |level| (u64::from(CnpBound::floor(LINE, level).0) * 156_250_000 * 8 >> 24) / 1_000_000;
+        let mbps = |level| ((u64::from(CnpBound::floor(LINE, level).0) * 156_250_000 * 8) >> 24) / 1_000_000;
         assert_eq!([0, 1, 2, 7, 8].map(mbps), [0, 19, 39, 1250, 2500]);
     }
 

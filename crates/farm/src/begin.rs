@@ -3,7 +3,7 @@
 //! Promise: a run begins at one event that no board has passed, whatever an earlier run has left at the boards, and
 //! ends before one event, from which on all boards wait for the next run.
 
-use crate::board::{BoardView, Request, READY_TO_SEND};
+use crate::board::{BoardView, Request};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::state::{Action, LastCommand, Phase};
@@ -55,7 +55,6 @@ impl Coordinator {
                     self.say_once(Notice::Waits { why });
                     return false;
                 }
-                Some(_) if board.has_leftovers => return false,
                 Some((_, view)) => first = first.max(view.announced).max(view.next_event),
             }
         }
@@ -71,13 +70,6 @@ impl Coordinator {
 
     /// What a board is told that may have a table of an earlier run.
     pub(crate) fn park(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
-        if view.live == 0 && self.boards[at].has_leftovers {
-            let queue_pairs = self.unclaimed(now, at, view);
-            if !queue_pairs.is_empty() {
-                return Some(Request::Fail { queue_pairs });
-            }
-            self.boards[at].has_leftovers = false;
-        }
         if view.live == 0 {
             return self.door(at, view);
         }
@@ -89,22 +81,8 @@ impl Coordinator {
             return None; // one has been refused, as its event had gone
         }
         let first = self.unreached(now, board)?;
-        (self.boards[at].last_event, self.boards[at].has_leftovers) = (None, true);
+        self.boards[at].last_event = None;
         Some(Request::Replace { first, rows: Vec::new() })
-    }
-
-    /// Queue pairs that are ready, and whose server has no receiver that knows this board: those of receivers that were
-    /// killed. A board without messages for them does not notice, and the run's first events would go there.
-    fn unclaimed(&self, now: Time, at: usize, view: &BoardView) -> Vec<u8> {
-        let is_claimed = |peer| {
-            let servers = self.config.servers.iter().zip(&self.servers);
-            let its = servers.filter(|(config, _)| config.address == peer && config.has_heartbeat);
-            its.map(|(_, server)| server.alive(now, self.config.heartbeat_patience)).all(|heard| {
-                heard.and_then(|heard| heard.boards.get(&self.config.boards[at])).is_some_and(|board| board.is_up)
-            })
-        };
-        let rows = (0..).zip(&view.queue_pairs).filter(|(_, qp)| qp.state == READY_TO_SEND && !is_claimed(qp.peer));
-        rows.map(|(row, _)| row).collect()
     }
 
     /// A board that has lost all servers while others have not holds its events by itself, so that they may open queue

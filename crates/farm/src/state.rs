@@ -129,8 +129,6 @@ pub(crate) struct Board {
     pub is_ours: bool,
     pub may_take: bool,
     pub must_begin: bool,
-    /// It has sent events of another run: queue pairs may be left whose receivers are gone.
-    pub has_leftovers: bool,
     /// Whether it has been told to prepare the present change.
     pub attempt: Attempt,
     pub is_cut_off: bool,
@@ -170,7 +168,6 @@ impl Board {
             is_ours: false,
             may_take: config.take_over,
             must_begin: config.begin,
-            has_leftovers: false,
             attempt: Attempt::None,
             is_cut_off: false,
             cut_off_since: None,

@@ -191,12 +191,6 @@ impl World {
         }
     }
 
-    /// The same of one that knows nothing of the queue pairs before, while no board has noticed that they are dead.
-    pub fn start_unaware(&mut self, server: u16) {
-        self.servers[usize::from(server)] = Server::new(self.now, 0);
-        self.asking.extend((0..self.boards.len()).map(|at| (server, at, None)));
-    }
-
     pub fn reset_board(&mut self, at: usize) {
         let (event, went, flushed) = {
             let old = &mut self.boards[at];
@@ -315,8 +309,7 @@ impl World {
         let server = &mut self.servers[usize::from(number)];
         server.turns += 1;
         let boards = self.boards.iter().enumerate().map(|(at, board)| {
-            let is_up = !board.is_off && !self.asking.iter().any(|(asks, of, _)| (*asks, *of) == (number, at));
-            let seen = BoardAtServer { is_up, credits: server.credits, slots: SLOTS };
+            let seen = BoardAtServer { is_up: !board.is_off, credits: server.credits, slots: SLOTS };
             (format!("board {at}"), seen)
         });
         ServerView {
