@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Turns the tops of `rtl/top` into a static library: register map by `regs/generate.py`, models by
+//! Turns the tops of `rtl/top` into a static library: models by
 //! `tb/lib/models.py`. Nothing is generated into the source tree but `build/`.
 //! Feature `all-tops` adds front ends at other rates, with more queue pairs, and with rings in memory; each takes as long
 //! as the first.
@@ -66,7 +66,6 @@ const TRIGGERS: usize = 8192;
 
 fn main() {
     let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
-    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     let python = python(&repo);
 
     for watched in ["tb/lib/rtl.py", "tb/lib/models.py", "tb/lib/toolchain.py", "crates/board/cpp", "rtl/verilator.vlt"]
@@ -83,21 +82,13 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
-    if checked_alone() {
-        run(Command::new(&python).arg(repo.join("regs/generate.py")));
-    } else {
+    if !checked_alone() {
         let profile = Profile::find(repo.join("build/profile"));
         build_gateware(&repo, &python, &profile);
     }
-
-    for name in ["penstock_regs.rs", "qcn_switch_regs.rs"] {
-        let constants = repo.join("build/gen").join(name);
-        fs::copy(&constants, out.join(name))
-            .unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", constants.display()));
-    }
 }
 
-/// Clippy links nothing, and cargo runs this script for it once more: it needs the registers and no gateware.
+/// Clippy links nothing, and cargo runs this script for it once more: it needs no gateware.
 fn checked_alone() -> bool {
     let wrapper = env::var_os("RUSTC_WORKSPACE_WRAPPER");
     wrapper.is_some_and(|wrapper| Path::new(&wrapper).file_stem().is_some_and(|name| name == "clippy-driver"))
