@@ -67,8 +67,9 @@ impl Destinations {
         let destination = &mut self.all[index];
         if completion.status != WcStatus::Success {
             destination.failed += 1;
-            let is_open = |outage: &Outage| outage.server == server && outage.resumed_us.is_none();
-            if !self.outages.iter().any(is_open) {
+            // What the queue pair still held may be flushed after an event of the next table was acknowledged.
+            let covers = |outage: &Outage| outage.server == server && !outage.is_followed_by(completion.tag);
+            if !self.outages.iter().any(covers) {
                 let (answered_us, failed_us) = (destination.answered_us.unwrap_or(0.0), us(at));
                 self.outages.push(Outage { server, answered_us, failed_us, first_event: None, resumed_us: None });
             }
@@ -77,10 +78,7 @@ impl Destinations {
         destination.acknowledged += 1;
         destination.answered_us = Some(us(at));
         for outage in &mut self.outages {
-            let Some(first) = outage.first_event else { continue };
-            // The tag has the low bits of the event number.
-            let ahead = completion.tag.wrapping_sub(first as u32) << (32 - TAG_BITS);
-            if outage.resumed_us.is_none() && (ahead as i32) >= 0 {
+            if outage.resumed_us.is_none() && outage.is_followed_by(completion.tag) {
                 outage.resumed_us = Some(us(at));
             }
         }
@@ -109,6 +107,11 @@ impl Destination {
 }
 
 impl Outage {
+    /// The event of this tag, the low bits of its number, belongs to the table without the server or to a later one.
+    fn is_followed_by(&self, tag: u32) -> bool {
+        self.first_event.is_some_and(|first| (tag.wrapping_sub(first as u32) << (32 - TAG_BITS)) as i32 >= 0)
+    }
+
     /// How long it took, for people.
     pub fn text(&self) -> String {
         let Self { server, answered_us, failed_us, first_event, resumed_us } = self;
@@ -152,11 +155,16 @@ mod tests {
         end(&mut destinations, 6_000_000, 0, base + 4, Success);
         assert_eq!(destinations.outages()[0].resumed_us, None, "an event of the table before");
         end(&mut destinations, 7_000_000, 0, base + 6, Success);
+        end(&mut destinations, 7_500_000, 1, base + 3, Flushed);
         end(&mut destinations, 8_000_000, 0, base + 7, Success);
         let [outage] = destinations.outages() else { panic!("one outage") };
         assert_eq!((outage.server, outage.first_event), (SERVERS[1], Some(u64::from(base) + 6)));
         assert_eq!([outage.answered_us, outage.failed_us, outage.resumed_us.unwrap()], [12_800.0, 32_000.0, 44_800.0]);
         let counts: Vec<_> = destinations.all().iter().map(|d| (d.server, d.acknowledged, d.failed)).collect();
-        assert_eq!(counts, [(SERVERS[0], 5, 0), (SERVERS[1], 1, 2)]);
+        assert_eq!(counts, [(SERVERS[0], 5, 0), (SERVERS[1], 1, 3)]);
+
+        // The server came back and dies again.
+        end(&mut destinations, 9_000_000, 1, base + 9, RetryExceeded);
+        assert_eq!(destinations.outages().len(), 2);
     }
 }
