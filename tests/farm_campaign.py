@@ -147,9 +147,6 @@ class Farm:
         self.coordinate("--begin")
         until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last, LIMIT_S)
         self.runs.append(Run(self.tables()["run"]))
-        if self.following is None:
-            # Queue pairs to receivers that were killed look ready until a message to them has failed.
-            self.run.troubled = set(range(self.SERVERS))
         for server in range(self.SERVERS):
             self.receive(server)
         self.is_on = True

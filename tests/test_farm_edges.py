@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import pytest
+from processes import killed
 from test_farm import (
     BOARDS,
     DATA,
@@ -131,3 +132,47 @@ def test_a_run_ends_without_a_board_that_is_off_and_names_it(network, tmp_path):
     assert complete and max(complete) < last
     boards[0].send_signal(signal.SIGINT)
     ended(boards[0])
+
+
+def test_a_run_begins_after_all_was_killed_and_what_that_lost_is_named(network, tmp_path):
+    """Boards do not notice that their receivers are dead: their queue pairs look ready when the next run begins."""
+    network.address("s", SERVERS[1])
+    file, table, abandoned = farm_file(tmp_path, boards=2), tmp_path / "servers.toml", tmp_path / "abandoned.toml"
+    boards = [board(network, k, 100_000) for k in range(2)]
+    out = [[tmp_path / f"run{run}.{server}" for server in (0, 1)] for run in (1, 2)]
+    coordinator = farm(network, file, {})
+    until("the file of servers", table.exists)
+    running = receivers(network, table, out[0])
+    for address in METRICS:
+        network.counted(4, "events_complete", address=address)
+    for process in (coordinator, *running):
+        killed(process)
+    _, report = check(network, table, out[0], "--recover")
+    known = max((event for folder in out[0] for event in stored(folder)), default=-1) + 1
+    assert report["not_known_from"] == known and report["end"] is None
+    table.rename(abandoned)
+
+    coordinator = farm(network, file, {})
+    until("the next file of servers", table.exists)
+    running = receivers(network, table, out[1])
+    for address in METRICS:
+        network.counted(4, "events_complete", address=address)
+    results = end(network, file, running, coordinator)
+    assert [(result.status, result.json()["faults"]) for result in results] == [(0, []), (0, [])], results
+    begin, last = span(table)
+    status, report = check(network, table, out[1])
+    assert (status, report["not_known_from"]) == (0, None), report
+    assert sorted(event for folder in out[1] for event in stored(folder)) == list(range(begin, last))
+
+    # What the first run has lost is named up to the begin of the second one.
+    [said] = [notice for notice in coordinator.notices if notice["what"] == "run_abandoned"]
+    assert said["first"] == begin > known
+    abandoned.write_text(f"{abandoned.read_text()}\n[[change]]\nfirst = {begin}\nlive = []\nend = true\n")
+    _, report = check(network, abandoned, out[0])
+    kept = [event for folder in out[0] for event in stored(folder)]
+    incomplete = sum(file["events_incomplete"] for file in report["files"])
+    lost = [number for of in report["missing_of"] for number in of["numbers"]]
+    assert set(range(known, begin)) <= set(lost) and len(kept) + len(lost) + incomplete == begin
+    for process in boards:
+        process.send_signal(signal.SIGINT)
+        ended(process)

@@ -81,6 +81,8 @@ struct Report {
     run: Option<String>,
     begin: Option<u64>,
     end: Option<u64>,
+    /// Where the file of servers has no end of the run: nobody knows of the events from here on.
+    not_known_from: Option<u64>,
     /// Event numbers missing between the first and the last of all files, or of the run.
     events_missing: u64,
     gaps: Vec<Gap>,
@@ -180,6 +182,7 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         run: tables.as_ref().map(|tables| tables.run().to_owned()),
         begin: span.begin,
         end: span.end,
+        not_known_from: span.not_known_from(&numbers),
         events_missing,
         gaps,
         missing_of,
@@ -217,6 +220,14 @@ fn event_files(path: &Path, recovered: &[Recovered]) -> Result<Vec<PathBuf>, Str
 struct Span {
     begin: Option<u64>,
     end: Option<u64>,
+}
+
+impl Span {
+    /// The event after the last stored one, where it is known that the run has begun and not that it has ended.
+    fn not_known_from(self, numbers: &[u64]) -> Option<u64> {
+        let begin = self.begin.filter(|_| self.end.is_none())?;
+        Some(numbers.last().map_or(begin, |last| begin.max(last.saturating_add(1))))
+    }
 }
 
 /// What is where it does not belong, by the file of servers.
@@ -326,10 +337,12 @@ fn text(report: &Report) -> String {
         };
         lines.push(format!("{whose}: {}{more}", shown.join(", ")));
     }
-    if report.begin.is_some() && report.end.is_none() {
-        lines.push(
-            "the file of servers has no end of the run: events after the last stored one are not missed".to_owned(),
-        );
+    if let Some(from) = report.not_known_from {
+        let run = report.run.as_deref().filter(|run| !run.is_empty()).map_or(String::new(), |run| format!(" {run}"));
+        lines.push(format!(
+            "events from {from} on of run{run}: not known, as the file of servers has no end of the run. `penstock farm \
+             --end` ends it; if it was abandoned, the next `penstock farm --begin` says before which event"
+        ));
     }
     lines.push(match report.verified {
         true => "verified".to_owned(),
@@ -386,6 +399,11 @@ mod tests {
         assert_eq!(of(Some(2), Some(14)), [2..3, 6..8, 9..10, 11..14], "and at the end");
         assert_eq!(of(Some(4), Some(7)), [6..7], "what is outside of the run is no gap");
         assert_eq!(holes(&[], Span::default()), []);
+        let not_known = |numbers: &[u64], begin, end| Span { begin, end }.not_known_from(numbers);
+        assert_eq!(not_known(&[3, 10], Some(2), None), Some(11));
+        assert_eq!(not_known(&[], Some(2), None), Some(2), "nothing was stored");
+        assert_eq!(not_known(&[3, 10], Some(2), Some(14)), None, "all that is missing is named");
+        assert_eq!(not_known(&[3, 10], None, None), None, "there is no file of servers");
         assert_eq!(holes(&[], Span { begin: Some(5), end: Some(7) }), [5..7]);
     }
 

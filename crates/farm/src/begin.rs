@@ -51,6 +51,7 @@ impl Coordinator {
                 None => return false,
                 Some((_, view)) if view.owner != self.config.owner || view.busy || view.prepared => return false,
                 Some((_, view)) if view.live > 0 => {
+                    self.has_abandoned = true;
                     let why = format!("{name} sends events of another run, which it is told to hold");
                     self.say_once(Notice::Waits { why });
                     return false;

@@ -10,19 +10,45 @@ pub const READY_TO_SEND: u8 = 3;
 pub const IN_ERROR: u8 = 6;
 /// `qp.state` of a queue pair that was closed.
 pub const CLOSED: u8 = 0;
+/// State of a queue pair that takes messages for a receiver that is gone; no register has it.
+pub(crate) const UNCLAIMED: u8 = 7;
 /// Row of a server that has no queue pair at a board: a queue pair that no build has, unless it has 256.
 pub const NO_QUEUE_PAIR: u8 = 255;
+
+/// Whether a queue pair is the one that its server has now, by the server's heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Claim {
+    /// The server has another one, or has not been heard of and must be.
+    Foreign,
+    /// Its heartbeat does not tell.
+    #[default]
+    Unknown,
+    Own,
+}
 
 /// A queue pair of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePair {
     pub state: u8,
-    /// Where its messages go.
+    /// Where its messages go, and the number of the queue pair there.
     pub peer: Ipv4Addr,
+    pub number: u32,
+    /// Kept by the coordinator.
+    pub claim: Claim,
     /// Receiver-not-ready NAKs received, modulo 2^32.
     pub rnr_naks: u32,
     /// It has packets that are not acknowledged.
     pub outstanding: bool,
+}
+
+impl QueuePair {
+    /// Its state for the server that it sends to.
+    fn state_for_server(&self) -> u8 {
+        match (self.state, self.claim) {
+            (READY_TO_SEND, Claim::Foreign) => UNCLAIMED,
+            (state, _) => state,
+        }
+    }
 }
 
 /// A board's registers at one time.
@@ -55,11 +81,11 @@ pub struct BoardView {
 }
 
 impl BoardView {
-    /// The queue pair to a server: one that takes messages, else one that did.
+    /// The queue pair to a server: the one that the server names, else one that takes messages, else one that did.
     pub(crate) fn queue_pair(&self, server: Ipv4Addr) -> Option<(u8, u8)> {
         let to_it = self.queue_pairs.iter().zip(0..).filter(|(qp, _)| qp.peer == server);
-        let (qp, at) = to_it.max_by_key(|(qp, _)| qp.state == READY_TO_SEND)?;
-        Some((at, qp.state))
+        let (qp, at) = to_it.max_by_key(|(qp, _)| (qp.claim == Claim::Own, qp.state_for_server() == READY_TO_SEND))?;
+        Some((at, qp.state_for_server()))
     }
 
     /// A row takes messages, or names no queue pair that anybody could be given.
@@ -80,7 +106,8 @@ impl BoardView {
     /// The rows of these servers; none if one cannot be told.
     pub(crate) fn rows_of(&self, servers: impl IntoIterator<Item = Ipv4Addr>) -> Option<Vec<u8>> {
         let none = (self.queue_pairs.len() <= usize::from(NO_QUEUE_PAIR)).then_some(NO_QUEUE_PAIR);
-        servers.into_iter().map(|server| self.queue_pair(server).map(|(at, _)| at).or(none)).collect()
+        let row = |server| self.queue_pair(server).filter(|(_, state)| *state != UNCLAIMED).map(|(at, _)| at);
+        servers.into_iter().map(|server| row(server).or(none)).collect()
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Coordinator {
     pub(crate) refusals: Refusals,
     /// Whether it is known at which event the run begins.
     pub(crate) is_begun: bool,
+    /// Whether boards were found in a run without an end.
+    pub(crate) has_abandoned: bool,
     /// Since when the run is to end.
     pub(crate) ending_since: Option<Time>,
     /// The lowest event number above all that a board is known to have sent.
@@ -77,6 +79,7 @@ impl Coordinator {
             phase_since: now,
             refusals: Refusals::default(),
             is_begun,
+            has_abandoned: false,
             ending_since: None,
             sent: 0,
             leaving: None,
@@ -185,6 +188,7 @@ impl Coordinator {
                     self.note_naks(now, board, before, &view);
                 }
                 self.boards[board].view = Some((now, view));
+                self.note_claims(board);
                 self.note_rows(now, board);
                 self.note_obedience(now, board);
             }
@@ -223,6 +227,7 @@ impl Coordinator {
             if let Some(view) = view.filter(|_| is_accepted) {
                 self.note_credits(now, at, &view);
                 self.servers[at].heard = Some((now, view));
+                (0..self.boards.len()).for_each(|board| self.note_claims(board));
             }
         }
         self.advance(now);
@@ -243,6 +248,9 @@ impl Coordinator {
                     Mark::Begin => Notice::RunBegins { first: change.first, live: change.live.clone() },
                     Mark::End => Notice::RunEnds { first: change.first },
                 });
+                if change.mark == Mark::Begin && self.has_abandoned {
+                    self.say(Notice::RunAbandoned { first: change.first });
+                }
                 self.enter(now, Phase::Announced { change, since: now });
             }
             Err(why) => self.postpone(now, &change, why),

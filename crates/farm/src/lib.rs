@@ -32,7 +32,7 @@ mod tables;
 mod trust;
 mod watch;
 
-pub use board::{BoardView, QueuePair, Request, CLOSED, IN_ERROR, NO_QUEUE_PAIR, READY_TO_SEND};
+pub use board::{BoardView, Claim, QueuePair, Request, CLOSED, IN_ERROR, NO_QUEUE_PAIR, READY_TO_SEND};
 pub use config::{FarmConfig, ServerConfig};
 pub use coordinator::Coordinator;
 pub use notice::Notice;

@@ -102,6 +102,10 @@ pub enum Notice {
         first: u64,
         live: Vec<u16>,
     },
+    /// Boards were in a run without an end when this one began.
+    RunAbandoned {
+        first: u64,
+    },
     /// In the log: the last event of the run is the one before.
     RunEnds {
         first: u64,
@@ -210,6 +214,12 @@ impl fmt::Display for Notice {
             Notice::RunBegins { first, live } => {
                 write!(f, "the run begins at event {first}, for servers {}", list(live))
             }
+            Notice::RunAbandoned { first } => write!(
+                f,
+                "the boards were in a run that has no end: what its servers have not stored below event {first} is lost; \
+                 `penstock check --servers` names it once its file of servers has this at its end: [[change]] first = \
+                 {first}, live = [], end = true, each on a line"
+            ),
             Notice::RunEnds { first } => write!(f, "the run ends before event {first}; later ones wait at the boards"),
             Notice::Stuck { board, server } => write!(
                 f,

@@ -116,7 +116,12 @@ impl Coordinator {
         let has_any = |server: &u16| if view.live == 0 { is_ready(server) } else { has_any(server) };
         let missing = live.iter().find(|server| !has_any(server));
         if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
-            self.say_once(Notice::Waits { why: format!("{name} has no queue pair to server {server} yet") });
+            let is_unheard = |at: usize| self.config.servers[at].number == *server && self.is_unheard(at);
+            let why = match (0..self.servers.len()).any(is_unheard) {
+                true => format!("server {server} has sent no heartbeat yet"),
+                false => format!("{name} has no queue pair to server {server} yet"),
+            };
+            self.say_once(Notice::Waits { why });
             return self.door(at, view);
         }
         if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {

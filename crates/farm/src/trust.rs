@@ -3,7 +3,7 @@
 //! Promise: each is counted and has no other effect than silence would have; a server that keeps on sending heartbeats
 //! of another server or run is taken out.
 
-use crate::board::BoardView;
+use crate::board::{BoardView, Claim};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::ServerView;
@@ -58,6 +58,31 @@ impl Coordinator {
             server.is_anew |= server.process.replace(view.started).is_some_and(|before| before != view.started);
         }
         is_beat
+    }
+
+    /// Which queue pairs of a board are those that the servers have now: a board without messages does not notice that
+    /// a receiver was killed, so its queue pair looks ready, and another one of the same server may be beside it.
+    pub(crate) fn note_claims(&mut self, at: usize) {
+        let Some((_, view)) = &mut self.boards[at].view else { return };
+        for qp in &mut view.queue_pairs {
+            let its = self.config.servers.iter().position(|config| config.address == qp.peer && config.has_heartbeat);
+            qp.claim = its.map_or(Claim::Unknown, |server| match &self.servers[server].heard {
+                None if self.config.begin => Claim::Foreign,
+                None => Claim::Unknown,
+                Some((_, heard)) => {
+                    match heard.boards.get(&self.config.boards[at]).and_then(|board| board.queue_pair) {
+                        None => Claim::Unknown,
+                        Some(number) if number == qp.number => Claim::Own,
+                        Some(_) => Claim::Foreign,
+                    }
+                }
+            });
+        }
+    }
+
+    /// A run begins, and nothing shows that this server has a receiver.
+    pub(crate) fn is_unheard(&self, server: usize) -> bool {
+        self.config.begin && self.config.servers[server].has_heartbeat && self.servers[server].heard.is_none()
     }
 
     /// Whether a board has done what it was told, by its new view.

@@ -4,7 +4,7 @@
 //! between; a board refuses a command whose key is not the board's owner.
 //! Source: regs/destination.rdl, regs/penstock.rdl.
 
-use penstock_farm::{BoardView, QueuePair, Request, IN_ERROR};
+use penstock_farm::{BoardView, Claim, QueuePair, Request, IN_ERROR};
 use penstock_ipbus::regs::{connection, destination, global, qp, server};
 use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
 use penstock_units::Time;
@@ -199,7 +199,7 @@ fn look(queue_pairs: usize) -> Vec<Access> {
     ];
     for at in (0..qp::COUNT).take(queue_pairs) {
         let row = qp::BASE + at * qp::STRIDE;
-        let registers = [qp::STATE, qp::DST_IP, qp::RNR_NAK, qp::UNA_PSN, qp::WR_PSN];
+        let registers = [qp::STATE, qp::DST_IP, qp::DEST_QPN, qp::RNR_NAK, qp::UNA_PSN, qp::WR_PSN];
         accesses.extend(registers.map(|register| Access::read(row + register)));
     }
     accesses
@@ -213,11 +213,13 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let high = if low < 1 << 31 { high_after } else { high };
     let last = u64::from(high) << 32 | u64::from(low);
     let live = words[7].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
-    let queue_pairs = words[8..].chunks_exact(5).map(|row| QueuePair {
+    let queue_pairs = words[8..].chunks_exact(6).map(|row| QueuePair {
         state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
-        rnr_naks: row[2][0],
-        outstanding: row[3] != row[4],
+        number: row[2][0] & 0x00FF_FFFF,
+        claim: Claim::Unknown,
+        rnr_naks: row[3][0],
+        outstanding: row[4] != row[5],
     });
     BoardView {
         owner: words[0][0] as u16,
@@ -273,13 +275,22 @@ mod tests {
         assert_eq!(view(&words).next_event, (5 << 32) + 4);
         words[4][0] = u32::MAX;
         assert_eq!(view(&words).next_event, 5 << 32);
-        (words[8][0], words[9][0], words[10][0], words[11][0], words[12][0]) = (3, 0x0A00_0001, 12, 5, 6);
+        for (at, word) in [3, 0x0A00_0001, 0x77, 12, 5, 6].into_iter().enumerate() {
+            words[8 + at][0] = word;
+        }
         words[7][1] = 0x105;
         let view = view(&words);
         assert_eq!(view.rows, [5]);
         assert_eq!(
             view.queue_pairs,
-            [QueuePair { state: 3, peer: Ipv4Addr::new(10, 0, 0, 1), rnr_naks: 12, outstanding: true }]
+            [QueuePair {
+                state: 3,
+                peer: Ipv4Addr::new(10, 0, 0, 1),
+                number: 0x77,
+                claim: Claim::Unknown,
+                rnr_naks: 12,
+                outstanding: true
+            }]
         );
     }
 }

@@ -165,6 +165,8 @@ fn of_boards(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result
     )?;
     let slots = |board: &BoardReport| ConstGauge::new(board.slots);
     families.boards(report, "board_slots", "Receives that there can be, of the board or of the pool", slots)?;
+    let help = "The receiver's queue pair for the board, as the board's qp.dest_qpn names it; 0: it has none";
+    families.boards(report, "board_queue_pair", help, |board| ConstGauge::new(board.queue_pair))?;
     families.boards(report, "board_messages", "Messages of the board", |board| ConstCounter::new(board.messages))?;
     let bytes = |board: &BoardReport| ConstCounter::new(board.bytes);
     families.boards(report, "board_bytes", "Bytes of the board's messages, fragment headers included", bytes)?;

@@ -369,6 +369,7 @@ mod tests {
             state: BoardState::Waiting,
             step: None,
             lives: 0,
+            queue_pair: 0x11,
             credits: 0,
             slots: 64,
             messages: 0,

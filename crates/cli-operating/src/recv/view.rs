@@ -194,6 +194,7 @@ mod tests {
             state,
             step: (state == BoardState::Opening).then(|| "OPEN_QP".into()),
             lives: 1,
+            queue_pair: 0x11,
             credits: 63,
             slots: 64,
             messages: 1000,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A board: its destination table with the rules of rtl/roce/destination.sv, and its queue pairs.
 
-use penstock_farm::{BoardView, QueuePair, Request, IN_ERROR, READY_TO_SEND};
+use penstock_farm::{BoardView, Claim, QueuePair, Request, IN_ERROR, READY_TO_SEND};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -48,6 +48,8 @@ pub struct Board {
     pub pending: bool,
     pub last: Option<u64>,
     pub qps: Vec<QueuePair>,
+    /// Queue pairs that were opened; each has its number at the server.
+    pub opened: u32,
     pub held: bool,
     pub waits: bool,
     /// The next event that it has, and where each that has gone went; none: flushed without a server.
@@ -76,7 +78,15 @@ pub struct Board {
 
 impl Board {
     pub fn new(event: u64) -> Self {
-        let qps = vec![QueuePair { state: 0, peer: Ipv4Addr::UNSPECIFIED, rnr_naks: 0, outstanding: false }; QPS];
+        let none = QueuePair {
+            state: 0,
+            peer: Ipv4Addr::UNSPECIFIED,
+            number: 0,
+            claim: Claim::Unknown,
+            rnr_naks: 0,
+            outstanding: false,
+        };
+        let qps = vec![none; QPS];
         Board {
             owner: 0,
             edited: vec![],
@@ -86,6 +96,7 @@ impl Board {
             pending: false,
             last: None,
             qps,
+            opened: 0,
             held: false,
             waits: false,
             event,
@@ -245,7 +256,9 @@ impl Board {
         for qp in self.qps.iter_mut().filter(|qp| qp.peer == address(server)) {
             qp.state = if qp.state == READY_TO_SEND { IN_ERROR } else { qp.state };
         }
-        self.qps[at] = QueuePair { state: READY_TO_SEND, peer: address(server), rnr_naks: 0, outstanding: false };
+        self.opened += 1;
+        let new = QueuePair { state: READY_TO_SEND, peer: address(server), number: self.opened, ..self.qps[at] };
+        self.qps[at] = QueuePair { rnr_naks: 0, ..new };
     }
 
     /// A server asks for a queue pair: this one, or the one that the gateware's connection manager gives it: its own

@@ -51,6 +51,9 @@ fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_
                 let is_known = run == 0 || begin > 0;
                 is_known && world.boards.iter().all(|board| board.event > begin + 200)
             });
+            let is_said = world.notices.iter().any(|notice| matches!(notice, Notice::RunAbandoned { .. }));
+            assert_eq!(is_said, run > 0 && last_end.is_none(), "seed {seed}: {:#?}", world.notices);
+            world.notices.retain(|notice| !matches!(notice, Notice::RunAbandoned { .. }));
             if let Some(end) = last_end {
                 assert_eq!(span(&world).0, end, "seed {seed}: no event is lost between runs: {:#?}", world.notices);
             }
@@ -95,6 +98,37 @@ fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_
             let pause = world.random.below(600);
             world.run(pause);
         }
+    }
+}
+
+#[test]
+fn a_run_begins_without_the_queue_pairs_of_receivers_that_were_killed() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed, 3, 2);
+        begin(&mut world);
+        world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
+        // No board notices by itself that its servers are dead.
+        world.detection = u64::MAX;
+        (0..2).for_each(|server| world.kill_server(server));
+        world.kill_coordinator();
+        world.log = vec![Change::new(0, vec![0, 1])];
+        world.start();
+        let pause = world.random.below(800);
+        world.run(pause);
+        (0..2).for_each(|server| world.start_unaware(server));
+        world.until("events of the next run", |world| {
+            let (begin, _) = span(world);
+            begin > 0 && world.boards.iter().all(|board| board.event > begin + 50)
+        });
+        assert!(world.asking.is_empty(), "seed {seed}: receivers without queue pairs: {:#?}", world.notices);
+        for board in &world.boards {
+            let newest = |server| board.qps.iter().filter(|qp| qp.peer == address(server)).map(|qp| qp.number).max();
+            let rows = board.newer.rows.iter().map(|row| board.qps[usize::from(*row)].number);
+            assert_eq!(rows.map(Some).collect::<Vec<_>>(), [newest(0), newest(1)], "seed {seed}: {:?}", board.qps);
+        }
+        let first = span(&world).0;
+        assert!(world.notices.contains(&Notice::RunAbandoned { first }), "seed {seed}: {:#?}", world.notices);
+        is_whole(&world, seed);
     }
 }
 

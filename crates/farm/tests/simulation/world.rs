@@ -20,11 +20,13 @@ pub struct Server {
     pub turns: u64,
     /// Receives that are posted, of 16.
     pub credits: u64,
+    /// Queue pairs that had been opened at each board when its process began.
+    pub before: Vec<u32>,
 }
 
 impl Server {
     pub fn new(now: u64, tables_read: u64) -> Server {
-        Server { is_alive: true, tables_read, hears: true, started: now, turns: 0, credits: SLOTS }
+        Server { is_alive: true, tables_read, hears: true, started: now, turns: 0, credits: SLOTS, before: Vec::new() }
     }
 }
 
@@ -180,7 +182,7 @@ impl World {
 
     /// Its `recv` begins anew; which queue pair it gets, as in [`Board::asked`].
     pub fn start_server(&mut self, server: u16, place: Option<usize>) {
-        self.servers[usize::from(server)] = Server::new(self.now, 0);
+        self.begin_process(server);
         self.asking.retain(|(other, ..)| *other != server);
         for (at, board) in self.boards.iter_mut().enumerate() {
             // It closes its queue pair of before, or the board looks for one that asks, and fails it.
@@ -189,6 +191,18 @@ impl World {
             board.qps.iter_mut().filter(is_old).for_each(|qp| qp.state = state);
             self.asking.push((server, at, place));
         }
+    }
+
+    /// Its `recv` begins anew, knows nothing of the queue pairs before, and no board has noticed that they are dead.
+    pub fn start_unaware(&mut self, server: u16) {
+        self.begin_process(server);
+        self.asking.retain(|(other, ..)| *other != server);
+        self.asking.extend((0..self.boards.len()).map(|at| (server, at, None)));
+    }
+
+    fn begin_process(&mut self, server: u16) {
+        let before = self.boards.iter().map(|board| board.opened).collect();
+        self.servers[usize::from(server)] = Server { before, ..Server::new(self.now, 0) };
     }
 
     pub fn reset_board(&mut self, at: usize) {
@@ -309,7 +323,11 @@ impl World {
         let server = &mut self.servers[usize::from(number)];
         server.turns += 1;
         let boards = self.boards.iter().enumerate().map(|(at, board)| {
-            let seen = BoardAtServer { is_up: !board.is_off, credits: server.credits, slots: SLOTS };
+            let before = server.before.get(at).copied().unwrap_or(0);
+            let its = board.qps.iter().filter(|qp| qp.peer == address(number)).map(|qp| qp.number);
+            // No queue pair has the number 0.
+            let queue_pair = Some(its.max().filter(|opened| *opened > before).unwrap_or(0));
+            let seen = BoardAtServer { is_up: !board.is_off, credits: server.credits, slots: SLOTS, queue_pair };
             (format!("board {at}"), seen)
         });
         ServerView {

@@ -25,6 +25,8 @@ pub struct BoardReport {
     pub step: Option<String>,
     /// How often it came up.
     pub lives: u32,
+    /// The number of this side's queue pair for it; 0: none.
+    pub queue_pair: u32,
     /// Receives that are posted: messages that it may send, or any board where all share a pool.
     pub credits: u32,
     /// Receives that there can be.
@@ -103,6 +105,7 @@ pub(super) fn of<S: EventSink>(
             _ => None,
         },
         lives: board.lives,
+        queue_pair: board.own().qpn.value(),
         credits: core.receiver.credits(i as u16),
         slots: core.receiver.slots(i as u16),
         messages: board.messages,
