@@ -117,6 +117,21 @@ fn silent_connections_of_one_address_keep_out_neither_another_board_nor_its_own(
 }
 
 #[test]
+fn a_board_whose_fragment_has_come_does_not_give_way_to_silent_connections_of_the_same_turn() {
+    let mut bench = Bench::new(&[board(0), board(1)]);
+    let mut first = bench.connect(board(0));
+    first.write_all(&framed(0)).unwrap();
+    let silent: Vec<_> = (0..40).map(|_| bench.connect(board(0))).collect();
+    assert_eq!(bench.change(), (0, LinkChange::Up));
+    let counters = bench.backend.counters();
+    let refused = counters.iter().find(|(name, _)| name == "connections_refused").unwrap().1;
+    assert!(refused < silent.len() as u64, "only silent ones have given way: {refused}");
+    // Another connection of it would have brought its board up, too; the first one is still open.
+    first.set_nonblocking(true).unwrap();
+    assert_eq!(first.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn a_length_that_no_slot_takes_ends_the_stream_by_name_at_both_ends_and_the_next_one_works() {
     for len in [SLOT_BYTES + 1, u32::MAX, 0] {
         let mut bench = Bench::new(&[board(2)]);

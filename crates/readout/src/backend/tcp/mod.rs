@@ -202,14 +202,19 @@ impl TcpBackend {
     /// Of too many connections of an address that have not said whose they are the oldest gives way.
     fn make_room(&mut self, ip: Ipv4Addr, most: usize) {
         let is_silent = |connection: &Connection| connection.ip == ip && connection.board.is_none();
-        let silent = self.connections.iter().enumerate().filter_map(|(at, connection)| {
-            connection.as_ref().filter(|connection| is_silent(connection)).map(|connection| (connection.since, at))
-        });
-        let silent: Vec<(Time, usize)> = silent.collect();
-        let oldest = silent.iter().min().filter(|_| silent.len() >= most);
-        if let Some((_, at)) = oldest {
-            let is_known = self.last_refused.replace(ip) == Some(ip);
-            self.dismiss(*at, if is_known { "" } else { "too many of this address have not said whose they are" });
+        loop {
+            let silent = self.connections.iter().enumerate().filter_map(|(at, connection)| {
+                connection.as_ref().filter(|connection| is_silent(connection)).map(|connection| (connection.since, at))
+            });
+            let silent: Vec<(Time, usize)> = silent.collect();
+            let Some((_, at)) = silent.iter().min().filter(|_| silent.len() >= most).copied() else { return };
+            // What it has sent since it was accepted may not have been read yet.
+            self.connections[at].iter_mut().for_each(Connection::became_readable);
+            self.introduce(at, self.clock.now());
+            if self.connections[at].as_ref().is_some_and(is_silent) {
+                let is_known = self.last_refused.replace(ip) == Some(ip);
+                self.dismiss(at, if is_known { "" } else { "too many of this address have not said whose they are" });
+            }
         }
     }
 
