@@ -164,6 +164,7 @@ def test_a_command_in_the_wrong_state_is_told_what_is_allowed(control):
     [
         ("/configure", None, None, 400, "configure takes an object"),
         ("/configure", "{", None, 400, "no JSON"),
+        ("/configure", "[" * 60_000, None, 400, "no JSON"),
         ("/configure", {"run": "../etc"}, None, 400, "letters, digits"),
         ("/configure", {"run": ".."}, None, 400, "letters, digits"),
         ("/configure", {"run": "a", "events": 0}, None, 400, "events = 0: allowed is a whole number from 1"),
@@ -179,6 +180,38 @@ def test_a_wrong_request_says_what_is_right(control, path, body, method, status,
     answer = control.local(path, body, method)
     assert answer[0] == status and words in answer[1]["error"], answer
     assert control.state() == "idle"
+
+
+def test_a_body_that_is_not_as_announced_is_refused(control):
+    for length, rest, status in [("9" * 5000, b"", b"411"), ("40", b'{"run": "cut"}', b"400")]:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(control.file))
+            client.settimeout(LIMIT_S)
+            client.sendall(f"POST /configure HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode() + rest)
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(12) == b"HTTP/1.1 " + status, length[:9]
+    assert control.state() == "idle"
+
+
+def test_clients_that_say_nothing_or_little_keep_no_other_from_its_answer(network, control):
+    held = []
+    for number in range(300):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(control.file))
+        with network.inside("s"):
+            remote = socket.create_connection(("127.0.0.1", 9300))
+        held += [client, remote]
+        beginning = (b"", b"GET /sta", b"POST /configure HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")[number % 3]
+        for one in (client, remote):
+            one.sendall(beginning)
+    assert control.state() == "idle" and control.http("/state")[0] == 200
+    status = Path(f"/proc/{control.process.pid}/status").read_text()
+    assert int(re.search(r"Threads:\s*(\d+)", status)[1]) <= 2 * 32 + 8
+    for one in held:
+        one.close()
+    assert control.state() == "idle"
+    control.process.send_signal(signal.SIGTERM)
+    assert "Traceback" not in ended(control.process).stderr
 
 
 def test_it_ends_a_run_before_it_ends_itself(network, control, tmp_path):

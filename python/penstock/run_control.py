@@ -15,6 +15,7 @@ docs/run-control.md.
 """
 
 import argparse
+import contextlib
 import hmac
 import json
 import os
@@ -44,7 +45,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 LONGEST_BODY = 65536
 LONGEST_DROPPED = 16 * LONGEST_BODY
 SHORTEST_TOKEN = 16
+LONGEST_LENGTH = 18  # digits
 PATIENCE_S = 10  # with a client that says nothing
+CLIENTS = 32  # at a time: of more, the oldest gives way
 
 
 class Refused(Exception):
@@ -77,7 +80,7 @@ def configuration(body: object) -> dict[str, Any]:
 def parsed(body: bytes) -> object:
     try:
         return json.loads(body) if body else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON: {error}") from None
 
 
@@ -255,7 +258,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _read(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or self.headers.get("Transfer-Encoding"):
+        if not length.isdecimal() or len(length) > LONGEST_LENGTH or self.headers.get("Transfer-Encoding"):
             raise Refused(411, "send the body with its Content-Length")
         if int(length) > LONGEST_BODY:
             # Read and dropped: closing with unread data resets the connection, and the answer is lost (RFC 9112, 9.6)
@@ -263,17 +266,47 @@ class Handler(BaseHTTPRequestHandler):
             while rest and (dropped := self.rfile.read(min(rest, LONGEST_BODY))):
                 rest -= len(dropped)
             raise Refused(413, f"a body of {length} bytes: allowed are {LONGEST_BODY}")
-        return self.rfile.read(int(length))
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            raise Refused(400, f"a body of {len(body)} bytes: {length} were announced")  # RFC 9112, section 8
+        return body
 
 
 class Serving(ThreadingHTTPServer):
-    """HTTP on TCP, with a token."""
+    """HTTP on TCP, with a token.
+
+    Promise: clients use a bounded number of threads and descriptors, and slow or silent ones keep no other from its
+    answer.
+    """
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, address: Any, control: RunControl, token: bytes | None) -> None:
         self.control, self.token = control, token
+        self._clients: list[socket.socket] = []  # the oldest first
+        self._clients_lock = threading.Lock()
         super().__init__(address, Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._clients_lock:
+            self._clients.append(request)
+            late = self._clients[:-CLIENTS]
+            del self._clients[:-CLIENTS]
+        for client in late:
+            with contextlib.suppress(OSError):  # its thread has just closed it
+                client.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._clients_lock, contextlib.suppress(ValueError):
+            self._clients.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is no error."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class LocalServing(Serving):

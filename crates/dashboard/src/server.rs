@@ -11,7 +11,7 @@ use crate::guard::Guard;
 use crate::recording::Shared;
 use crate::steering::{pair, Helm, Steering};
 use axum::body::{Body, Bytes};
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::{DefaultBodyLimit, Request as HttpRequest, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn_with_state, Next};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +24,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Each page that is open has one that stays.
 const CLIENTS: Limits = Limits { most: 64, patience: None };
+/// Bytes of a control; all clients together then hold 4 MiB of bodies at most.
+const LONGEST_CONTROL: usize = 64 << 10;
 
 /// Why the page cannot be served there.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +109,7 @@ fn router(page: Arc<Page>) -> Router {
         .route("/app.css", get(|| async { asset("text/css; charset=utf-8", assets::STYLE) }))
         .route("/feed", get(feed))
         .route("/control", post(control))
+        .layer(DefaultBodyLimit::max(LONGEST_CONTROL))
         .layer(from_fn_with_state(page.clone(), guarded))
         .with_state(page)
 }
@@ -180,6 +183,20 @@ mod tests {
     use crate::{Manifest, Recording, Settings};
     use std::io::{Read, Write};
     use std::net::TcpStream;
+
+    #[test]
+    fn a_control_longer_than_any_is_refused_and_is_not_kept() {
+        let recording = Recording::new(Manifest::default(), Settings::default()).shared();
+        let address = Listener::bind("127.0.0.1:0").unwrap().serve(recording).unwrap().address;
+        for (bytes, status) in [(LONGEST_CONTROL, "400"), (LONGEST_CONTROL + 1, "413")] {
+            let mut client = TcpStream::connect(address).unwrap();
+            let head = format!("POST /control HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+            write!(client, "{head}Content-Length: {bytes}\r\nConnection: close\r\n\r\n{}", " ".repeat(bytes)).unwrap();
+            let mut answer = [0; 12];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(std::str::from_utf8(&answer).unwrap(), format!("HTTP/1.1 {status}"), "{bytes} bytes");
+        }
+    }
 
     #[test]
     fn silent_clients_of_a_page_use_few_descriptors_and_keep_no_other_from_it() {
