@@ -6,8 +6,9 @@
 //
 // Nothing is sent beyond the peer's window except the one byte that probes a closed window, and only written data is
 // sent; una moves only to data that was sent and that the peer acknowledges, so that nothing is overwritten earlier;
-// each expired timer sends a segment or ends the stream. RFC 9293 sections 3.4, 3.8.6, 3.10.7; RFC 6298 section 5; RFC
-// 5961.
+// each expired timer sends a segment or ends the stream. A router's message shortens segments only when one times out
+// before anything is acknowledged, never below 536 bytes, and until ten minutes have passed. RFC 9293 sections 3.4, 3.8.6, 3.10.7; RFC 6298 section 5; RFC
+// 5961; RFC 5927 section 7.2.
 //
 // The sequence numbers are given as offsets from one another. This covers all cases, and shows the solver that only
 // differences matter.
@@ -75,10 +76,13 @@ module tcp_step_props
       assume (row.timer_on == (written != '0));
       assume (!row.probing || written != '0);
       assume (row.mss >= 14'(TcpMinMss));
+      assume (row.too_long == '0 || (row.too_long >= 14'(TcpDefaultMss) && row.too_long < row.mss));
+      assume (!row.shortened || row.whole_mss > row.mss);
     end
     if (row.state == TcpSynSent) begin
       assume (nxt == 32'd1 && max == 32'd1 && written != '0 && written <= TcpMaxHeld);
       assume (row.timer_on && !row.resend && !row.repairing && !row.probing);
+      assume (row.too_long == '0 && !row.shortened);
     end
     if (row.state == TcpClosed) assume (!row.timer_on);
   end
@@ -102,6 +106,16 @@ module tcp_step_props
   assign counts   = was_up && KIND == TcpSegment && in_order && event_in.flags.ack && !event_in.flags.rst
                     && !event_in.flags.syn && ack <= max;
 
+  // The messages of routers that count (RFC 5927 sections 4.1 and 7.2).
+  logic limits;
+  tcp_row_t limited;
+  assign limits = was_up && row.too_long == '0 && ack < max && max - ack > 32'(event_in.options.mss)
+                  && event_in.options.mss < 16'(row.mss) && event_in.options.mss >= TcpDefaultMss;
+  always_comb begin
+    limited          = row;
+    limited.too_long = next.too_long;
+  end
+
   logic expired, stays;
   assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, deadline);
   assign stays   = was_up && is_up;
@@ -115,10 +129,13 @@ module tcp_step_props
       a_timer : assert (next.timer_on == (next_written != '0));
       a_probing : assert (!next.probing || next_written != '0);
       a_mss : assert (next.mss >= 14'(TcpMinMss));
+      a_limit : assert (next.too_long == '0 || (next.too_long >= 14'(TcpDefaultMss) && next.too_long < next.mss));
+      a_whole : assert (!next.shortened || next.whole_mss > next.mss);
     end
     if (next.state == TcpSynSent) begin
       a_opening : assert (next_nxt == 32'd1 && next_max == 32'd1 && next_written != '0 && next_written <= TcpMaxHeld
-                          && next.timer_on && !next.resend && !next.repairing && !next.probing);
+                          && next.timer_on && !next.resend && !next.repairing && !next.probing
+                          && next.too_long == '0 && !next.shortened);
     end
     a_state : assert (next.state inside {TcpClosed, TcpSynSent, TcpEstablished});
     if (next.state == TcpClosed) a_closed : assert (!next.timer_on);
@@ -143,12 +160,28 @@ module tcp_step_props
     if (stays) a_user : assert (next.written == row.written || (KIND == TcpWritten
                                 && next.written == row.written + event_in.ack));
 
-    // What fits is taken; a router's word counts if it is of what is under way, and shortens segments.
+    // What fits is taken.
     if (KIND == TcpWritten && was_up)
       a_fits : assert (actions.counts.ignored == (33'(written) + 33'(event_in.ack) > 33'(TcpMaxHeld)));
-    if (KIND == TcpPathMtu && was_up)
-      a_under_way : assert (actions.counts.path_mtu == (ack < max && event_in.options.mss < 16'(row.mss)
-                                                        && event_in.options.mss >= TcpMinMss));
+
+    // A router's message about a longer segment under way is kept, and changes nothing else.
+    if (KIND == TcpPathMtu) begin
+      a_keeps : assert (next.too_long == (limits ? event_in.options.mss[13:0] : row.too_long));
+      a_counted : assert (actions.counts.ignored == !limits);
+      a_nothing : assert (next == limited && !starts);
+    end
+    // It is forgotten when data is acknowledged, and applied when a segment times out.
+    if (stays && moved != '0) a_forgets : assert (next.too_long == '0);
+    if (stays && next.mss < row.mss)
+      a_shortens : assert (expired && actions.counts.timeout && actions.counts.path_mtu && next.mss == row.too_long
+                           && next.shortened && next.path_at == now[31:24]);
+    if (stays && next.mss > row.mss)
+      a_restores : assert (KIND == TcpTick && now[31:24] - row.path_at >= TcpPathAgain && !next.shortened
+                           && next.mss == row.whole_mss);
+    if (stays && row.shortened) a_kept : assert (!next.shortened || next.whole_mss == row.whole_mss);
+    if (stays && !row.shortened) a_kept_first : assert (!next.shortened || next.whole_mss == row.mss);
+    if (stays && KIND == TcpTick && row.shortened && now[31:24] - row.path_at >= TcpPathAgain && !expired)
+      a_ends : assert (!next.shortened);
     if (KIND == TcpSegment && is_up && (actions.opened || (was_up && event_in.flags.ack && !event_in.flags.syn
                                                            && !actions.counts.bad_ack && !actions.counts.out_of_window
                                                            && !event_in.flags.rst)))
@@ -172,7 +205,7 @@ module tcp_step_props
 
     // nxt goes back only for a loss, and only without back-off.
     if (stays && next.nxt - row.una < nxt)
-      a_back : assert (!params.back_off && (actions.counts.timeout || actions.counts.path_mtu || row.probing));
+      a_back : assert (!params.back_off && (actions.counts.timeout || row.probing));
 
     // Progress: an expired timer sends, or ends the stream; the tries fall until the peer is heard.
     if (expired && is_live) a_sends : assert (after.valid && next.timer_on && starts);
@@ -192,6 +225,9 @@ module tcp_step_props
     c_gives_up : cover (KIND != TcpTick || actions.ended == TcpTimedOut);
     c_writes : cover (KIND != TcpWritten || (stays && next_written == TcpMaxHeld && next.timer_on && !row.timer_on));
     c_opens : cover (KIND != TcpOpen || next.state == TcpSynSent);
-    c_shortens : cover (KIND != TcpPathMtu || actions.counts.path_mtu);
+    c_limits : cover (KIND != TcpPathMtu || next.too_long == 14'd536);
+    c_forgets : cover (KIND != TcpSegment || (stays && row.too_long != '0 && next.too_long == '0));
+    c_shortens : cover (KIND != TcpTick || (actions.counts.path_mtu && next.mss == 14'd536));
+    c_restores : cover (KIND != TcpTick || (stays && next.mss > row.mss));
   end
 endmodule

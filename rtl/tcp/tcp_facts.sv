@@ -81,11 +81,12 @@ module tcp_facts
     facts.rttvar_left = row.rttvar - 29'(row.rttvar[28:2]);
 
     facts.fits            = !event_in.ack[31] && above <= TcpMaxHeld;
-    facts.path_mtu_counts = ack_reaches_una && !ack_beyond && !ack_is_max
-                            && event_in.options.mss < 16'(row.mss) && event_in.options.mss >= TcpMinMss;
+    facts.path_mtu_counts = ack_reaches_una && !ack_beyond && before_max > 32'(event_in.options.mss)
+                            && event_in.options.mss < 16'(row.mss) && event_in.options.mss >= TcpDefaultMss;
 
     facts.expired        = row.timer_on && !tcp_before(now, deadline);
     facts.spent          = params.give_up != '0 && row.tries >= params.give_up;
+    facts.path_over      = now[31:24] - row.path_at >= TcpPathAgain;
     facts.challenge_over = !tcp_before(now, row.challenge_at);
 
     facts.idle           = choice.idle;

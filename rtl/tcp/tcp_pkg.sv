@@ -22,6 +22,9 @@ package tcp_pkg;
   localparam tcp_mss_t TcpMaxMss = 14'd8960;               // of a frame of 9000 bytes
   localparam logic [31:0] TcpMaxHeld = 32'd1 << 30;          // bytes written and not acknowledged
   localparam logic [1:0] TcpDupThreshold = 2'd3;             // RFC 5681 section 3.2
+  // From a router's limit to the next try of whole segments, in units of 2^24 ticks of 1 us: at least 604 s, at most 621
+  // (RFC 1191 section 6.3).
+  localparam logic [7:0] TcpPathAgain = 8'd37;
 
   // CMS-TCP figure 2: three states are left of eleven.
   typedef enum logic [1:0] {
@@ -50,6 +53,10 @@ package tcp_pkg;
     tcp_window_t max_window;      // MAX.SND.WND
     logic [3:0]  shift;           // the peer's window scale, 0 to 14
     tcp_mss_t    mss;             // payload bytes of a full segment
+    tcp_mss_t    too_long;        // a router's limit on segments under way, until data is acknowledged; 0: none
+    logic        shortened;       // mss is a router's limit
+    tcp_mss_t    whole_mss;       // mss before that
+    logic [7:0]  path_at;         // when the last limit was applied, in units of 2^24 ticks
     tcp_seq_t    rcv_nxt;         // RCV.NXT
     logic [1:0]  duplicates;      // duplicate acknowledgements in a row
     logic        repairing;       // a loss, until `recover` is acknowledged
@@ -179,6 +186,7 @@ package tcp_pkg;
     // TcpTick
     logic        expired;
     logic        spent;           // no more tries
+    logic        path_over;       // a router's limit has been applied for long enough
     logic        challenge_over;  // the time between challenge ACKs has passed
     // of the row
     logic        idle;            // una is max

@@ -135,11 +135,18 @@ module tcp_step
   assign times_data = sends_data && !sends_again && !row.timing && !row.probing;
 
   // ---- the user: RFC 9293 section 3.10.1 (open), 3.10.5 (abort); a router: RFC 1191 section 4, RFC 5927 4.1 --------
-  logic opens, aborts, writes, shortens;
+  // A router's limit holds for longer segments under way, and is never below what all hosts take (RFC 1122 3.3.3).
+  logic opens, aborts, writes, limits;
   assign opens    = event_in.kind == TcpOpen && row.state == TcpClosed;
   assign aborts   = event_in.kind == TcpAbort && row.state != TcpClosed;
   assign writes   = event_in.kind == TcpWritten && row.state != TcpClosed && facts.fits;
-  assign shortens = event_in.kind == TcpPathMtu && row.state == TcpEstablished && facts.path_mtu_counts;
+  assign limits   = event_in.kind == TcpPathMtu && row.state == TcpEstablished && row.too_long == '0
+                    && facts.path_mtu_counts;
+
+  // It is applied if a segment times out before anything is acknowledged (RFC 5927 section 7.2), and for ten minutes.
+  logic shortens, restores;
+  assign shortens = retransmits && row.state != TcpSynSent && row.too_long != '0;
+  assign restores = event_in.kind == TcpTick && row.shortened && facts.path_over && !facts.expired;
 
   // ---- the end: the peer gets an RST unless it ended the connection ------------------------------------------------
   logic ends, tells, fresh;
@@ -150,12 +157,12 @@ module tcp_step
   // ---- a loss: the segment at una goes again; without back-off all that is under way, unless the loss is only that
   // of one segment (CMS-TCP section 3.1) ---------------------------------------------------------------------------
   logic loses_more, loses, rewinds;
-  assign loses_more = (reopens && !facts.ack_is_max) || shortens || (retransmits && row.state != TcpSynSent);
+  assign loses_more = (reopens && !facts.ack_is_max) || (retransmits && row.state != TcpSynSent);
   assign loses      = fast || loses_more;
   assign rewinds    = loses_more && !params.back_off;
 
   assign starts = opens || (comes_up && !facts.max_is_written)
-                  || (writes && facts.idle && facts.max_is_written && event_in.ack != '0) || shortens || waits
+                  || (writes && facts.idle && facts.max_is_written && event_in.ack != '0) || waits
                   || times_out || sends_syn || (sends_data && facts.idle)
                   || (!finishes && (fast || (advances && !empties) || reopens));
 
@@ -186,7 +193,11 @@ module tcp_step
       if (facts.window_larger) next.max_window = facts.window;
     end
     if (comes_up) next.mss = peer_mss[13:0];
-    if (shortens) next.mss = event_in.options.mss[13:0];
+    if (restores) {next.mss, next.shortened} = {row.whole_mss, 1'b0};
+    if (shortens) {next.mss, next.shortened, next.path_at} = {row.too_long, 1'b1, now[31:24]};
+    if (shortens && !row.shortened) next.whole_mss = row.mss;
+    if (limits) next.too_long = event_in.options.mss[13:0];
+    if (shortens || advances) next.too_long = '0;
 
     // Data or FIN that come with a SYN are not taken: the peer sends them again.
     if (hears_more) next.rcv_nxt = facts.after_all;
@@ -220,7 +231,7 @@ module tcp_step
     if (empties || comes_up) next.timer_on = 1'b0;
     if (starts) next.timer_on = 1'b1;
 
-    if (measures || fast || shortens || times_out || sends_again) next.timing = 1'b0;
+    if (measures || fast || times_out || sends_again) next.timing = 1'b0;
     if (times_syn || times_data) begin
       next.timing    = 1'b1;
       next.timed_seq = times_syn ? row.max : seg_end;
@@ -283,7 +294,7 @@ module tcp_step
       ignored:         stray || (opening && (acks_syn ? !flags.rst && !flags.syn : !flags.ack))
                        || (plain && !flags.ack) || (event_in.kind == TcpOpen && !opens)
                        || (event_in.kind == TcpAbort && !aborts) || (event_in.kind == TcpWritten && !writes)
-                       || (event_in.kind == TcpPathMtu && !shortens),
+                       || (event_in.kind == TcpPathMtu && !limits) || (advances && row.too_long != '0),
       peer_data:       has_data,
       bad_option:      comes_up && bad_option,
       bad_ack:         bad_ack || (opening && flags.ack && !facts.ack_is_max),

@@ -12,7 +12,7 @@
 namespace {
 
 constexpr int kEventWords = 7;
-constexpr int kRowWords = 17;
+constexpr int kRowWords = 18;
 constexpr int kActionWords = 5;
 constexpr int kParamWords = 10;
 constexpr int kStreams = 64;
@@ -22,7 +22,9 @@ const char* const kRow[kRowWords] = {
     "una", "nxt", "max", "written", "window, state << 30", "max_window, duplicates << 30", "rcv_nxt",
     "recover", "deadline", "timed_seq", "timed_at", "srtt", "rttvar", "reset_seq", "challenge_at",
     "mss, shift << 14, tries << 18, backoff << 26",
-    "repairing, resend, probing, timer_on, timing, measured, syn_due, ack_due, reset_due, reset_acks, challenge_held"};
+    "repairing, resend, probing, timer_on, timing, measured, syn_due, ack_due, reset_due, reset_acks, challenge_held,"
+    " shortened, path_at << 24",
+    "too_long, whole_mss << 16"};
 const char* const kActions[kActionWords] = {"opened, ended << 1, wants_transmit << 5, counts << 16", "acknowledged",
                                             "send.seq", "send.ack", "send.flags, len << 8, valid << 24"};
 const char* const kKinds[8] = {"Open", "Abort", "Written", "Segment", "PathMtu", "Tick", "Transmit", "?"};

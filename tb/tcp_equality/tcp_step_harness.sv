@@ -12,10 +12,10 @@ module tcp_step_harness
 
   input logic              in_valid,
   input logic [6:0][31:0]  in_event,  // kind, now, seq, ack, flags and window, len and mss, scale
-  input logic [16:0][31:0] in_row,
+  input logic [17:0][31:0] in_row,
 
   output logic              out_valid,
-  output logic [16:0][31:0] out_row,  // while the timer is off the deadline says nothing
+  output logic [17:0][31:0] out_row,  // while the timer is off the deadline says nothing
   output logic [4:0][31:0]  out_actions
 );
   // The words of a field are wider than the field.
@@ -53,7 +53,9 @@ module tcp_step_harness
     mss: in_row[15][13:0], shift: in_row[15][17:14], tries: in_row[15][25:18], backoff: in_row[15][29:26],
     repairing: in_row[16][0], resend: in_row[16][1], probing: in_row[16][2], timer_on: in_row[16][3],
     timing: in_row[16][4], measured: in_row[16][5], syn_due: in_row[16][6], ack_due: in_row[16][7],
-    reset_due: in_row[16][8], reset_acks: in_row[16][9], challenge_held: in_row[16][10]
+    reset_due: in_row[16][8], reset_acks: in_row[16][9], challenge_held: in_row[16][10],
+    shortened: in_row[16][11], path_at: in_row[16][31:24],
+    too_long: in_row[17][13:0], whole_mss: in_row[17][29:16]
   };
   logic starts;
   tcp_tick_t deadline;
@@ -76,9 +78,10 @@ module tcp_step_harness
   assign out_row[14] = answer.challenge_at;
   assign out_row[15] = {2'b0, answer.backoff, answer.tries, answer.shift, answer.mss};
   assign out_row[16] = {
-    21'b0, answer.challenge_held, answer.reset_acks, answer.reset_due, answer.ack_due, answer.syn_due,
+    answer.path_at, 12'b0, answer.shortened, answer.challenge_held, answer.reset_acks, answer.reset_due, answer.ack_due, answer.syn_due,
     answer.measured, answer.timing, answer.timer_on, answer.probing, answer.resend, answer.repairing
   };
+  assign out_row[17] = {2'b0, answer.whole_mss, 2'b0, answer.too_long};
 
   tcp_room_t room;
   tcp_choice_t choice;

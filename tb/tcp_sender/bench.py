@@ -41,6 +41,7 @@ class Bed:
         self.n = int(os.environ["PARAM_N_STREAMS"])
         self.receivers = [Receiver(rng.getrandbits(32), buffer=1 << 15) for _ in range(self.n)]
         self.loss = 0.0
+        self.path_mss = 1 << 16  # a router drops longer segments, and names this limit
         self.cycle = 0
         self.flight: deque = deque()  # (cycle, stream, segment, whether it comes from us)
         self.arrivals: deque = deque()
@@ -91,6 +92,11 @@ class Bed:
     def write(self, stream: int, count: int) -> None:
         self.written[stream] += count
         self.queues["write"].append(pack("tcp_write_t", stream=stream, bytes=count))
+
+    def limit(self, stream: int, seq: int, mss: int) -> None:
+        """A router's message, true or forged: the segment at `seq` is longer than `mss`."""
+        word = pack("tcp_event_t", kind=4, ack=seq % WRAP, options__mss=mss)
+        self.arrivals.append(pack("tcp_arrival_t", stream=stream) | word)
 
     def deliver(self, stream: int, segment: Segment) -> None:
         """To the module, at once."""
@@ -163,6 +169,9 @@ class Bed:
         if sent["valid"]:
             flags = sum(sent[f"flags.{name}"] << bit for bit, name in enumerate(FLAGS))
             self.sent.append((self.cycle, stream, sent))
+            if sent["len"] > self.path_mss:
+                self.limit(stream, sent["seq"], self.path_mss)
+                return
             self._send(stream, Segment(sent["seq"], sent["ack"], flags, sent["len"]), True)
 
 
@@ -298,6 +307,45 @@ async def blind_segments_change_nothing_and_no_stream_hears_what_is_meant_for_an
     await bed.all_acknowledged()
     assert not bed.ended and bed.counts["out_of_window"] > 200
     assert bed.counts["challenge"] < 100 + bed.n
+
+
+@cocotb.test()
+async def a_forged_path_mtu_about_data_under_way_shortens_no_segment_that_is_acknowledged(dut):
+    rng = seed()
+    bed = await Bed(dut, rng).start()
+    await bed.all_open()
+    for stream in range(bed.n):
+        bed.write(stream, 100_000)
+    seen = 0
+    while bed.acked != bed.written:
+        await RisingEdge(dut.clk)
+        for _, stream, sent in bed.sent[seen:]:
+            if sent["len"] and rng.random() < 0.5:
+                bed.limit(stream, sent["seq"], rng.choice([64, 535, 536, 1000]))
+        seen = len(bed.sent)
+    await bed.all_acknowledged()
+    assert bed.counts["path_mtu"] == 0 and bed.counts["ignored"] > 10, bed.counts
+    # The last one before a pause may be shorter, as all that was written.
+    short = [sent["len"] for _, _, sent in bed.sent if 0 < sent["len"] < 1460]
+    assert len(short) <= bed.n, f"{len(short)} segments are shorter than 1460: {sorted(short)[:20]}"
+
+
+@cocotb.test()
+async def a_path_mtu_holds_from_the_next_timeout_on_and_never_below_what_all_hosts_take(dut):
+    bed = await Bed(dut, seed()).start()
+    await bed.all_open()
+    bed.path_mss = 600
+    for stream in range(bed.n):
+        bed.write(stream, 20_000)
+    await bed.all_acknowledged()
+    assert bed.counts["path_mtu"] == bed.n <= bed.counts["timeout"], bed.counts
+    bed.path_mss = 500  # nothing passes, and no segment becomes so short
+    for stream in range(bed.n):
+        bed.write(stream, 2000)
+    await bed.until(lambda: bed.counts["timeout"] >= 3 * bed.n)
+    assert bed.counts["path_mtu"] == bed.n and min(sent["len"] for *_, sent in bed.sent[-bed.n :]) == 600
+    bed.path_mss = 600
+    await bed.all_acknowledged()
 
 
 @cocotb.test()

@@ -366,8 +366,11 @@ fn a_path_mtu_is_believed_after_a_timeout_never_below_what_every_host_takes_and_
     assert_eq!(stream.poll_transmit(due).map(|segment| (segment.seq, segment.len)), Some((numbers[0], 600)));
     let ack = Arrival { seq: 6, ack: 14_678, flags: TcpFlags::ACK, window: 60_000, ..Arrival::default() };
     stream.handle_segment(due, &ack);
-    for (passed, len) in [(599, 600), (601, 1460)] {
+    for (passed, len) in [(603, 600), (622, 1460)] {
         let later = due + Time::from_s(passed);
+        while let Some(timeout) = stream.next_timeout().filter(|timeout| *timeout <= later) {
+            stream.handle_timeout(timeout);
+        }
         stream.write(later, 1, &[&[2; 5000]]).unwrap();
         let first = stream.poll_transmit(later).unwrap();
         assert_eq!(first.len, len, "after {passed} s");

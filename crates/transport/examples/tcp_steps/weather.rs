@@ -43,6 +43,9 @@ impl Weather {
         if row.challenge_held && random.one_in(self.late) {
             return random.near(row.challenge_at);
         }
+        if row.shortened && random.one_in(8 * self.late) {
+            return random.near(u32::from(row.path_at.wrapping_add(37)) << 24); // a router's limit ends
+        }
         let bits = random_bits(random);
         now.wrapping_add(random.magnitude(bits))
     }
@@ -85,7 +88,7 @@ impl Weather {
     fn path_mtu(&self, random: &mut Random, row: &Row) -> Event {
         let number = random.pick(&[row.una, row.una, row.max, row.nxt]);
         let any = random_mss(random);
-        let mss = random.pick(&[row.mss, row.mss.saturating_sub(1), 63, 64, 500, any]);
+        let mss = random.pick(&[row.mss, row.mss.saturating_sub(1), 535, 536, 600, any]);
         Event::PathMtu { seq: random.near(number), mss }
     }
 

@@ -18,7 +18,7 @@ pub fn of_parameters(parameters: &Parameters) -> [u32; 10] {
     ]
 }
 
-pub fn of_row(row: &Row) -> [u32; 17] {
+pub fn of_row(row: &Row) -> [u32; 18] {
     let flags = [
         row.repairing,
         row.resend,
@@ -31,6 +31,7 @@ pub fn of_row(row: &Row) -> [u32; 17] {
         row.reset_due,
         row.reset_acks,
         row.challenge_held,
+        row.shortened,
     ];
     [
         row.una,
@@ -49,7 +50,11 @@ pub fn of_row(row: &Row) -> [u32; 17] {
         row.reset_seq,
         row.challenge_at,
         u32::from(row.mss) | u32::from(row.shift) << 14 | u32::from(row.tries) << 18 | u32::from(row.backoff) << 26,
-        flags.into_iter().enumerate().fold(0, |word, (bit, flag)| word | u32::from(flag) << bit),
+        flags
+            .into_iter()
+            .enumerate()
+            .fold(u32::from(row.path_at) << 24, |word, (bit, flag)| word | u32::from(flag) << bit),
+        u32::from(row.too_long) | u32::from(row.whole_mss) << 16,
     ]
 }
 

@@ -88,9 +88,9 @@ impl Counts {
     pub const BAD_OPTION: Counts = Counts(1 << 9);
     /// Data of the peer, dropped.
     pub const PEER_DATA: Counts = Counts(1 << 10);
-    /// A segment or a call that the state has no use for.
+    /// A segment, a call or a router's message that the state has no use for.
     pub const IGNORED: Counts = Counts(1 << 11);
-    /// A router requested shorter segments.
+    /// Segments became shorter: one timed out after a router's message.
     pub const PATH_MTU: Counts = Counts(1 << 12);
     /// The peer's window closed.
     pub const WINDOW_CLOSED: Counts = Counts(1 << 13);

@@ -204,6 +204,9 @@ fn advance(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u
     actions.acknowledged = ack.wrapping_sub(row.una);
     row.una = ack;
     row.nxt = later(row.nxt, ack);
+    if std::mem::take(&mut row.too_long) != 0 {
+        actions.counts.add(Counts::IGNORED); // RFC 5927 section 7.2: segments arrive
+    }
     row.duplicates = 0;
     row.tries = 0;
     let measures = row.timing && reached(ack, row.timed_seq);

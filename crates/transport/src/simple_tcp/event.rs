@@ -22,7 +22,8 @@ pub enum Event {
     /// A segment with the stream's addresses and ports and a right checksum.
     Segment(Arrival),
     /// A router could not forward a segment that began at `seq`: its next link takes `mss` bytes of payload (ICMP type 3
-    /// code 4, RFC 1191).
+    /// code 4, RFC 1191). Without effect while data is acknowledged; otherwise from the next timeout on, for ten
+    /// minutes.
     PathMtu {
         /// Sequence number in the returned header.
         seq: u32,

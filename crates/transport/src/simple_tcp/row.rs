@@ -36,6 +36,14 @@ pub struct Row {
     pub shift: u8,
     /// Payload bytes of a full segment. 14 bits.
     pub mss: u16,
+    /// A router's limit on segments under way, until data is acknowledged; 0: none. 14 bits.
+    pub too_long: u16,
+    /// `mss` is a router's limit. 1 bit.
+    pub shortened: bool,
+    /// `mss` before that. 14 bits.
+    pub whole_mss: u16,
+    /// When the last limit was applied, in units of 2^24 ticks. 8 bits.
+    pub path_at: u8,
     /// RCV.NXT. 32 bits.
     pub rcv_nxt: u32,
     /// Duplicate acknowledgements in a row, up to 3. 2 bits.

@@ -8,11 +8,14 @@ use super::changes::{end, lost};
 use super::pick::pick;
 use super::sequence::{before, later, reached};
 use super::timer::{restart, MAX_BACKOFF};
-use super::{Actions, Counts, End, Event, Parameters, Row, State, MIN_MSS};
+use super::{Actions, Counts, End, Event, Parameters, Row, State, DEFAULT_MSS};
 use penstock_wire::TcpFlags;
 
 /// The most bytes that may be written and not acknowledged: the largest window (RFC 7323 section 2.3).
 const MAX_HELD: u32 = 1 << 30;
+/// From a router's limit to the next try of whole segments, in units of 2^24 ticks of 1 us: at least 604 s, at most 621
+/// (RFC 1191 section 6.3: ten minutes).
+const PATH_AGAIN: u8 = 37;
 
 /// What `event` at tick `now` makes of a stream.
 pub fn step(row: &Row, parameters: &Parameters, now: u32, event: Event) -> (Row, Actions) {
@@ -23,7 +26,7 @@ pub fn step(row: &Row, parameters: &Parameters, now: u32, event: Event) -> (Row,
         Event::Abort => abort(&mut next, &mut actions),
         Event::Written { bytes } => written(&mut next, &mut actions, parameters, now, bytes),
         Event::Segment(arrived) => arrival::handle(&mut next, &mut actions, parameters, now, &arrived),
-        Event::PathMtu { seq, mss } => path_mtu(&mut next, &mut actions, parameters, now, (seq, mss)),
+        Event::PathMtu { seq, mss } => path_mtu(&mut next, &mut actions, seq, mss),
         Event::Tick => tick(&mut next, &mut actions, parameters, now),
         Event::Transmit => transmit(&mut next, &mut actions, parameters, now),
     }
@@ -77,18 +80,29 @@ fn written(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u
     }
 }
 
-/// RFC 1191 section 4; a message about a segment that is not under way is forged or late (RFC 5927 section 4.1).
-fn path_mtu(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32, (seq, mss): (u32, u16)) {
-    let under_way = reached(seq, row.una) && before(seq, row.max);
-    if row.state != State::Established || !under_way || mss >= row.mss || mss < MIN_MSS {
+/// RFC 1191 section 4. A message about what is not under way, or not longer, is forged or late (RFC 5927 section 4.1);
+/// any other waits for the next timeout (7.2). All hosts take packets of 576 bytes (RFC 1122 section 3.3.3): a limit
+/// below that is ignored.
+fn path_mtu(row: &mut Row, actions: &mut Actions, seq: u32, mss: u16) {
+    let is_longer = reached(seq, row.una) && !before(row.max, seq) && row.max.wrapping_sub(seq) > u32::from(mss);
+    let shortens = (DEFAULT_MSS..row.mss).contains(&mss);
+    if row.state == State::Established && row.too_long == 0 && is_longer && shortens {
+        row.too_long = mss;
+    } else {
         actions.counts.add(Counts::IGNORED);
+    }
+}
+
+/// A segment has timed out after a router's message, and nothing was acknowledged in between.
+fn shorten(row: &mut Row, actions: &mut Actions, now: u32) {
+    if row.too_long == 0 {
         return;
     }
     actions.counts.add(Counts::PATH_MTU);
-    row.mss = mss;
-    row.timing = false;
-    lost(row, !parameters.back_off);
-    restart(row, parameters, now);
+    if !row.shortened {
+        (row.shortened, row.whole_mss) = (true, row.mss);
+    }
+    (row.mss, row.too_long, row.path_at) = (row.too_long, 0, (now >> 24) as u8);
 }
 
 fn tick(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32) {
@@ -97,7 +111,16 @@ fn tick(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u32)
     }
     if row.timer_on && reached(now, row.deadline) {
         expired(row, actions, parameters, now);
+    } else if row.shortened && ((now >> 24) as u8).wrapping_sub(row.path_at) >= PATH_AGAIN {
+        // The path may have changed: whole segments are tried again.
+        (row.shortened, row.mss) = (false, row.whole_mss);
     }
+}
+
+/// When a tick has to come for more than the timer: the end of a challenge's interval, or of a path's limit.
+pub(super) fn later_ticks(row: &Row) -> impl Iterator<Item = u32> {
+    let path = row.shortened.then(|| u32::from(row.path_at.wrapping_add(PATH_AGAIN)) << 24);
+    row.challenge_held.then_some(row.challenge_at).into_iter().chain(path)
 }
 
 /// RFC 6298 section 5.4 to 5.6; RFC 9293 section 3.8.6.1 (a closed window), 3.8.3 (give-up).
@@ -131,7 +154,10 @@ fn expired(row: &mut Row, actions: &mut Actions, parameters: &Parameters, now: u
         actions.counts.add(Counts::TIMEOUT);
         match row.state {
             State::SynSent => row.syn_due = true,
-            _ => lost(row, !parameters.back_off),
+            _ => {
+                lost(row, !parameters.back_off);
+                shorten(row, actions, now);
+            }
         }
     }
     restart(row, parameters, now);

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stream with its payload: the rules of [`step`], a ring of bytes, and the messages in the ring.
 //! Promise: each message completes once, in the order of writing, and with success only after its last byte has been
-//! acknowledged; bytes stay in the ring until then. A forged "fragmentation needed" changes nothing while data is
-//! acknowledged, never makes segments shorter than every host takes, and is forgotten after ten minutes.
-//! Source: CMS-TCP section 3.1 (the sender's buffer is the retransmission buffer); RFC 5927 section 7.2 (a router's word
-//! is believed after a timeout without progress), RFC 1191 section 6.3 (the path is tried again after ten minutes).
+//! acknowledged; bytes stay in the ring until then.
+//! Source: CMS-TCP section 3.1 (the sender's buffer is the retransmission buffer).
 
-use super::sequence::{before, reached};
+use super::step::later_ticks;
 use super::{step, Actions, Arrival, Counts, End, Event, Outgoing, Parameters, ParametersError, Row, State};
 use penstock_units::Time;
 use std::collections::VecDeque;
 
 /// A ring holds 2^30 bytes at most, as a window does.
 const MAX_RING: usize = 1 << 30;
-
-/// The payload of a packet that every host takes, 576 bytes (RFC 1122 section 3.3.3): a path for less is not believed.
-const LEAST_PATH_MSS: u16 = super::DEFAULT_MSS;
-/// From a router's word to the next try of whole segments, ticks.
-const PATH_AGAIN: u64 = 600 * 1_000_000;
 
 /// The outcome of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,11 +82,6 @@ pub struct Stream {
     opened: bool,
     over: Option<End>,
     wants_transmit: bool,
-    /// A router's word that the segment at this number is longer than this; it is believed if that is not acknowledged
-    /// by the next timeout.
-    too_long: Option<(u32, u16)>,
-    /// The length of segments before a router's word, and when that was believed.
-    whole: Option<(u16, u64)>,
     /// Of the last call, in ticks of 1 us.
     now: u64,
     counters: StreamCounters,
@@ -117,8 +105,6 @@ impl Stream {
             opened: false,
             over: None,
             wants_transmit: false,
-            too_long: None,
-            whole: None,
             now: 0,
             counters: StreamCounters::default(),
         })
@@ -132,9 +118,6 @@ impl Stream {
         self.acknowledged += u64::from(actions.acknowledged);
         if actions.acknowledged > 0 {
             self.finish();
-            if self.too_long.take_if(|(seq, _)| before(*seq, row.una)).is_some() {
-                self.counters.add(Counts::IGNORED); // it has arrived
-            }
         }
         self.opened |= actions.opened;
         if let Some(why) = actions.ended {
@@ -160,9 +143,6 @@ impl Stream {
     /// Without effect unless the stream is closed.
     pub fn open(&mut self, now: Time, iss: u32) {
         self.now = ticks(now);
-        if self.row.state == State::Closed {
-            (self.too_long, self.whole) = (None, None);
-        }
         self.step(Event::Open { iss });
     }
 
@@ -216,23 +196,10 @@ impl Stream {
         self.step(Event::Segment(*segment));
     }
 
-    /// Takes a router's word that `mss` bytes of payload fit (ICMP type 3 code 4), about the segment at `seq`. Without
-    /// effect unless a longer one is under way there.
+    /// Takes a router's message that `mss` bytes of payload fit (ICMP type 3 code 4), about the segment at `seq`.
     pub fn handle_path_mtu(&mut self, now: Time, seq: u32, mss: u16) {
         self.now = ticks(now);
-        let Row { una, max, .. } = self.row;
-        let is_longer = reached(seq, una) && before(seq, max) && max.wrapping_sub(seq) > u32::from(mss);
-        match self.too_long {
-            None if is_longer && (LEAST_PATH_MSS..self.row.mss).contains(&mss) => self.too_long = Some((seq, mss)),
-            _ => self.counters.add(Counts::IGNORED),
-        }
-    }
-
-    /// The path may have changed: whole segments are tried again.
-    fn try_path_again(&mut self) {
-        if let Some((mss, _)) = self.whole.take_if(|(_, at)| self.now.saturating_sub(*at) >= PATH_AGAIN) {
-            self.row.mss = mss;
-        }
+        self.step(Event::PathMtu { seq, mss });
     }
 
     /// When `handle_timeout` is wanted.
@@ -241,26 +208,14 @@ impl Stream {
             let ahead = tick.wrapping_sub(self.now as u32) as i32;
             Time::from_us(self.now.saturating_add_signed(ahead.into()))
         };
-        let timer = self.row.timer_on.then(|| time(self.row.deadline));
-        let challenge = self.row.challenge_held.then(|| time(self.row.challenge_at));
-        timer.into_iter().chain(challenge).min()
+        let timer = self.row.timer_on.then_some(self.row.deadline);
+        timer.into_iter().chain(later_ticks(&self.row)).map(time).min()
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = ticks(now);
-        self.try_path_again();
-        let is_due = self.row.timer_on && reached(self.now as u32, self.row.deadline);
-        match self.too_long.take_if(|_| is_due) {
-            Some((seq, mss)) => {
-                let (whole, _) = *self.whole.get_or_insert((self.row.mss, self.now));
-                self.whole = Some((whole, self.now));
-                self.step(Event::PathMtu { seq, mss });
-            }
-            None => {
-                self.step(Event::Tick);
-            }
-        }
+        self.step(Event::Tick);
     }
 
     /// The next segment to send; its payload is [`Stream::payload`] until the next call of anything else.
@@ -269,7 +224,6 @@ impl Stream {
             return None;
         }
         self.now = ticks(now);
-        self.try_path_again();
         self.step(Event::Transmit).send
     }
 
