@@ -148,6 +148,7 @@ module eth_port
     .clk,
     .rst,
     .tick,
+    .local_mac,
     .s_axis_tdata (s_axis_mac_tdata),
     .s_axis_tkeep (s_axis_mac_tkeep),
     .s_axis_tvalid(s_axis_mac_tvalid),

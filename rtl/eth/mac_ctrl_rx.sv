@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Takes MAC control frames out of the receive stream and runs the pause timers they set.
 // A frame takes effect only after it was good to its end; a beat leaves when the next one is known.
-// Source: IEEE 802.3 annex 31B (pause), IEEE 802.1Q clause 36 and 802.3 annex 31D (PFC).
+// A pause frame counts with the address of the station, too; such a frame with another opcode is dropped.
+// Source: IEEE 802.3 annex 31B (pause; addresses: 31B.3.3), IEEE 802.1Q clause 36 and 802.3 annex 31D (PFC).
 //
 //   octet  0                 6           12     14         16      18         20          32
 //   pause  01 80 C2 00 00 01 source(6)   88 08  00 01      quanta
@@ -17,6 +18,7 @@ module mac_ctrl_rx
   input  logic              clk,
   input  logic              rst,
   input  logic              tick,           // of eth_port, for the pause timers
+  input  logic [47:0]       local_mac,
   input  logic [DATA_W-1:0] s_axis_tdata,
   input  logic [Bytes-1:0]  s_axis_tkeep,
   input  logic              s_axis_tvalid,
@@ -49,11 +51,15 @@ module mac_ctrl_rx
   logic [Bytes-1:0]  held_keep_q;
   logic              held_valid_q, held_last_q, held_user_q;
   logic [2:0]        index_q;              // beat of the frame, stays at 7
-  logic              to_control, to_control_q, is_control;
+  logic              to_all, to_us, to_control, to_control_q, to_us_q, is_control;
+  logic [47:0]       local_lanes;
   logic              control, control_q;   // the frame of the present beat is MAC control
   logic              drop, drop_q;         // the held beat belongs to one
 
-  assign to_control = index_q == '0 ? s_axis_tdata[47:0] == MacLanes : to_control_q;
+  assign local_lanes = {<<8{local_mac}};
+  assign to_all     = s_axis_tdata[47:0] == MacLanes;
+  assign to_us      = s_axis_tdata[47:0] == local_lanes;
+  assign to_control = index_q == '0 ? to_all || to_us : to_control_q;
   assign is_control = s_axis_tvalid && index_q == 3'(TypeBeat) && to_control
                    && s_axis_tdata[8*TypeLane+:16] == TypeLanes && s_axis_tkeep[TypeLane+1];
   assign control    = is_control || (control_q && index_q != '0);
@@ -74,6 +80,7 @@ module mac_ctrl_rx
       held_valid_q <= 1'b1;
       index_q      <= s_axis_tlast ? '0 : index_q == '1 ? index_q : index_q + 3'd1;
       to_control_q <= to_control;
+      if (index_q == '0) to_us_q <= to_us;
       control_q    <= control;
       drop_q       <= control;
     end else if (held_last_q) begin
@@ -92,13 +99,13 @@ module mac_ctrl_rx
   logic [Fields-1:0][7:0] field_q;
   logic [15:0]            opcode;
   logic [8:0][15:0]       quanta;
-  logic                   whole, end_q, act_pause, act_pfc;
+  logic                   whole, end_q, end_us_q, act_pause, act_pfc;
 
   // The last quanta field is in octets 32 and 33; a control frame is 60 octets long.
   assign whole     = DATA_W == 64 ? index_q == '1 : index_q != '0 || s_axis_tkeep[Bytes-8];
   assign opcode    = {field_q[0], field_q[1]};
   assign act_pause = end_q && opcode == OpcodePause;
-  assign act_pfc   = end_q && opcode == OpcodePfc;
+  assign act_pfc   = end_q && opcode == OpcodePfc && !end_us_q;
 
   always_comb begin
     for (int i = 0; i < 8; i++) quanta[i] = {field_q[4+2*i], field_q[5+2*i]};
@@ -115,6 +122,7 @@ module mac_ctrl_rx
 
   always_ff @(posedge clk) begin
     end_q      <= s_axis_tvalid && s_axis_tlast && !s_axis_tuser && control && whole && !rst;
+    end_us_q   <= index_q == '0 ? to_us : to_us_q;
     stat_pause <= act_pause && !rst;
     stat_pfc   <= act_pfc && !rst;
   end

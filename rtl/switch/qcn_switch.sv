@@ -74,6 +74,7 @@ module qcn_switch
       .clk,
       .rst,
       .tick         (1'b1),
+      .local_mac    (cfg.mac),
       .s_axis_tdata (s_axis_tdata[p]),
       .s_axis_tkeep (s_axis_tkeep[p]),
       .s_axis_tvalid(s_axis_tvalid[p]),

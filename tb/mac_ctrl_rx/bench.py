@@ -9,6 +9,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from lib.mac_control import PEER_MAC, pause, pfc
+from lib.roce import LOCAL_MAC, mac_int
 from lib.runner import Bench, seed
 
 BENCH = Bench(
@@ -70,6 +71,7 @@ async def start(dut) -> Ctrl:
     cocotb.start_soon(Clock(dut.clk, 6.4, "ns").start())
     dut.rst.value = 1
     dut.tick.value = 1
+    dut.local_mac.value = mac_int(LOCAL_MAC)
     ctrl = Ctrl(dut)
     await ctrl.cycles(4)
     dut.rst.value = 0
@@ -132,12 +134,26 @@ async def a_refresh_restarts_the_time_and_zero_quanta_ends_it(dut):
 
 
 @cocotb.test()
+async def a_pause_to_our_own_address_counts_and_pfc_does_not(dut):
+    ctrl = await start(dut)
+    await ctrl.send(pause(7, dst=LOCAL_MAC))
+    await ctrl.send(pfc({c: 50 for c in range(8)}, dst=LOCAL_MAC))
+    await ctrl.cycles(cycles_of(7) + 10)
+    assert ctrl.paused_for == [0] * 8 + [cycles_of(7)]
+    assert (ctrl.pauses, ctrl.pfcs, ctrl.received()) == (1, 0, [])
+    await ctrl.send(pfc({3: 2}))
+    await ctrl.cycles(cycles_of(2) + 10)
+    assert ctrl.paused_for[3] == cycles_of(2) and ctrl.pfcs == 1
+
+
+@cocotb.test()
 async def only_good_control_frames_to_the_control_address_act(dut):
     rng = seed()
     ctrl = await start(dut)
     await ctrl.send(pause(50), bad=True)
     await ctrl.send(pfc({c: 50 for c in range(8)}), bad=True)
-    unicast = pause(50, dst="02:00:00:00:00:01")
+    await ctrl.send(pause(50, dst=LOCAL_MAC), bad=True)
+    unicast = pause(50, dst="02:00:00:00:00:09")
     await ctrl.send(unicast)
     other_type = bytearray(pause(50))
     other_type[12:14] = b"\x08\x00"

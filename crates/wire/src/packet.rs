@@ -33,14 +33,15 @@ pub enum Packet {
 
 impl Packet {
     /// Reads a frame without FCS. The payload of a RoCEv2 packet is a slice of `frame`.
-    /// ARP, TCP, other UDP, IPv6, VLAN tags and unknown MAC control opcodes give `Packet::Raw`.
+    /// ARP, TCP, other UDP, IPv6, VLAN tags and MAC control with an unknown opcode or another address than the group's
+    /// give `Packet::Raw`.
     ///
     /// # Errors
     /// A frame that claims to be RoCEv2, MAC control or a CNM and is malformed, or whose ICRC is wrong.
     pub fn parse(frame: Bytes) -> Result<Packet, ParseError> {
         let eth = EthernetView::new_checked(&frame)?;
         match eth.ethertype() {
-            ETHERTYPE_MAC_CONTROL => {
+            ETHERTYPE_MAC_CONTROL if eth.dst() == MAC_CONTROL_DST => {
                 let (src, control) = (eth.src(), MacControl::parse(eth.payload())?);
                 Ok(control.map_or(Packet::Raw(frame), |control| Packet::MacControl { src, control }))
             }

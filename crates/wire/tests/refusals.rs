@@ -74,6 +74,14 @@ fn a_mac_control_opcode_of_neither_kind_stays_raw() {
 }
 
 #[test]
+fn a_pause_for_a_single_station_stays_raw_and_keeps_its_address() {
+    let mut frame =
+        Packet::MacControl { src: MacAddr([2; 6]), control: MacControl::Pause { quanta: 9 } }.emit().to_vec();
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+    assert!(stays_raw(frame.into()));
+}
+
+#[test]
 fn only_the_first_fragment_of_version_4_udp_claims_to_be_roce() {
     assert!(stays_raw(changed(|frame| frame[IP_AT] = 0x65)), "version 6");
     assert!(stays_raw(changed(|frame| frame[IP_AT] = 0x44)), "a header of 16 bytes");
