@@ -22,8 +22,8 @@ DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
 SERVERS = (qemu.ADDRESS, "10.77.0.3")
 HERE = "/tmp/farm"  # in the machine
 BEYOND = 3  # events of the living server after the change
-# Timers run in the time of the board, which is about a thousand times slower than the machine's: 8 of 0.52 ms. They must
-# outlast what a loaded host takes from the machine, or the living server is given up as well.
+# Timers run in the time of the board, which is about a thousand times slower than the machine's: 8 of 0.52 ms.
+# They must outlast what a loaded host takes from the machine, or the living server is given up as well.
 BOARD = "--slots 8 --slot-size 16384 --ack-timeout 7 --retry-cnt 7 --share 0/64 --events 100000 --interval 20us --json"
 RECV = "--slots 8 --slot-size 16384 --flush 100 --event-timeout 60000 --keep-alive 0 --state none --json"
 FARM = "--begin --json --look 200ms --board-patience 30s --heartbeat-patience 60s --start-patience 100s --full-for 600s"
