@@ -15,7 +15,7 @@
 use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::config::FarmConfig;
 use crate::notice::Notice;
-use crate::server::{Server, ServerView, Vote};
+use crate::server::{Server, ServerView};
 use crate::state::{Action, Attempt, Board, LastCommand, Phase, Refusals};
 use crate::tables::{Change, Mark, Tables};
 use penstock_units::Time;
@@ -227,7 +227,10 @@ impl Coordinator {
             if let Some(view) = view.filter(|_| is_accepted) {
                 self.note_credits(now, at, &view);
                 self.servers[at].heard = Some((now, view));
-                (0..self.boards.len()).for_each(|board| self.note_claims(board));
+                for board in 0..self.boards.len() {
+                    self.note_claims(board);
+                    self.note_unclaimed(board, self.config.servers[at].address);
+                }
             }
         }
         self.advance(now);
@@ -524,30 +527,5 @@ impl Coordinator {
             board.last_command = board.last_command.filter(|last_command| *last_command != LastCommand::Wait)
         });
         self.enter(now, Phase::Cancelling);
-    }
-
-    /// Boards hold their events until every live server has read the assignment.
-    fn announce(&mut self, now: Time, change: Change, since: Time) {
-        let tables = self.log.count() as u64;
-        let patience = self.config.heartbeat_patience;
-        let unread = |server: &Server| server.alive(now, patience).is_some_and(|view| view.tables_read < tables);
-        // After a restart: the live servers are not known yet, but those that the boards have given up.
-        let is_unknown = |at: usize| {
-            let is_heard = !self.config.servers[at].has_heartbeat || self.servers[at].heard.is_some();
-            !is_heard && self.vote(now, at) != Vote::Dead
-        };
-        if now.saturating_sub(self.started) < patience && (0..self.servers.len()).any(is_unknown) {
-            return;
-        }
-        let is_behind = |at: &usize| unread(&self.servers[*at]) && self.vote(now, *at) != Vote::Dead;
-        let behind = (0..self.servers.len()).filter(is_behind).map(|at| self.config.servers[at].number);
-        let behind: Vec<u16> = behind.collect();
-        if !behind.is_empty() && now.saturating_sub(since) < self.config.read_patience {
-            return;
-        }
-        for server in behind {
-            self.say(Notice::Unread { server, first: change.first });
-        }
-        self.enter(now, Phase::Confirming(change));
     }
 }

@@ -47,12 +47,15 @@ impl Coordinator {
             && (view.is_past() || board.rows_before.as_ref().is_some_and(are_safe))
     }
 
-    /// Boards that cannot reach the last change, as their events wait for servers that shall take none or that are full,
-    /// give up their queue pairs to those; `live`: who shall take events. A queue pair in which nothing waits is kept.
+    /// Boards that cannot reach the last change, as their events wait for servers that shall take none, or that are full
+    /// while another one has room, give up their queue pairs to those; `live`: who shall take events. A queue pair in
+    /// which nothing waits is kept.
     pub(crate) fn free_stuck(&mut self, now: Time, live: &[u16]) {
+        let any_room = self.has_any_room(now);
         let stuck: Vec<(usize, usize, Vec<u8>)> = (0..self.servers.len())
             .filter(|server| {
-                let is_full = self.servers[*server].load.was_full_within(now, self.config.full_for);
+                // One that is slow, where no other one could take the events, is waited for.
+                let is_full = any_room && self.servers[*server].load.was_full_within(now, self.config.full_for);
                 is_full || !live.contains(&self.config.servers[*server].number)
             })
             .flat_map(|server| (0..self.boards.len()).map(move |board| (server, board)))

@@ -17,6 +17,7 @@
 //! table, despite losses, delays and killed processes; violations that cannot be prevented are reported with their
 //! events.
 
+mod announce;
 mod begin;
 mod board;
 mod config;

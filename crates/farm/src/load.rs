@@ -95,21 +95,30 @@ impl Coordinator {
         }
     }
 
-    /// Changes the parts of servers that have been full, or have not been for long; whether one has changed.
-    pub(crate) fn weigh(&mut self, now: Time) -> bool {
-        let (longest_break, full_for) = (self.longest_break(), self.config.full_for);
-        let is_live = |at: usize| self.log.live().contains(&self.config.servers[at].number);
+    fn is_live(&self, at: usize) -> bool {
+        self.log.live().contains(&self.config.servers[at].number)
+    }
+
+    /// A server of the table could take what another one cannot.
+    pub(crate) fn has_any_room(&self, now: Time) -> bool {
+        let longest_break = self.longest_break();
         let has_room = |at: usize| {
             let load = &self.servers[at].load;
-            is_live(at)
+            self.is_live(at)
                 && !load.was_full_within(now, longest_break)
                 && load.room.is_some_and(|last| now.saturating_sub(last) <= longest_break)
                 && self.vote(now, at) == Vote::Ready
         };
-        let any_room = (0..self.servers.len()).any(has_room);
+        (0..self.servers.len()).any(has_room)
+    }
+
+    /// Changes the parts of servers that have been full, or have not been for long; whether one has changed.
+    pub(crate) fn weigh(&mut self, now: Time) -> bool {
+        let (longest_break, full_for) = (self.longest_break(), self.config.full_for);
+        let any_room = self.has_any_room(now);
         let mut notices = Vec::new();
         for at in 0..self.servers.len() {
-            let is_live = is_live(at);
+            let is_live = self.is_live(at);
             let (load, server) = (&mut self.servers[at].load, self.config.servers[at].number);
             let is_pressed = is_live && any_room && load.was_full_within(now, longest_break);
             load.pressed_since = is_pressed.then(|| load.pressed_since.unwrap_or(now));

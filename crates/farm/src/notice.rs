@@ -228,8 +228,8 @@ impl fmt::Display for Notice {
             ),
             Notice::Unread { server, first } => write!(
                 f,
-                "FAULT: server {server} has not read the change at event {first}; it will refuse it if it reads it after \
-                 that event. Does it read the same file?"
+                "FAULT: server {server} has not read the change at event {first}: none of its events goes there, boards give \
+                 up their queue pairs to it. Is it suspended, or does it read another file?"
             ),
             Notice::Done { first, live, took } => {
                 let took = took.as_secs_f64() * 1e3;

@@ -4,7 +4,7 @@
 use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
-use crate::state::{Attempt, Phase};
+use crate::state::{Attempt, Board, Phase};
 use crate::tables::Mark;
 use penstock_units::Time;
 
@@ -61,6 +61,12 @@ impl Coordinator {
                 }
             };
         }
+        // They make room for those of the run that begins.
+        let abandoned = self.abandoned(at, &view);
+        if self.boards[at].must_begin && view.live == 0 && !abandoned.is_empty() {
+            self.boards[at].unclaimed.clear(); // a request may be lost: it is made again
+            return Some(Request::Fail { queue_pairs: abandoned });
+        }
         if self.boards[at].must_begin && !self.is_begun {
             return self.park(now, at, &view);
         }
@@ -103,20 +109,30 @@ impl Coordinator {
         Some(Request::Cancel { rows })
     }
 
+    /// A board has a queue pair to a server. One that holds its events can wait for a server that comes back.
+    fn has_way(&self, view: &BoardView, server: u16) -> bool {
+        let to_it = self.address(server).and_then(|address| view.queue_pair(address));
+        to_it.is_some_and(|(_, state)| view.live > 0 || state == READY_TO_SEND)
+    }
+
     fn set_up(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
         let (name, first) = (self.config.boards[at].clone(), self.log.first());
         let live = self.log.live().to_vec();
-        let has_any = |server: &u16| self.address(*server).is_some_and(|address| view.queue_pair(address).is_some());
         let waited = now.saturating_sub(self.boards[at].unset_since.unwrap_or(now));
-        // One that holds its events can wait for servers that come back.
-        let is_ready = |server: &u16| {
-            let to_it = self.address(*server).and_then(|address| view.queue_pair(address));
-            to_it.is_some_and(|(_, state)| state == READY_TO_SEND)
-        };
-        let has_any = |server: &u16| if view.live == 0 { is_ready(server) } else { has_any(server) };
-        let missing = live.iter().find(|server| !has_any(server));
-        if let Some(server) = missing.filter(|_| waited < self.config.start_patience || !live.iter().any(has_any)) {
-            let is_unheard = |at: usize| self.config.servers[at].number == *server && self.is_unheard(at);
+        let is_early = waited < self.config.start_patience;
+        let has_none = !live.iter().any(|server| self.has_way(view, *server));
+        let lacks = |view: &BoardView| live.iter().copied().find(|server| !self.has_way(view, *server));
+        // Servers wait for a board whose connection is lost, but not for one that has never come.
+        let begins = |board: &Board| board.must_begin && !board.is_out() && !board.is_missing;
+        let others = self.boards.iter().enumerate().filter(|(_, other)| is_early && begins(other));
+        let of_others = others.filter(|_| self.boards[at].must_begin).find_map(|(other, board)| {
+            let lacks_one = board.view.as_ref().map_or(live.first().copied(), |(_, view)| lacks(view));
+            lacks_one.map(|server| (other, server))
+        });
+        let missing = lacks(view).map(|server| (at, server)).filter(|_| is_early || has_none).or(of_others);
+        if let Some((other, server)) = missing {
+            let name = &self.config.boards[other];
+            let is_unheard = |at: usize| self.config.servers[at].number == server && self.is_unheard(at);
             let why = match (0..self.servers.len()).any(is_unheard) {
                 true => format!("server {server} has sent no heartbeat yet"),
                 false => format!("{name} has no queue pair to server {server} yet"),

@@ -142,6 +142,9 @@ pub(crate) struct Board {
     pub staged: Option<Vec<u8>>,
     /// Those of the table before, where events of it may still come.
     pub rows_before: Option<Vec<u8>>,
+    /// Its queue pairs that look ready and that their server does not name, with the numbers of those: in how many
+    /// heartbeats in a row.
+    pub unclaimed: BTreeMap<u8, (u32, u32)>,
     /// Queue pairs that it is to give up.
     pub to_fail: Option<Vec<u8>>,
     /// Views in a row in which an event waits though every server of `rows` is ready: those are not in force.
@@ -176,6 +179,7 @@ impl Board {
             rows: None,
             staged: None,
             rows_before: None,
+            unclaimed: BTreeMap::new(),
             to_fail: None,
             refused_views: 0,
             trouble: "no answer yet".into(),

@@ -3,16 +3,19 @@
 //! Promise: each is counted and has no other effect than silence would have; a server that keeps on sending heartbeats
 //! of another server or run is taken out.
 
-use crate::board::{BoardView, Claim};
+use crate::board::{BoardView, Claim, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::ServerView;
 use crate::shares::MAX_ROWS;
 use crate::state::LastCommand;
 use penstock_units::Time;
+use std::net::Ipv4Addr;
 
 /// Answers that show that a board has not done what it was told, before it counts as defiant: one may come late.
 const DEFIANT_ANSWERS: u32 = 5;
+/// Heartbeats without a queue pair, after which it is nobody's.
+const ABANDONED: u32 = 5;
 /// The last event that can be announced: the file of servers has signed integers.
 const LAST_EVENT: u64 = i64::MAX as u64;
 
@@ -78,6 +81,32 @@ impl Coordinator {
                 }
             });
         }
+    }
+
+    /// Counts the heartbeats of a server that do not name what looks like its queue pair.
+    pub(crate) fn note_unclaimed(&mut self, at: usize, server: Ipv4Addr) {
+        let board = &mut self.boards[at];
+        let Some((_, view)) = &board.view else { return };
+        for (row, qp) in (0..).zip(&view.queue_pairs).filter(|(_, qp)| qp.peer == server) {
+            match qp.state == READY_TO_SEND && qp.claim == Claim::Foreign {
+                true => {
+                    let (number, beats) = board.unclaimed.entry(row).or_insert((qp.number, 0));
+                    *beats = if *number == qp.number { *beats + 1 } else { 1 };
+                    *number = qp.number;
+                }
+                false => _ = board.unclaimed.remove(&row),
+            }
+        }
+    }
+
+    /// Queue pairs whose receivers are gone for certain: a heartbeat may be older than a queue pair that has just been
+    /// opened, but not so many.
+    pub(crate) fn abandoned(&self, at: usize, view: &BoardView) -> Vec<u8> {
+        let is_left = |(row, (number, beats)): &(&u8, &(u32, u32))| {
+            let qp = view.queue_pairs.get(usize::from(**row));
+            *beats >= ABANDONED && qp.is_some_and(|qp| qp.number == *number && qp.state == READY_TO_SEND)
+        };
+        self.boards[at].unclaimed.iter().filter(is_left).map(|(row, _)| *row).collect()
     }
 
     /// A run begins, and nothing shows that this server has a receiver.

@@ -107,28 +107,32 @@ fn a_run_begins_without_the_queue_pairs_of_receivers_that_were_killed() {
         let mut world = World::new(seed, 3, 2);
         begin(&mut world);
         world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
-        // No board notices by itself that its servers are dead.
+        // No board notices by itself that its servers are dead, and none has queue pairs for all that come.
         world.detection = u64::MAX;
-        (0..2).for_each(|server| world.kill_server(server));
-        world.kill_coordinator();
-        world.log = vec![Change::new(0, vec![0, 1])];
-        world.start();
-        let pause = world.random.below(800);
-        world.run(pause);
-        (0..2).for_each(|server| world.start_unaware(server));
-        world.until("events of the next run", |world| {
-            let (begin, _) = span(world);
-            begin > 0 && world.boards.iter().all(|board| board.event > begin + 50)
-        });
-        assert!(world.asking.is_empty(), "seed {seed}: receivers without queue pairs: {:#?}", world.notices);
-        for board in &world.boards {
-            let newest = |server| board.qps.iter().filter(|qp| qp.peer == address(server)).map(|qp| qp.number).max();
-            let rows = board.newer.rows.iter().map(|row| board.qps[usize::from(*row)].number);
-            assert_eq!(rows.map(Some).collect::<Vec<_>>(), [newest(0), newest(1)], "seed {seed}: {:?}", board.qps);
+        for _ in 0..4 {
+            (0..2).for_each(|server| world.kill_server(server));
+            world.kill_coordinator();
+            let last = span(&world).0;
+            world.log = vec![Change::new(0, vec![0, 1])];
+            world.start();
+            let pause = world.random.below(800);
+            world.run(pause);
+            (0..2).for_each(|server| world.start_unaware(server));
+            world.until("events of the next run", |world| {
+                let (begin, _) = span(world);
+                begin > last && world.boards.iter().all(|board| board.event > begin + 50)
+            });
+            assert!(world.asking.is_empty(), "seed {seed}: receivers without queue pairs: {:#?}", world.notices);
+            for board in &world.boards {
+                let newest =
+                    |server| board.qps.iter().filter(|qp| qp.peer == address(server)).map(|qp| qp.number).max();
+                let rows = board.newer.rows.iter().map(|row| board.qps[usize::from(*row)].number);
+                assert_eq!(rows.map(Some).collect::<Vec<_>>(), [newest(0), newest(1)], "seed {seed}: {:?}", board.qps);
+            }
+            let first = span(&world).0;
+            assert!(world.notices.contains(&Notice::RunAbandoned { first }), "seed {seed}: {:#?}", world.notices);
+            is_whole(&world, seed);
         }
-        let first = span(&world).0;
-        assert!(world.notices.contains(&Notice::RunAbandoned { first }), "seed {seed}: {:#?}", world.notices);
-        is_whole(&world, seed);
     }
 }
 
@@ -227,6 +231,73 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
     assert_eq!(world.tables().live(), [0, 1]);
     world.flows_to(7, &[0, 1]);
     world.check(7);
+}
+
+#[test]
+fn no_board_begins_a_run_before_the_others_have_their_queue_pairs() {
+    for seed in seeds(10) {
+        let mut world = World::new(seed, 3, 2);
+        world.loss = world.random.below(60);
+        begin(&mut world);
+        let late: Vec<_> = world.asking.iter().copied().filter(|(_, board, _)| *board == 2).collect();
+        world.asking.retain(|(_, board, _)| *board != 2);
+        world.run(3000);
+        let events: Vec<u64> = world.boards.iter().map(|board| board.event).collect();
+        assert_eq!(events, [0; 3], "seed {seed}: servers give up what lacks the third board: {:#?}", world.notices);
+        world.asking.extend(late);
+        world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
+        is_whole(&world, seed);
+    }
+}
+
+#[test]
+fn a_full_server_is_waited_for_where_no_other_one_has_room() {
+    let mut world = World::new(9, 2, 2);
+    world.open_all();
+    world.start();
+    world.run(500);
+    world.servers[0].credits = 0;
+    for board in &mut world.boards {
+        board.room.insert(0, 3);
+    }
+    world.run(50);
+    world.kill_server(1);
+    world.cut(1, 0..2);
+    world.until("a table without the other one", |world| world.tables().live() == [0]);
+    world.run(5000);
+    assert!(!world.notices.iter().any(|notice| matches!(notice, Notice::Stuck { .. })), "{:#?}", world.notices);
+    world.free(0);
+    world.run(500);
+    world.flows_to(9, &[0]);
+    world.check(9);
+}
+
+#[test]
+fn a_server_that_was_suspended_before_it_has_read_a_change_gets_no_event_of_it() {
+    for (seed, is_noticed) in seeds(40).map(|seed| (seed, seed % 2 == 0)) {
+        let mut world = World::new(seed, 2, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        world.coordinator.as_mut().unwrap().set_weight(0, 2);
+        world.until("a change", |world| world.log.len() == 2);
+        // Its socket holds what comes until it goes on; one board has found out that it does not answer, or none has.
+        world.servers[1].hears = false;
+        if is_noticed {
+            world.cut(1, 0..1);
+        }
+        world.until("a table without it", |world| world.tables().live() == [0]);
+        world.run(1000);
+        let first = world.log[1].first;
+        for (at, board) in world.boards.iter().enumerate() {
+            let late = board.went.range(first..).filter(|(_, went)| **went == Some(address(1))).map(|(event, _)| event);
+            let late: Vec<_> = late.collect();
+            assert!(late.is_empty(), "seed {seed}: board {at}: {late:?} from {first} on: {:#?}", world.notices);
+        }
+        world.servers[1].hears = true;
+        world.flows_to(seed, &[0]);
+        world.check(seed);
+    }
 }
 
 #[test]
