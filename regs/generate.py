@@ -30,6 +30,7 @@ NAMES = [
     "penstock_regs_pkg.sv",
     "penstock_regs.rs",
     "penstock_map.rs",
+    "penstock_parameters.rs",
     "penstock_regs.py",
     "penstock.xml",
     "penstock_qp.xml",
@@ -84,8 +85,10 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
     from register_model import read_blocks, read_map, read_signals
     from write_block import module, package
     from write_map import rust_map
+    from write_parameters import rust_parameters
     from write_python import python_map, uhal_tables
     from write_rust import rust_constants
+    from write_structs import parameter_lines
     from write_sv import sv_package
     from write_words import words_package
 
@@ -97,9 +100,10 @@ def generate(out: Path = DEFAULT_OUT, force: bool = False) -> bool:
         folder = Path(scratch)
         (folder / "penstock_regblock_pkg.sv").write_text(package(model, blocks))
         (folder / "penstock_regblock.sv").write_text(module(model, blocks, read_signals(root.top)))
-        (folder / "penstock_regs_pkg.sv").write_text(sv_package(model))
+        (folder / "penstock_regs_pkg.sv").write_text(sv_package(model, parameter_lines(model)))
         (folder / "penstock_regs.rs").write_text(rust_constants(model))
         (folder / "penstock_map.rs").write_text(rust_map(model))
+        (folder / "penstock_parameters.rs").write_text(rust_parameters(model))
         (folder / "penstock_regs.py").write_text(python_map(model))
         (folder / f"{SWITCH}_regs_pkg.sv").write_text(words_package(SWITCH, switch))
         (folder / f"{SWITCH}_regs.rs").write_text(rust_constants(switch, SWITCH))

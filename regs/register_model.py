@@ -8,6 +8,17 @@ from systemrdl.node import AddrmapNode, FieldNode, RegfileNode, RegNode
 
 
 @dataclass(frozen=True)
+class Description:
+    """What only a parameter of congestion control has (regs/units.rdl); empty where it is not given."""
+
+    preset: str
+    key: str
+    quantity: str
+    meaning: str
+    label: str
+
+
+@dataclass(frozen=True)
 class Field:
     name: str
     desc: str
@@ -20,6 +31,7 @@ class Field:
     reset: int | str  # a name: that signal, which follows from the build
     unit: str  # regs/units.rdl; empty: a plain number
     values: list[tuple[int, str]]  # names of values
+    parameter: "Description"
 
     @property
     def mask(self) -> int:
@@ -90,6 +102,16 @@ def read_values(node: FieldNode) -> list[tuple[int, str]]:
     return [(int(number), name) for number, name in pairs]
 
 
+def read_description(node: FieldNode) -> Description:
+    """Of the field, or of its register."""
+    found = {}
+    for name in Description.__annotations__:
+        own = node.get_property(name, default=None) if name != "preset" else None
+        of_register = name in ("preset", "key", "label")
+        found[name] = own or (node.parent.get_property(name, default=None) if of_register else None) or ""
+    return Description(**found)
+
+
 def read_field(node: FieldNode, register_desc: str, unit: str) -> Field:
     reset = node.get_property("reset") or 0
     return Field(
@@ -104,6 +126,7 @@ def read_field(node: FieldNode, register_desc: str, unit: str) -> Field:
         reset=reset if isinstance(reset, int) else reset.inst_name,
         unit=node.get_property("unit", default=None) or unit,
         values=read_values(node),
+        parameter=read_description(node),
     )
 
 

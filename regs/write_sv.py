@@ -70,11 +70,12 @@ def address_lines(group: Group) -> list[str]:
     return lines
 
 
-def sv_package(groups: list[Group]) -> str:
+def sv_package(groups: list[Group], parameters: list[str]) -> str:
+    """`parameters`: the lines of those of congestion control."""
     by_name = {g.name: g for g in groups}
     hash_line = f"  localparam logic [31:0] MapHash = 32'h{map_hash(groups):08X};  // identifies the register map"
     body = [hash_line, "", *counter_lines(by_name["counters"]), *qp_lines(by_name["qp"])]
     for name in ADDRESSED:
         if name in by_name:
             body += address_lines(by_name[name])
-    return "\n".join([HEAD, *body, "endpackage", ""])
+    return "\n".join([HEAD, *body, *parameters, "endpackage", ""])

@@ -13,6 +13,7 @@ from live_page import browse
 
 sys.path.append(str(ROOT / "tools"))
 
+import parameter_tables
 from diagrams import DIAGRAMS
 
 
@@ -67,3 +68,12 @@ def test_the_messages_of_troubleshooting_are_those_of_the_program() -> None:
     assert len(quoted) > 10
     sources = "".join(re.sub(r"\\\n\s*", "", path.read_text()) for path in (ROOT / "crates").rglob("src/**/*.rs"))
     assert [text for text in quoted if text not in sources] == []
+
+
+def test_the_parameters_of_congestion_control_are_on_the_page_as_they_are_described() -> None:
+    page = parameter_tables.PAGE.read_text()
+    made = page
+    for group in parameter_tables.SECTIONS:
+        assert (made := parameter_tables.with_rows(made, group)) == page, (
+            "run .venv/bin/python tools/parameter_tables.py"
+        )

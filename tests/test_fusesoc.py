@@ -63,7 +63,7 @@ def test_a_target_is_set_up_with_all_its_files(clone, target, tmp_path):
     top = "penstock_xgmii" if target == "lint" else target
     wanted = ["penstock_pkg", "penstock_regblock", "penstock_core", top]
     assert [name for name in wanted if f"{name}.sv" not in script] == []
-    assert script.index("penstock_regs_pkg.sv") < script.index("penstock_core.sv")
+    assert script.index("penstock_regs_pkg.sv") < script.index("cc_pkg.sv") < script.index("penstock_core.sv")
     assert not (clone / "build").exists()
 
 

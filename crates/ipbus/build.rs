@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generates the register map by `regs/generate.py`, for `include!`.
+//! Generates the register maps.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::{env, fs};
+include!("../../regs/cargo.rs");
 
 fn main() {
-    let repo = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..").canonicalize().unwrap();
-    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
-    // The repository's, else one that the builder of a wheel brings.
-    let own = repo.join(".venv/bin/python");
-    let own = if own.exists() { own } else { PathBuf::from("python3") };
-    let python = env::var_os("PENSTOCK_PYTHON").map_or(own, PathBuf::from);
-    println!("cargo::rerun-if-changed={}", repo.join("regs").display());
-    println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
-
-    let generator = repo.join("regs/generate.py");
-    let output = Command::new(&python)
-        .arg(&generator)
-        .output()
-        .unwrap_or_else(|e| panic!("cannot run {python:?}: {e}; `make setup` makes .venv"));
-    assert!(output.status.success(), "{}: {}", generator.display(), String::from_utf8_lossy(&output.stderr));
-    for name in ["penstock_map.rs", "penstock_regs.rs", "qcn_switch_map.rs", "qcn_switch_regs.rs"] {
-        let made = repo.join("build/gen").join(name);
-        fs::copy(&made, out.join(name)).unwrap_or_else(|e| panic!("{}: {e}; `make regs` writes it", made.display()));
-    }
+    generate(&["penstock_map.rs", "penstock_regs.rs", "qcn_switch_map.rs", "qcn_switch_regs.rs"]);
 }

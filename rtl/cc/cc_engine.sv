@@ -4,6 +4,7 @@
 // AdvCam sections II and V; Zhu et al., SIGCOMM 2015; IEEE 802.1Qau.
 module cc_engine
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned N_QP = 4,

@@ -3,6 +3,7 @@
 // The fields are those of State in crates/cc/src/reaction.rs.
 package cc_pkg;
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
 
   // alpha is kept with guard bits below the 17 that software sees, so that its decay never stops
   // early: 2^31 = 1.
@@ -123,9 +124,9 @@ package cc_pkg;
   function automatic alpha_full_t gain(input logic [3:0] shift, input g_factor_e factor);
     logic [3:0] eighths;
     unique case (factor)
-      FactorThreeHalves:  eighths = 4'd12;
-      FactorFiveQuarters: eighths = 4'd10;
-      FactorSevenEighths: eighths = 4'd7;
+      GFactorThreeHalves:  eighths = 4'd12;
+      GFactorFiveQuarters: eighths = 4'd10;
+      GFactorSevenEighths: eighths = 4'd7;
       default:            eighths = 4'd8;
     endcase
     return {eighths, {AlphaFullW - 4{1'b0}}} >> shift;
@@ -134,9 +135,9 @@ package cc_pkg;
   // What alpha >> g_shift is short of alpha g, rounded down.
   function automatic alpha_full_t besides(input alpha_full_t shifted, input g_factor_e factor);
     unique case (factor)
-      FactorThreeHalves:  return shifted >> 1;
-      FactorFiveQuarters: return shifted >> 2;
-      FactorSevenEighths: return ~(shifted >> 3);  // and one more
+      GFactorThreeHalves:  return shifted >> 1;
+      GFactorFiveQuarters: return shifted >> 2;
+      GFactorSevenEighths: return ~(shifted >> 3);  // and one more
       default:            return '0;
     endcase
   endfunction

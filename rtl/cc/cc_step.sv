@@ -15,6 +15,7 @@
 // The part specific to QCN, the lengths of its stages and their jitter, is in qcn_lengths.
 module cc_step
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned VisitCyclesLog2 = 4,  // a queue pair is visited every 2^n cycles
@@ -150,7 +151,7 @@ module cc_step
       s1_shifted_q <= in_state.own.alpha >> g_shift;
       s1_lost_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       s1_g_shift_q <= g_shift;
-      s1_g_factor_q <= g_shift == '0 ? FactorOne : params[0].g_factor;
+      s1_g_factor_q <= g_shift == '0 ? GFactorOne : params[0].g_factor;
       s1_alpha_bits_q <= params[0].alpha_bits;
       s1_feedback_q <= in_happened.feedback;
       s1_gd_shift_q <= qcn_params[0].gd_shift;
@@ -218,7 +219,7 @@ module cc_step
   always_ff @(posedge clk) begin
     s2_valid_q <= s1_valid_q && !rst;
     if (s1_valid_q) begin
-      automatic logic two_counters = s1_q.qcn || params[1].two_counters;
+      automatic logic two_counters = s1_q.qcn || params[1].stage_counting == StageCountingPerTrigger;
       automatic logic [32:0] cut_short = short_of(s1_since_cut_q, params[1].decrease_interval);
       automatic logic cooled = !cut_short[32];
       // Where cuts wait for the end of an interval, the first notification only lets the intervals begin.
@@ -233,14 +234,14 @@ module cc_step
       automatic logic timer = !timer_short[32] && !s1_timer_off_q && !s1_timer_undrawn;
       automatic logic bytes = !bytes_short[32] && !s1_bytes_off_q && !s1_byte_undrawn;
       automatic logic recover = !afresh && (timer || bytes);
-      automatic logic at_interval = params[1].alpha_rule == AlphaAtInterval && !s1_q.qcn;
+      automatic logic at_interval = params[1].alpha_rule == AlphaRuleInterval && !s1_q.qcn;
       automatic logic fast, active, rise, alpha_clear, alpha_met;
       automatic logic [31:0] alpha_interval = params[1].alpha_interval;
       automatic logic [32:0] alpha_short = short_of(s1_alpha_elapsed_q, alpha_interval);
       automatic logic [7:0] beyond;
       automatic alpha_full_t below = below_resolution(s1_alpha_bits_q);
       automatic alpha_full_t taken =
-          s1_shifted_q + besides(s1_shifted_q, s1_g_factor_q) + alpha_full_t'(s1_g_factor_q == FactorSevenEighths);
+          s1_shifted_q + besides(s1_shifted_q, s1_g_factor_q) + alpha_full_t'(s1_g_factor_q == GFactorSevenEighths);
 
       s2_q <= s1_q;
       s2_q.stray <= s1_q.stray || (s1_notified_q && (on_tick ? s1_q.c.cut_due : !cut));
@@ -293,7 +294,7 @@ module cc_step
       alpha_clear = s1_q.idle || alpha_interval == '0 || (at_interval ? first : s1_notified_q || cut);
       alpha_met = !alpha_short[32] && !alpha_clear;
       if (at_interval) rise = alpha_met && (s1_q.c.rise_due || s1_notified_q);
-      else rise = params[1].alpha_rule == AlphaWithCnps ? s1_notified_q : cut;
+      else rise = params[1].alpha_rule == AlphaRuleCnp ? s1_notified_q : cut;
       s2_fall_q <= (rise || alpha_met) && !s1_q.idle;
       s2_rise_q <= rise;
       s2_q.c.rise_due <= at_interval && !alpha_clear && !alpha_met && (s1_q.c.rise_due || s1_notified_q);

@@ -5,6 +5,7 @@
 // at. CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
 module congestion_control
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import ctrl_pkg::*;
 #(
   parameter int unsigned DATA_W   = 64,

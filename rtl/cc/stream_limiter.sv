@@ -5,6 +5,7 @@
 // is not at work, frames follow each other without a gap.
 module stream_limiter
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
   localparam int unsigned Bytes  = DATA_W / 8

@@ -13,7 +13,7 @@
 // A write of less than a word, or to a register that is not there or only read, is answered by SLVERR and does nothing.
 module stream_registers
   import penstock_pkg::*;
-  import penstock_regs_pkg::cc_control_t;
+  import penstock_regs_pkg::*;
 #(
   parameter int unsigned CLK_KHZ   = 156250,
   parameter int unsigned LINE_MBPS = 10000
@@ -34,31 +34,11 @@ module stream_registers
   import axi_pkg::RespOkay;
   import axi_pkg::RespSlvErr;
 
-  localparam int unsigned Words = 11;
-  typedef enum logic [3:0] {
-    Control,
-    RateAi,
-    RateHai,
-    RateMin,
-    RateLine,
-    DecreaseInterval,
-    AlphaInterval,
-    IncreaseInterval,
-    ByteThreshold,
-    RateStart,
-    Overhead
-  } word_e;
+  localparam int unsigned Words = CcWords + 1;
+  localparam int unsigned Overhead = CcWords;  // number of the word
 
-  // AdvCam Table II. The overhead is preamble, FCS and gap.
-  localparam cc_control_t Table2 = '{
-    law: 2'(LawDcqcn), clamp_target: 1'b1, g_shift: 4'd8, stage_threshold: 4'd5, hyper_threshold: 8'd10, default: '0
-  };
-  localparam logic [Words-1:0][31:0] Reset = {
-    32'd24, 32'hFFFF_FFFF, 32'd10_000_000, cycles_of(Table2IncreaseInterval, CLK_KHZ),
-    cycles_of(Table2AlphaInterval, CLK_KHZ), cycles_of(Table2DecreaseInterval, CLK_KHZ),
-    rate_of(64'(LINE_MBPS) * 64'd125_000, CLK_KHZ), rate_of(Table2RateMin, CLK_KHZ),
-    rate_of(Table2RateHai, CLK_KHZ), rate_of(Table2RateAi, CLK_KHZ), 32'(Table2)
-  };
+  // The overhead is preamble, FCS and gap.
+  localparam logic [Words-1:0][31:0] Reset = {32'd24, cc_reset_words(CLK_KHZ, LINE_MBPS)};
 
   logic [Words-1:0][31:0] word_q;
   logic [31:0] frames_q, cnps_q;
@@ -120,21 +100,11 @@ module stream_registers
   end
 
   // ---- out ------------------------------------------------------------------------------------------------
-  cc_control_t control;
-  assign control  = word_q[Control];
   assign overhead = word_q[Overhead][15:0];
-  assign params = '{
-    law: control.law == 2'(LawOff) ? LawOff : LawDcqcn,
-    clamp_target: control.clamp_target, restart_timer: control.restart_timer, hold_timer: control.hold_timer,
-    two_counters: control.two_counters, cut_on_tick: control.cut_on_tick, clamp_increasing: control.clamp_increasing,
-    alpha_rule: alpha_rule_e'(control.alpha_rule), alpha_bits: control.alpha_bits, g_shift: control.g_shift,
-    g_factor: g_factor_e'(control.g_factor),
-    stage_threshold: control.stage_threshold, hyper_threshold: control.hyper_threshold,
-    rate_ai: word_q[RateAi], rate_hai: word_q[RateHai], rate_min: word_q[RateMin], rate_line: word_q[RateLine],
-    rate_start: word_q[RateStart], decrease_interval: word_q[DecreaseInterval],
-    alpha_interval: word_q[AlphaInterval], increase_interval: word_q[IncreaseInterval],
-    byte_threshold: word_q[ByteThreshold]
-  };
+  always_comb begin
+    params = cc_params_of(word_q[CcWords-1:0]);
+    if (params.law != LawOff) params.law = LawDcqcn;
+  end
 
   wire unused = &{1'b0, s_axil_req, status.choice};
 endmodule

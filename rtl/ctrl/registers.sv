@@ -5,8 +5,7 @@
 module registers
   import penstock_pkg::*;
   import ctrl_pkg::*;
-  import penstock_regs_pkg::qp_flow_t, penstock_regs_pkg::qp_transport_t;
-  import penstock_regs_pkg::MapHash, penstock_regs_pkg::CcRows, penstock_regs_pkg::QcnRows, penstock_regs_pkg::CcRowAddrW;
+  import penstock_regs_pkg::*;
 #(
   parameter int unsigned DATA_W      = 64,
   parameter int unsigned N_QP        = 4,
@@ -68,17 +67,8 @@ module registers
   services_pkg::access_list_t access;
 
   // ---- reset values that follow from clock and line rate ---------------------------------------
-  localparam logic [31:0] RateLine = rate_of(64'(LINE_MBPS) * 64'd125_000, CLK_KHZ);
-  localparam logic [31:0] CcRateAi = rate_of(Table2RateAi, CLK_KHZ);
-  localparam logic [31:0] CcRateHai = rate_of(Table2RateHai, CLK_KHZ);
-  localparam logic [31:0] CcRateMin = rate_of(Table2RateMin, CLK_KHZ);
-  localparam logic [31:0] CcDecreaseInterval = cycles_of(Table2DecreaseInterval, CLK_KHZ);
-  localparam logic [31:0] CcAlphaInterval = cycles_of(Table2AlphaInterval, CLK_KHZ);
-  localparam logic [31:0] CcIncreaseInterval = cycles_of(Table2IncreaseInterval, CLK_KHZ);
-  // The QCN hardware evaluation's parameter page: 0.5 Mb/s (also the minimum), 5 Mb/s, 25 ms.
-  localparam logic [31:0] QcnRateAi = rate_of(62_500, CLK_KHZ);
-  localparam logic [31:0] QcnRateHai = rate_of(625_000, CLK_KHZ);
-  localparam logic [31:0] QcnTimerPeriod = cycles_of(25_000, CLK_KHZ);
+  localparam cc_words_t CcReset = cc_reset_words(CLK_KHZ, LINE_MBPS);
+  localparam qcn_words_t QcnReset = qcn_reset_words(CLK_KHZ, LINE_MBPS);
 
   // Busy while an event of the longest kind might not fit, or a ring is three quarters full of packets of 4096 bytes.
   // Packets in flight count, whose payloads are there only where they may be sent again.
@@ -116,16 +106,16 @@ module registers
 
   penstock_regblock #(
     .hash_of_map(MapHash),
-    .rate_line(RateLine),
-    .cc_rate_ai(CcRateAi),
-    .cc_rate_hai(CcRateHai),
-    .cc_rate_min(CcRateMin),
-    .cc_decrease_interval(CcDecreaseInterval),
-    .cc_alpha_interval(CcAlphaInterval),
-    .cc_increase_interval(CcIncreaseInterval),
-    .qcn_rate_ai(QcnRateAi),
-    .qcn_rate_hai(QcnRateHai),
-    .qcn_timer_period(QcnTimerPeriod),
+    .rate_line(CcReset[CcRateLine/4]),
+    .cc_rate_ai(CcReset[CcRateAi/4]),
+    .cc_rate_hai(CcReset[CcRateHai/4]),
+    .cc_rate_min(CcReset[CcRateMin/4]),
+    .cc_decrease_interval(CcReset[CcDecreaseInterval/4]),
+    .cc_alpha_interval(CcReset[CcAlphaInterval/4]),
+    .cc_increase_interval(CcReset[CcIncreaseInterval/4]),
+    .qcn_rate_ai(QcnReset[QcnRateAi/4]),
+    .qcn_rate_hai(QcnReset[QcnRateHai/4]),
+    .qcn_timer_period(QcnReset[QcnTimerPeriod/4]),
     .timing_ring_high(RingHigh),
     .timing_ring_low(RingLow),
     .timing_event_high(EventHigh),

@@ -13,6 +13,7 @@
 // build without QCN, in which one of the two factors is not shared.
 module cc_step_props
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned VisitCyclesLog2 = 4,
@@ -96,14 +97,14 @@ module cc_step_props
   assign alpha_over = law.alpha_interval != '0
     && 33'(was_q.own.alpha_elapsed) + (33'd1 << VisitCyclesLog2) >= 33'(law.alpha_interval);
   always_comb begin
-    if (law.alpha_rule == AlphaAtInterval) rises = alpha_over && was_q.c.limited && (notified || was_q.c.rise_due);
-    else rises = law.alpha_rule == AlphaWithCnps ? notified : cut;
+    if (law.alpha_rule == AlphaRuleInterval) rises = alpha_over && was_q.c.limited && (notified || was_q.c.rise_due);
+    else rises = law.alpha_rule == AlphaRuleCnp ? notified : cut;
   end
   assign ordered = was_q.c.rate_current <= was_q.c.rate_target && (qcn || was_q.own.alpha <= AlphaOneFull);
   assign sane = ordered && low <= was_q.c.rate_current && was_q.c.rate_target <= line;
   assign threshold = qcn ? qcn_law.stage_threshold : law.stage_threshold;
   assign fast = was_q.c.stage_timer < 8'(threshold)
-    && ((!qcn && !law.two_counters) || was_q.c.stage_bytes < 8'(threshold));
+    && ((!qcn && law.stage_counting == StageCountingSingle) || was_q.c.stage_bytes < 8'(threshold));
 
   logic holds;
   assign holds = law.hold_timer && (what_q.paused || what_q.idle);

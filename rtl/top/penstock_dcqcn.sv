@@ -58,7 +58,7 @@ module penstock_dcqcn #(
 
   axi_pkg::axil_req_t axil_req;
   axi_pkg::axil_rsp_t axil_rsp;
-  penstock_pkg::cc_params_t params;
+  penstock_regs_pkg::cc_params_t params;
   penstock_pkg::cc_status_t status;
   logic [15:0] overhead;
   logic frame;

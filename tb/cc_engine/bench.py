@@ -25,19 +25,12 @@ ROUND = 16  # cycles
 TURN = 512 * N_QP  # cycles
 LATENCY = 40  # cycles within which a CNP has surely been acted upon
 
-# cc_params_t of AdvCam Table II (times shortened in the tests)
+# cc_params_t of AdvCam Table II (times shortened in the tests); what is not here is 0
 PARAMS = {
     "law": 1,
     "clamp_target": 1,
     "restart_timer": 1,
-    "hold_timer": 0,
-    "two_counters": 0,
-    "cut_on_tick": 0,
-    "clamp_increasing": 0,
-    "alpha_rule": 0,
-    "alpha_bits": 0,
     "g_shift": 8,
-    "g_factor": 0,
     "stage_threshold": 5,
     "hyper_threshold": 10,
     "rate_ai": 644_245,
@@ -48,7 +41,6 @@ PARAMS = {
     "decrease_interval": 469,
     "alpha_interval": 6_250,
     "increase_interval": 312_500,
-    "byte_threshold": 0,
 }
 # qcn_params_t of the QCN hardware evaluation's page
 QCN_PARAMS = {
@@ -246,7 +238,7 @@ async def recovery_reaches_line_rate_and_releases_the_limiter(dut):
 @cocotb.test()
 async def the_byte_counter_recovers_without_a_timer(dut):
     engine = Engine(dut)
-    await engine.start(increase_interval=0, byte_threshold=3 * PACKET, two_counters=1)
+    await engine.start(increase_interval=0, byte_threshold=3 * PACKET, stage_counting=1)
     await engine.cnp()
     await engine.send([0], 40_000)
     await ClockCycles(dut.clk, LATENCY)

@@ -2,6 +2,7 @@
 // Bench only: the congestion-control engine together with the parameters of all groups.
 module cc_engine_harness
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned N_QP = 4

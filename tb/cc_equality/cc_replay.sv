@@ -3,6 +3,7 @@
 // Compares every bit of every queue pair's state, its credit and its eligibility, at every visit.
 module cc_replay
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned N_QP = 4
@@ -51,45 +52,15 @@ module cc_replay
   endfunction
 
   function automatic cc_params_t read_params();
-    cc_params_t p;
-    p.law = law_e'(2'(word()));
-    p.clamp_target = 1'(word());
-    p.restart_timer = 1'(word());
-    p.hold_timer = 1'(word());
-    p.two_counters = 1'(word());
-    p.cut_on_tick = 1'(word());
-    p.clamp_increasing = 1'(word());
-    p.alpha_rule = alpha_rule_e'(2'(word()));
-    p.alpha_bits = 4'(word());
-    p.g_shift = 4'(word());
-    p.g_factor = g_factor_e'(2'(word()));
-    p.stage_threshold = 4'(word());
-    p.hyper_threshold = 8'(word());
-    p.rate_ai = 32'(word());
-    p.rate_hai = 32'(word());
-    p.rate_min = 32'(word());
-    p.rate_line = 32'(word());
-    p.rate_start = 32'(word());
-    p.decrease_interval = 32'(word());
-    p.alpha_interval = 32'(word());
-    p.increase_interval = 32'(word());
-    p.byte_threshold = 32'(word());
-    return p;
+    cc_words_t words;
+    for (int unsigned w = 0; w < CcWords; w++) words[w] = 32'(word());
+    return cc_params_of(words);
   endfunction
 
   function automatic qcn_params_t read_qcn_params();
-    qcn_params_t p;
-    p.gd_shift = 4'(word());
-    p.stage_threshold = 4'(word());
-    p.jitter = 7'(word());
-    p.rate_ai = 32'(word());
-    p.rate_hai = 32'(word());
-    p.rate_min = 32'(word());
-    p.rate_line = 32'(word());
-    p.timer_period = 32'(word());
-    p.byte_limit = 32'(word());
-    p.seed = 32'(word());
-    return p;
+    qcn_words_t words;
+    for (int unsigned w = 0; w < QcnWords; w++) words[w] = 32'(word());
+    return qcn_params_of(words);
   endfunction
 
   // The words of Flow::words of crates/cc.
@@ -159,7 +130,7 @@ module cc_replay
     .clk,
     .rst,
     .law_group(),
-    .law       (params.law),
+    .law       (law_e'(params.law)),
     .ask(),
     .params    ({CcStages{params}}),
     .qcn_params({CcStages{qcn_params}}),

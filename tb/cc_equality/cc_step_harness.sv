@@ -3,6 +3,7 @@
 // The words are those of Flow::words and of the example `steps` of crates/cc.
 module cc_step_harness
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 (
   input logic clk,
@@ -10,7 +11,8 @@ module cc_step_harness
 
   input logic              params_valid,
   input logic [1:0]        params_group,
-  input logic [31:0][31:0] params_words,
+  input cc_words_t         params_words,
+  input qcn_words_t        params_qcn_words,
 
   input logic             in_valid,
   input logic [31:0]      in_what,
@@ -31,24 +33,8 @@ module cc_step_harness
 
   always_ff @(posedge clk) begin
     if (params_valid) begin
-      params[params_group] <= '{
-        law: law_e'(params_words[0][1:0]), clamp_target: params_words[1][0],
-        restart_timer: params_words[2][0], hold_timer: params_words[3][0], two_counters: params_words[4][0],
-        cut_on_tick: params_words[5][0], clamp_increasing: params_words[6][0],
-        alpha_rule: alpha_rule_e'(params_words[7][1:0]), alpha_bits: params_words[8][3:0], g_shift: params_words[9][3:0],
-        g_factor: g_factor_e'(params_words[10][1:0]),
-        stage_threshold: params_words[11][3:0], hyper_threshold: params_words[12][7:0],
-        rate_ai: params_words[13], rate_hai: params_words[14], rate_min: params_words[15], rate_line: params_words[16],
-        rate_start: params_words[17],
-        decrease_interval: params_words[18], alpha_interval: params_words[19],
-        increase_interval: params_words[20], byte_threshold: params_words[21]
-      };
-      qcn_params[params_group] <= '{
-        gd_shift: params_words[22][3:0], stage_threshold: params_words[23][3:0], jitter: params_words[24][6:0],
-        rate_ai: params_words[25], rate_hai: params_words[26], rate_min: params_words[27],
-        rate_line: params_words[28], timer_period: params_words[29], byte_limit: params_words[30],
-        seed: params_words[31]
-      };
+      params[params_group] <= cc_params_of(params_words);
+      qcn_params[params_group] <= qcn_params_of(params_qcn_words);
     end
   end
 

@@ -11,7 +11,9 @@
 namespace {
 
 constexpr int kStateWords = 9;
-constexpr int kParamWords = 32;
+constexpr int kCcWords = 10;  // registers of a group, as in penstock_regs_pkg
+constexpr int kQcnWords = 8;
+constexpr int kParamWords = kCcWords + kQcnWords;
 const char* const kNames[kStateWords] = {
     "rate_current", "rate_target", "timer_elapsed",   "bytes_sent",            "stages, limited, law",
     "cnp_handled",  "alpha or lfsr", "since_cut or timer_limit", "alpha_elapsed or byte_limit"};
@@ -52,7 +54,9 @@ public:
     void params(uint32_t group, const uint32_t* words) {
         top_.params_valid = 1;
         top_.params_group = group;
-        std::memcpy(&top_.params_words, words, kParamWords * 4);
+        static_assert(sizeof top_.params_words == kCcWords * 4 && sizeof top_.params_qcn_words == kQcnWords * 4);
+        std::memcpy(&top_.params_words, words, kCcWords * 4);
+        std::memcpy(&top_.params_qcn_words, words + kCcWords, kQcnWords * 4);
         cycle();
         top_.params_valid = 0;
     }

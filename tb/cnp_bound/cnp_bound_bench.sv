@@ -2,6 +2,7 @@
 // Bench only: the congestion-control engine and the bound on notifications, with one set of parameters.
 module cnp_bound_bench
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import cc_pkg::*;
 #(
   parameter int unsigned N_QP        = 4,

@@ -44,9 +44,9 @@ def generate() -> None:
 
 
 def packages() -> list[Path]:
-    """The packages, which must be read before any module; the shared one first."""
+    """The packages, which must be read before any module; those that others import first."""
     found = [path for folder in FOLDERS for path in sorted(folder.glob("*_pkg.sv"))]
-    return sorted(found, key=lambda path: path.name != "penstock_pkg.sv")
+    return sorted(found, key=lambda path: path.name not in ("penstock_pkg.sv", "penstock_regs_pkg.sv"))
 
 
 def module(name: str) -> list[Path]:

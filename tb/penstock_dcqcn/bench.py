@@ -182,7 +182,7 @@ async def registers_keep_what_is_written_and_refuse_what_is_not_there(dut):
     stack = await start(dut)
     assert await stack.read(RATE_LINE) == LINE and await stack.read(OVERHEAD) == 24
     assert await stack.read(CONTROL) == pack(
-        "cc.control", law=1, clamp_target=1, g_shift=8, stage_threshold=5, hyper_threshold=10
+        "cc.control", law=1, clamp_target=1, restart_timer=1, g_shift=8, stage_threshold=5, hyper_threshold=10
     )
     words = {at: rng.getrandbits(32) for at in range(4, 0x2C, 4)}
     for at, word in words.items():

@@ -2,6 +2,7 @@
 // Bench only: two reaction points at ports 0 and 1 of a QCN switch send to a station at port 2, all at the line rate.
 module qcn_loop_bench
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
   import switch_pkg::*;
 #(
   parameter int unsigned N_PORTS = 3

@@ -3,6 +3,7 @@
 // a CN-TAG, is 0, the queue pair of its engine.
 module reaction_point
   import penstock_pkg::*;
+  import penstock_regs_pkg::*;
 #(
   parameter logic [47:0] Mac        = 48'h0200_0000_0000,
   parameter logic [47:0] To         = 48'h0200_0000_0200,

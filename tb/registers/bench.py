@@ -245,18 +245,11 @@ def table_ii() -> dict[str, int]:
     def rate(bytes_per_second):
         return int(bytes_per_second / clock * 2**24)
 
-    return {
+    return dict.fromkeys(structs.fields("cc_params_t"), 0) | {
         "law": 1,
         "clamp_target": 1,
         "restart_timer": 1,
-        "hold_timer": 0,
-        "two_counters": 0,
-        "cut_on_tick": 0,
-        "clamp_increasing": 0,
-        "alpha_rule": 0,
-        "alpha_bits": 0,
         "g_shift": 8,
-        "g_factor": 0,
         "stage_threshold": 5,
         "rate_ai": rate(6e6),
         "rate_hai": rate(12e6),

@@ -5,7 +5,7 @@
 module registers_harness
   import penstock_pkg::*;
   import ctrl_pkg::*;
-  import penstock_regs_pkg::CntNumber;
+  import penstock_regs_pkg::*;
 #(
   parameter int unsigned N_QP = 4
 ) (

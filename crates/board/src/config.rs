@@ -4,7 +4,7 @@
 
 use crate::board::{Board, RegisterError};
 use penstock_cc::{DcqcnParams, Law, QcnParams};
-use penstock_ipbus::dcqcn::dcqcn_words;
+use penstock_ipbus::dcqcn::{dcqcn_words, qcn_words};
 use penstock_ipbus::regs::field;
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
@@ -277,23 +277,7 @@ impl Board {
 
     /// Writes QCN's parameters of one group of queue pairs.
     pub fn set_qcn(&mut self, group: u8, params: &QcnParams) -> Result<(), RegisterError> {
-        use regs::qcn as c;
-        let control = field(params.gd_shift, c::CONTROL_GD_SHIFT_SHIFT, c::CONTROL_GD_SHIFT_MASK)
-            | field(params.stage_threshold, c::CONTROL_STAGE_THRESHOLD_SHIFT, c::CONTROL_STAGE_THRESHOLD_MASK)
-            | field(params.jitter, c::CONTROL_JITTER_SHIFT, c::CONTROL_JITTER_MASK);
-        for (address, value) in [
-            (c::CONTROL, control),
-            (c::RATE_AI, params.rate_ai.0),
-            (c::RATE_HAI, params.rate_hai.0),
-            (c::RATE_MIN, params.rate_min.0),
-            (c::RATE_LINE, params.rate_line.0),
-            (c::TIMER_PERIOD, params.timer_period),
-            (c::BYTE_LIMIT, params.byte_limit),
-            (c::SEED, params.seed),
-        ] {
-            self.write(c::BASE + u32::from(group) * c::STRIDE + address, value)?;
-        }
-        Ok(())
+        qcn_words(group, params).into_iter().try_for_each(|(address, value)| self.write(address, value))
     }
 
     /// Puts queue pair `index` under a law, or under that of its group, with a group's parameters.

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! <rounds> <offset>                                                      once an episode
-//! <paused> <32 parameters>                                               once a round
+//! <paused> <18 registers of parameters>                                  once a round
 //! <init> <law> <cnp> <feedback> <bytes> <waits> <ignored> <eligible> <credit> <9 words of state>  a round and QP
 //! ```
 //!
@@ -17,7 +17,7 @@
 
 mod common;
 
-use common::{law_code, param_words, Random};
+use common::{param_words, Random};
 use penstock_cc::{CcParams, CycleRate, Flow, Happened, Law, Pacer, Transmitter};
 use std::io::{BufWriter, Write};
 
@@ -122,7 +122,7 @@ impl QueuePair {
             self.flow.visit(happened, self.law, round.params)
         };
         self.grant = (self.flow.rate_current(), self.flow.unlimited(round.params));
-        write!(out, "{:x} {:x} {:x} {feedback:x} ", u8::from(init), law_code(self.law), u8::from(cnp))?;
+        write!(out, "{:x} {:x} {:x} {feedback:x} ", u8::from(init), self.law as u32, u8::from(cnp))?;
         write!(out, "{bytes:x} {:x} {:x} {:x} ", u8::from(waits), u8::from(ignored), u8::from(self.pacer.eligible()))?;
         write!(out, "{:x}", self.pacer.credit() as u64)?;
         self.flow.words().iter().try_for_each(|word| write!(out, " {word:x}"))?;
@@ -156,7 +156,7 @@ fn main() -> std::io::Result<()> {
             }
             let paused = random.one_in(weather.pause);
             write!(out, "{:x}", u8::from(paused))?;
-            param_words(&params).iter().try_for_each(|word| write!(out, " {word:x}"))?;
+            param_words(&params).try_for_each(|word| write!(out, " {word:x}"))?;
             writeln!(out)?;
             let round = Round { cycles, offset, paused, params: &params };
             for qp in &mut qps {

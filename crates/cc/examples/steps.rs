@@ -6,7 +6,7 @@
 //! packets, fresh starts, pauses, changes of parameters or law. Records of little-endian words:
 //!
 //! ```text
-//! 1 group 32 x parameter                      written when no earlier visit is in flight
+//! 1 group 18 x register of parameters          written when no earlier visit is in flight
 //! 0 what bytes 9 x state flags                what: qp, group << 8, law << 10, init << 12, cnp << 13,
 //!                                             feedback << 14, paused << 20, idle << 21, floor << 22;
 //!                                             flags: unlimited, ignored << 1, clamped << 2, low << 3
@@ -14,7 +14,7 @@
 
 mod common;
 
-use common::{law_code, param_words, Random};
+use common::{param_words, Random};
 use penstock_cc::{CcParams, CnpBound, Flow, FlowState, Happened, Law, Transmitter};
 use std::io::{BufWriter, Write};
 
@@ -70,7 +70,8 @@ impl<W: Write> History<W> {
         self.params[group] = self.random.params();
         self.events += 1;
         self.write(&[1, group as u32])?;
-        self.write(&param_words(&self.params[group]))
+        let words: Vec<u32> = param_words(&self.params[group]).collect();
+        self.write(&words)
     }
 
     fn visit(&mut self, which: usize, weather: &Weather) -> std::io::Result<()> {
@@ -105,7 +106,7 @@ impl<W: Write> History<W> {
         self.events += u64::from(cnp || feedback != 0 || bytes != 0 || init || paused || idle);
         let what = which as u32
             | (*group as u32) << 8
-            | law_code(*law) << 10
+            | (*law as u32) << 10
             | u32::from(init) << 12
             | u32::from(cnp) << 13
             | u32::from(feedback) << 14

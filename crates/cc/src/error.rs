@@ -16,7 +16,7 @@ pub enum ParamError {
     Interval { name: &'static str, value: Time, clock_hz: u64 },
     /// A byte counter of 4 GiB or more.
     #[allow(missing_docs)]
-    ByteThreshold { value: ByteSize },
+    Bytes { name: &'static str, value: ByteSize },
     /// A small value out of its range.
     #[allow(missing_docs)]
     Range { name: &'static str, value: u8, low: u8, high: u8 },
@@ -35,8 +35,8 @@ impl fmt::Display for ParamError {
                 f,
                 "{name} = {value} does not fit 32 bits of cycles of a {clock_hz} Hz clock: shorten it, or 0 for never"
             ),
-            Self::ByteThreshold { value } => {
-                write!(f, "byte_threshold = {value} does not fit 32 bits: lower it, or 0 for no byte counter")
+            Self::Bytes { name, value } => {
+                write!(f, "{name} = {value} does not fit 32 bits: lower it, or 0 for no byte counter")
             }
             Self::Range { name, value, low, high } => write!(f, "{name} = {value}: allowed are {low} to {high}"),
             Self::MinAboveLine { min, line } => {

@@ -22,11 +22,10 @@ mod flow;
 mod lfsr;
 mod notification;
 mod pacer;
-mod params;
+mod parameters;
 mod profile;
 mod qcn;
 mod qcn_congestion;
-mod qcn_params;
 mod reaction;
 mod red;
 mod units;
@@ -39,10 +38,11 @@ pub use flow::{CcParams, Flow, FlowState};
 pub use lfsr::Lfsr;
 pub use notification::NotificationPoint;
 pub use pacer::Pacer;
-pub use params::{AlphaRule, DcqcnParams, DcqcnSettings, GFactor, Law, StageCounting};
+pub use parameters::{
+    AlphaRule, DcqcnParams, DcqcnSettings, GFactor, Keys, Law, Parameter, QcnParams, QcnSettings, StageCounting,
+};
 pub use profile::Profile;
 pub use qcn::{qcn_step, QcnOutcome, QcnState};
 pub use qcn_congestion::{QcnCongestionPoint, QcnMarking};
-pub use qcn_params::{QcnParams, QcnSettings};
 pub use reaction::{step, Happened, Outcome, ReactionPoint, State, Transmitter};
 pub use red::RedMarker;

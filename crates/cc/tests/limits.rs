@@ -3,8 +3,8 @@
 //! handled as the rule says, and no register value causes a division by zero.
 
 use penstock_cc::{
-    qcn_step, step, CcParams, CycleRate, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError,
-    QcnCongestionPoint, QcnMarking, QcnParams, QcnSettings, QcnState, RedMarker, State, Transmitter,
+    qcn_step, step, AlphaRule, CcParams, CycleRate, DcqcnParams, DcqcnSettings, Flow, Happened, Law, Lfsr, ParamError,
+    Profile, QcnCongestionPoint, QcnMarking, QcnParams, QcnSettings, QcnState, RedMarker, State, Transmitter,
 };
 use penstock_units::{ByteSize, Rate, Time};
 
@@ -30,7 +30,7 @@ fn each_dcqcn_setting_beyond_its_register_is_refused_with_its_value() {
     assert_eq!(DcqcnSettings { stage_threshold: 16, ..settings }.at_clock(CLOCK_HZ), range("stage_threshold"));
     assert_eq!(DcqcnSettings { alpha_bits: 16, ..settings }.at_clock(CLOCK_HZ), range("alpha_bits"));
     let bytes = DcqcnSettings { byte_threshold: ByteSize(1 << 32), ..settings }.at_clock(CLOCK_HZ);
-    assert_eq!(bytes, Err(ParamError::ByteThreshold { value: ByteSize(1 << 32) }));
+    assert_eq!(bytes, Err(ParamError::Bytes { name: "byte_threshold", value: ByteSize(1 << 32) }));
 }
 
 #[test]
@@ -132,4 +132,24 @@ fn a_target_of_exactly_ten_times_the_rate_is_not_divided() {
     };
     assert_eq!(target(1 << 20, 10 << 20), 10 << 20);
     assert_eq!(target((1 << 20) - 1, 10 << 20), (10 << 20) / 8);
+}
+
+#[test]
+fn registers_mean_the_parameters_that_they_were_made_of() {
+    for profile in [Profile::Penstock, Profile::AdvCam, Profile::Zhu, Profile::Ns3] {
+        for law in Law::ALL {
+            let settings = DcqcnSettings { law, alpha_bits: 10, ..profile.dcqcn(Rate::from_mbps(39)) };
+            let params = settings.at_clock(156_250_000).unwrap();
+            assert_eq!(DcqcnParams::from_words(&params.words()), params);
+        }
+    }
+    let qcn = QcnSettings { gd_shift: 3, jitter: 5, ..QcnSettings::default() }.at_clock(156_250_000).unwrap();
+    assert_eq!(QcnParams::from_words(&qcn.words()), qcn);
+    assert_eq!(DcqcnSettings::default().at_clock(156_250_000).unwrap(), DcqcnParams::default());
+    assert_eq!(QcnSettings::default().at_clock(156_250_000).unwrap(), QcnParams::default());
+}
+
+#[test]
+fn an_undefined_code_in_a_register_is_that_of_zero() {
+    assert_eq!((Law::from_code(3), AlphaRule::from_code(3)), (Law::Off, AlphaRule::Cut));
 }

@@ -152,7 +152,7 @@ fn mark(fleet: &mut Fleet) -> (u32, u32) {
 #[test]
 fn operators_at_once_take_turns_and_none_undoes_what_another_has_set() {
     let one = board(|_, _| true, || {});
-    let fields = [("alpha_rule", 2), ("g_shift", 9), ("two_counters", 1), ("cut_on_tick", 1)];
+    let fields = [("alpha_rule", 2), ("g_shift", 9), ("stage_counting", 1), ("cut_on_tick", 1)];
     let turns = 2 * std::env::var("PENSTOCK_TURNS").map_or(2, |turns| turns.parse::<usize>().unwrap());
     let operators = fields.map(|(field, number)| {
         std::thread::spawn(move || {

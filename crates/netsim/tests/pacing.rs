@@ -36,7 +36,7 @@ fn lively() -> CcParams {
     };
     let qcn = QcnSettings {
         timer_period: Time::from_us(30),
-        byte_limit: 40_000,
+        byte_limit: ByteSize(40_000),
         rate_ai: Rate::from_mbps(300),
         rate_hai: Rate::from_mbps(800),
         ..QcnSettings::default()

@@ -54,59 +54,7 @@ impl Random {
     }
 }
 
-/// How the gateware codes a law.
-pub fn law_code(law: Law) -> u32 {
-    match law {
-        Law::Off => 0,
-        Law::Dcqcn => 1,
-        Law::Qcn => 2,
-    }
-}
-
-/// How the gateware codes when alpha rises.
-fn alpha_rule_code(rule: AlphaRule) -> u32 {
-    match rule {
-        AlphaRule::Cut => 0,
-        AlphaRule::Cnp => 1,
-        AlphaRule::Interval => 2,
-    }
-}
-
-/// The fields of cc_params_t and qcn_params_t, a word each, in their order.
-pub fn param_words(params: &CcParams) -> [u32; 32] {
-    let (d, q) = (&params.dcqcn, &params.qcn);
-    [
-        law_code(d.law),
-        d.clamp_target.into(),
-        d.restart_timer.into(),
-        d.hold_timer.into(),
-        (d.stage_counting == StageCounting::PerTrigger).into(),
-        d.cut_on_tick.into(),
-        d.clamp_increasing.into(),
-        alpha_rule_code(d.alpha_rule),
-        d.alpha_bits.into(),
-        d.g_shift.into(),
-        d.g_factor as u32,
-        d.stage_threshold.into(),
-        d.hyper_threshold.into(),
-        d.rate_ai.0,
-        d.rate_hai.0,
-        d.rate_min.0,
-        d.rate_line.0,
-        d.rate_start.0,
-        d.decrease_interval,
-        d.alpha_interval,
-        d.increase_interval,
-        d.byte_threshold,
-        q.gd_shift.into(),
-        q.stage_threshold.into(),
-        q.jitter.into(),
-        q.rate_ai.0,
-        q.rate_hai.0,
-        q.rate_min.0,
-        q.rate_line.0,
-        q.timer_period,
-        q.byte_limit,
-        q.seed,
-    ]
+/// The registers of a group's parameters of both laws.
+pub fn param_words(params: &CcParams) -> impl Iterator<Item = u32> {
+    params.dcqcn.words().into_iter().chain(params.qcn.words())
 }

@@ -10,9 +10,10 @@ use super::slices::Slices;
 use super::target::stream_failure;
 use crate::gateware::{Meters, Triggers};
 use penstock_board::{qp_register, regs, stream_register, LineClock};
+use penstock_cc::DcqcnParams;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_dashboard::Applied;
-use penstock_ipbus::dcqcn::{groups, show_share, InForce, WORDS as CC_WORDS};
+use penstock_ipbus::dcqcn::{groups, show_share, InForce};
 use penstock_lab::report::per;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -355,7 +356,8 @@ fn congestion(session: &mut Session) -> Result<Vec<Congestion>, Failure> {
     let count = groups(board.queue_pairs().into());
     let group = |group| {
         let base = regs::cc::BASE + group * regs::cc::STRIDE;
-        let words = (0..CC_WORDS).map(|word| board.read(base + 4 * word)).collect::<Result<Vec<_>, _>>()?;
+        let words =
+            (0..DcqcnParams::WORDS as u32).map(|word| board.read(base + 4 * word)).collect::<Result<Vec<_>, _>>()?;
         let read = InForce::read(&words, khz);
         let share = read.share.map(|share| show_share(share, khz));
         Ok(Congestion { group, law: read.law, profile: read.profile_name(), share })

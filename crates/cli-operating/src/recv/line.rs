@@ -8,10 +8,10 @@
 use super::boards::Weighted;
 use super::sink::Sink;
 use super::tables;
-use penstock_cc::Profile;
+use penstock_cc::{DcqcnParams, Profile};
 use penstock_cli_common::interrupt;
 use penstock_cli_common::output::screen::say;
-use penstock_ipbus::dcqcn::{groups, profile_words, show_share, InForce, WORDS as CC_WORDS};
+use penstock_ipbus::dcqcn::{groups, profile_words, show_share, InForce};
 use penstock_ipbus::regs::cc;
 use penstock_ipbus::{
     Access, AccessError, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT,
@@ -229,7 +229,7 @@ impl ShareState {
                 let identity = Identity::of(outcome).map_err(|error| error.to_string())?;
                 let base = |group| cc::BASE + group * cc::STRIDE;
                 let looks = (0..groups(identity.build.queue_pairs))
-                    .map(|group| Access::Read { address: base(group), count: CC_WORDS as usize });
+                    .map(|group| Access::Read { address: base(group), count: DcqcnParams::WORDS });
                 Ok(Some((Step::Look(identity), looks.collect())))
             }
             Step::Look(identity) => {

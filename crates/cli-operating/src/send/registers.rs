@@ -9,7 +9,6 @@ use super::front_end::FrontEnd;
 use super::plan::Plan;
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_cli_common::arguments::allowed::{admits, Allowed};
-use penstock_ipbus::dcqcn::{cc_params, cc_words, WORDS as CC_WORDS};
 use penstock_ipbus::map::{Build, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, events, global, latency, meter, port, qp, source, tcp, timing};
 use penstock_ipbus::{Responder, ResponderConfig, PORT};
@@ -25,7 +24,7 @@ const LONGEST: usize = 2048;
 
 /// The writable registers: the parameters of the single queue pair's group, and the operators' counts.
 const WRITES: &[std::ops::Range<u32>] =
-    &[cc::BASE..cc::BASE + 4 * CC_WORDS, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
+    &[cc::BASE..cc::BASE + 4 * DcqcnParams::WORDS as u32, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
 
 /// The registers that can be read beside these: what the build is, the queue pair, the counters, and those of parts that
 /// are not there, of which software asks whether they are.
@@ -184,8 +183,8 @@ impl Port {
 
     /// Takes the parameters over, if they are others now.
     fn heed(&mut self, now: Time, front_end: &mut FrontEnd) {
-        let words: Vec<u32> = (0..CC_WORDS).map(|word| self.board.get(cc::BASE + 4 * word)).collect();
-        let params = cc_params(&words);
+        let words: Vec<u32> = (0..DcqcnParams::WORDS as u32).map(|word| self.board.get(cc::BASE + 4 * word)).collect();
+        let params = DcqcnParams::from_words(&words);
         if params != *front_end.cc() {
             front_end.set_cc(now, params);
         }
@@ -217,7 +216,7 @@ fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
         (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
         (global::LOCAL_IP, ip.to_bits()),
     ];
-    let parameters = cc_words(params).into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
+    let parameters = params.words().into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
     addresses.into_iter().chain(parameters).for_each(|(address, word)| board.set(address, word));
     board
 }
@@ -232,8 +231,8 @@ mod tests {
     fn reset_values_are_the_command_line_s_and_only_what_acts_can_be_written() {
         let params = DcqcnParams::default();
         let mut board = registers(IP, MacAddr([2, 0, 10, 0, 0, 2]), &params);
-        let words: Vec<u32> = (0..CC_WORDS).map(|word| board.get(cc::BASE + 4 * word)).collect();
-        assert_eq!(cc_params(&words), params);
+        let words: Vec<u32> = (0..DcqcnParams::WORDS as u32).map(|word| board.get(cc::BASE + 4 * word)).collect();
+        assert_eq!(DcqcnParams::from_words(&words), params);
         assert_eq!(board.get(global::LOCAL_MAC_LO), 0x0A00_0002);
         let mut id = 0;
         let answer = |board: &mut Responder, address: u32| {

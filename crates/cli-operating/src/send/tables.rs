@@ -6,7 +6,7 @@ use super::front_end::FrontEnd;
 use super::link::LinkCounts;
 use super::plan::Plan;
 use penstock_cli_common::output::table::{columns, terminal_width};
-use penstock_ipbus::dcqcn::{cc_words, show_share, InForce};
+use penstock_ipbus::dcqcn::{show_share, InForce};
 use penstock_units::Time;
 use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 use penstock_wire::MacAddr;
@@ -79,7 +79,7 @@ pub fn report(
 ) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
-        let in_force = InForce::read(&cc_words(f.cc()), CLOCK_KHZ);
+        let in_force = InForce::read(&f.cc().words(), CLOCK_KHZ);
         BoardReport {
             source: f.source(),
             ip: f.ip().to_string(),

@@ -7,35 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use penstock_cc::DcqcnSettings;
+
 use crate::language::document::{Document, Item, Origin, Value};
 use crate::language::Problem;
 use crate::scenario::{FlowSpec, LabScenario, Protocol, SenderKind, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
-const DCQCN: [&str; 21] = [
-    "profile",
-    "share",
-    "g",
-    "rate_ai",
-    "rate_hai",
-    "rate_min",
-    "rate_start",
-    "decrease_interval",
-    "alpha_interval",
-    "increase_interval",
-    "byte_threshold",
-    "stage_threshold",
-    "hyper_threshold",
-    "stage_counting",
-    "clamp_target",
-    "restart_timer",
-    "hold_timer",
-    "cut_on_tick",
-    "clamp_increasing",
-    "alpha_rule",
-    "alpha_bits",
-];
 const MARKING: [&str; 5] = ["kmin", "kmax", "pmax", "mark_on", "ecn_rate"];
 const PFC: [&str; 8] = ["lossless", "pause", "threshold", "xoff", "xon", "alpha", "hysteresis", "headroom"];
 const QCN_POINT: [&str; 4] = ["q_eq", "w", "sample", "jitter"];
@@ -155,7 +134,9 @@ impl Idle<'_> {
         for (law, inner) in [("dcqcn", ""), ("qcn", ".qcn")] {
             let common = format!("cc{inner}");
             let keys: Vec<String> = match law {
-                "dcqcn" => DCQCN.iter().map(|key| (*key).to_owned()).collect(),
+                "dcqcn" => {
+                    ["profile", "share"].iter().chain(&DcqcnSettings::KEYS).map(|key| (*key).to_owned()).collect()
+                }
                 _ => self.keys_of(&common),
             };
             let idle: Vec<&str> = keys

@@ -3,12 +3,14 @@
 //! Promise: an absent key has the default that the caller gives; a key has the same name, unit and range in all tables.
 //! Source: AdvCam Table II and section VII for the defaults, Zhu et al. 2015 where AdvCam is silent.
 
-use penstock_cc::{AlphaRule, DcqcnSettings, GFactor, Law, Profile, StageCounting};
+use std::ops::RangeInclusive;
+
+use penstock_cc::{DcqcnSettings, GFactor, Keys, Law, Profile};
 use penstock_netsim::{Faults, LinkParams};
 
 use super::document::{Item, Value};
 use super::reader::{FromItem, Section};
-use crate::units::{ByteSize, Rate, Time};
+use crate::units::{ByteSize, Probability, Rate, Time};
 
 /// Bytes kept of each captured frame.
 pub(crate) fn snap(section: &mut Section) -> ByteSize {
@@ -62,7 +64,7 @@ pub(crate) fn ack_timeout_code(ack_timeout: Time) -> u8 {
 }
 
 /// G_d of QCN as "1/128".
-pub(crate) struct Gain(pub(crate) u8);
+struct Gain(u8);
 
 impl std::fmt::Display for Gain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -92,7 +94,7 @@ impl FromItem for Gain {
 
 /// g as "1/256" or "5/1024": a power of two and its factor.
 #[derive(Clone, Copy)]
-pub(crate) struct Weight(pub(crate) u8, pub(crate) GFactor);
+pub(crate) struct Weight(u8, GFactor);
 
 impl Weight {
     /// Every g that there is, from 1 downwards.
@@ -152,7 +154,7 @@ pub(crate) fn board_congestion_control(mut section: Section, line: Rate) -> Dcqc
     let profiled = Profiled::read(&mut section, Profiled { profile: Profile::AdvCam, share: line });
     let default = DcqcnSettings { rate_line: line, ..profiled.dcqcn() };
     let law = section.choice("law", default.law, &[("dcqcn", Law::Dcqcn), ("off", Law::Off)]);
-    let settings = dcqcn_keys(&mut section, DcqcnSettings { law, ..default });
+    let settings = DcqcnSettings::read(&mut section, DcqcnSettings { law, ..default });
     section.finish();
     settings
 }
@@ -186,35 +188,64 @@ impl Profiled {
     }
 }
 
-/// The keys of DCQCN without the law itself; what is not there is as in `default`.
-pub(crate) fn dcqcn_keys(section: &mut Section, default: DcqcnSettings) -> DcqcnSettings {
-    let countings = [("single", StageCounting::Single), ("per-trigger", StageCounting::PerTrigger)];
-    let alpha_rules = [("cut", AlphaRule::Cut), ("cnp", AlphaRule::Cnp), ("interval", AlphaRule::Interval)];
-    let g = section.read("g", Weight(default.g_shift, default.g_factor));
-    DcqcnSettings {
-        law: default.law,
-        g_shift: g.0,
-        g_factor: g.1,
-        rate_ai: section.read("rate_ai", default.rate_ai),
-        rate_hai: section.read("rate_hai", default.rate_hai),
-        rate_min: section.read("rate_min", default.rate_min),
-        rate_line: default.rate_line,
-        rate_start: section.optional("rate_start").or(default.rate_start),
-        decrease_interval: section.read("decrease_interval", default.decrease_interval),
-        alpha_interval: section.read("alpha_interval", default.alpha_interval),
-        increase_interval: section.read("increase_interval", default.increase_interval),
-        byte_threshold: section.read("byte_threshold", default.byte_threshold),
-        stage_threshold: section.integer("stage_threshold", default.stage_threshold.into(), 0..=15) as u8,
-        hyper_threshold: section.integer("hyper_threshold", default.hyper_threshold.into(), 0..=255) as u8,
-        stage_counting: section.choice("stage_counting", default.stage_counting, &countings),
-        cut_on_tick: section.read("cut_on_tick", default.cut_on_tick),
-        clamp_increasing: section.read("clamp_increasing", default.clamp_increasing),
-        alpha_rule: section.choice("alpha_rule", default.alpha_rule, &alpha_rules),
-        alpha_bits: section.integer("alpha_bits", default.alpha_bits.into(), 0..=15) as u8,
-        clamp_target: section.read("clamp_target", default.clamp_target),
-        restart_timer: section.read("restart_timer", default.restart_timer),
-        hold_timer: section.read("hold_timer", default.hold_timer),
+impl Keys for Section<'_> {
+    fn rate(&mut self, key: &'static str, default: Rate) -> Rate {
+        self.read(key, default)
     }
+
+    fn optional_rate(&mut self, key: &'static str) -> Option<Rate> {
+        self.optional(key)
+    }
+
+    fn time(&mut self, key: &'static str, default: Time) -> Time {
+        self.read(key, default)
+    }
+
+    fn bytes(&mut self, key: &'static str, default: ByteSize) -> ByteSize {
+        let value = self.read(key, default);
+        if value.bytes() > u64::from(u32::MAX) {
+            self.refuse(key, "allowed is 0B for no byte counter, or up to 4GB");
+        }
+        value
+    }
+
+    fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        self.read(key, default)
+    }
+
+    fn number(&mut self, key: &'static str, default: u8, range: RangeInclusive<u8>) -> u8 {
+        self.integer(key, default.into(), (*range.start()).into()..=(*range.end()).into()) as u8
+    }
+
+    fn choice<T: Copy + PartialEq>(&mut self, key: &'static str, default: T, words: &[(&'static str, T)]) -> T {
+        Section::choice(self, key, default, words)
+    }
+
+    fn weight(&mut self, key: &'static str, (shift, factor): (u8, GFactor)) -> (u8, GFactor) {
+        let weight = self.read(key, Weight(shift, factor));
+        (weight.0, weight.1)
+    }
+
+    fn gain(&mut self, key: &'static str, default: u8) -> u8 {
+        let gain = self.read(key, Gain(default)).0;
+        if gain == 0 {
+            self.refuse(key, "allowed is \"1/2\" to \"1/32768\"");
+        }
+        gain
+    }
+
+    fn jitter(&mut self, key: &'static str, default: u8) -> u8 {
+        let jitter = self.read(key, share_of_256(default));
+        if jitter.as_f64() > 127.0 / 256.0 {
+            self.refuse(key, "allowed is 0 to 0.496");
+        }
+        (jitter.as_f64() * 256.0).round().min(127.0) as u8
+    }
+}
+
+/// A jitter of n/256, to two digits as people write it.
+pub(crate) fn share_of_256(n: u8) -> Probability {
+    Probability::new((f64::from(n) / 2.56).round() / 100.0).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use penstock_netsim::{
     PfcThreshold, QcnPoints, Scheduling, SwitchParams,
 };
 
-use super::transport::share_of_256;
 use crate::language::document::{Document, Item};
+use crate::language::keys::share_of_256;
 use crate::language::reader::{FromItem, Section};
 use crate::language::Problem;
 use crate::scenario::{scaled, LabScenario, Protocol, SwitchSpec};

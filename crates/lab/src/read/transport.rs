@@ -9,11 +9,11 @@ use penstock_netsim::{FullQueue, LimiterQueue};
 use penstock_transport::{TcpStall, TcpVariant};
 use penstock_wire::gateware::Rings;
 
-use crate::language::keys::{ack_timeout_code, dcqcn_keys, Gain, Profiled};
+use crate::language::keys::{ack_timeout_code, Profiled};
 use crate::language::reader::Section;
 use crate::scenario::{LabQp, LabTcp, LabVerb};
 use crate::topology::Topology;
-use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
+use crate::units::{ByteSize, Frequency, Rate, Time};
 
 /// The largest window with a scale of 8 bits.
 const LARGEST_WINDOW: u64 = (u16::MAX as u64) << 8;
@@ -170,8 +170,10 @@ impl Laws {
         let law = section.choice("law", self.law, &LAWS);
         let profiled = Profiled::read(&mut section, self.profiled);
         let dcqcn = if profiled == self.profiled { self.dcqcn } else { profiled.dcqcn() };
-        let dcqcn = dcqcn_keys(&mut section, DcqcnSettings { law, ..dcqcn });
-        let qcn = qcn_keys(section.section("qcn"), self.qcn);
+        let dcqcn = DcqcnSettings::read(&mut section, DcqcnSettings { law, ..dcqcn });
+        let mut table = section.section("qcn");
+        let qcn = QcnSettings::read(&mut table, self.qcn);
+        table.finish();
         if dcqcn.increase_interval == Time::ZERO && dcqcn.byte_threshold == ByteSize(0) {
             let message = "the queue pair cannot recover: allowed is more than 0 for this or for byte_threshold";
             section.refuse("increase_interval", message);
@@ -188,38 +190,4 @@ impl Laws {
         let dcqcn = DcqcnSettings { rate_line, ..self.dcqcn };
         Laws { dcqcn, qcn: QcnSettings { rate_line, ..self.qcn }, ..*self }
     }
-}
-
-/// `[cc.qcn]`
-fn qcn_keys(mut section: Section, default: QcnSettings) -> QcnSettings {
-    let jitter = section.read("jitter", share_of_256(default.jitter));
-    if jitter.as_f64() > 127.0 / 256.0 {
-        section.refuse("jitter", "allowed is 0 to 0.496");
-    }
-    let byte_limit = section.read("byte_limit", ByteSize(default.byte_limit.into())).bytes();
-    if byte_limit > u64::from(u32::MAX) {
-        section.refuse("byte_limit", "allowed is 0B for no byte counter, or up to 4GB");
-    }
-    let settings = QcnSettings {
-        gd_shift: section.read("gd", Gain(default.gd_shift)).0,
-        stage_threshold: section.integer("stage_threshold", default.stage_threshold.into(), 0..=15) as u8,
-        jitter: (jitter.as_f64() * 256.0).round().min(127.0) as u8,
-        rate_ai: section.read("rate_ai", default.rate_ai),
-        rate_hai: section.read("rate_hai", default.rate_hai),
-        rate_min: section.read("rate_min", default.rate_min),
-        rate_line: default.rate_line,
-        timer_period: section.read("timer_period", default.timer_period),
-        byte_limit: byte_limit as u32,
-        seed: default.seed,
-    };
-    if settings.gd_shift == 0 {
-        section.refuse("gd", "allowed is \"1/2\" to \"1/32768\"");
-    }
-    section.finish();
-    settings
-}
-
-/// A jitter of n/256, to two digits as people write it.
-pub(super) fn share_of_256(n: u8) -> Probability {
-    Probability::new((f64::from(n) / 2.56).round() / 100.0).unwrap_or_default()
 }

@@ -311,7 +311,7 @@ mod tests {
                 };
                 let qcn = QcnSettings {
                     timer_period: increase_interval,
-                    byte_limit: bytes,
+                    byte_limit: ByteSize(bytes.into()),
                     rate_ai: Rate::from_mbps(300),
                     rate_hai: Rate::from_mbps(800),
                     ..QcnSettings::default()

@@ -9,6 +9,7 @@ use super::super::faults::Faults;
 use super::super::session::Session;
 use super::super::set;
 use super::look::{Looks, Read};
+use penstock_cc::DcqcnSettings;
 use penstock_cli_common::live::Page;
 use penstock_cli_common::outcome::Failure;
 use penstock_dashboard::{
@@ -19,7 +20,7 @@ use penstock_ipbus::regs::counters::ALL;
 use penstock_ipbus::{Identity, Request};
 use penstock_units::Time;
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
+use std::sync::{LazyLock, PoisonError};
 
 /// More boards than these are in the metrics only.
 const SENDERS: usize = 128;
@@ -35,30 +36,17 @@ const COUNTED: usize = 5;
 const COUNTERS: [&str; 4] = ["messages_done", "qp_errors", "rx_fcs_errors", "tx_dropped"];
 const COLUMNS: usize = COUNTED + COUNTERS.len();
 
-const fn register(key: &'static str, label: &'static str, help: &'static str) -> Parameter {
-    Parameter { key, label, help, scope: Scope::Sender, choices: &[] }
-}
-
 /// Registers that the page's controls name. `POST /control` takes the name of any register.
-static REGISTERS: [Parameter; 11] = [
-    Parameter {
-        choices: &["off", "dcqcn", "qcn"],
-        ..register("cc.control.law", "Law", "Who decides the rate, in all groups: nobody, DCQCN or QCN")
-    },
-    register("cc.rate_ai", "R_AI", "Additive increase of R_T: 40Mbps"),
-    register("cc.rate_hai", "R_HAI", "Hyper increase of R_T: 100Mbps"),
-    register("cc.rate_min", "R_min", "R_C never falls below this: 10Mbps"),
-    register("cc.decrease_interval", "Decrease interval", "At most one cut in this time: 3us"),
-    register("cc.alpha_interval", "Alpha interval", "Alpha decays after each such time without a CNP: 40us"),
-    register("cc.increase_interval", "Increase interval", "Recovery events by time: 55us; 0: none"),
-    register("cc.byte_threshold", "Byte counter", "Recovery events by bytes sent: 10000000B; 0: none"),
-    register("cc.control.g_shift", "g shift", "Weight of a CNP in alpha, 2^-n times g factor: 8"),
-    Parameter {
-        choices: &["one", "three_halves", "five_quarters", "seven_eighths"],
-        ..register("cc.control.g_factor", "g factor", "By which 2^-n is multiplied")
-    },
-    register("cc.control.stage_threshold", "F", "Recovery events before additive increase, 0 to 15"),
-];
+static REGISTERS: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
+    let of_register = |parameter: &penstock_cc::Parameter| Parameter {
+        key: parameter.register,
+        label: parameter.label,
+        help: parameter.help,
+        scope: Scope::Sender,
+        choices: if parameter.choices == ["false", "true"] { &["0", "1"] } else { parameter.choices },
+    };
+    DcqcnSettings::PARAMETERS.iter().map(of_register).collect()
+});
 
 /// What the page shows.
 pub fn manifest(session: &Session, interval: Time, read_only: bool) -> Manifest {

@@ -8,7 +8,7 @@
 use super::board::Board;
 use super::headers::Datagram;
 use super::link::Link;
-use penstock_ipbus::dcqcn::WORDS as CC_WORDS;
+use penstock_cc::DcqcnParams;
 use penstock_ipbus::map::{Build, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, events, global, port, source, stream, tcp, timing};
 use penstock_ipbus::{Responder, ResponderConfig};
@@ -32,7 +32,7 @@ const READS: &[std::ops::Range<u32>] = &[
     timing::STATUS..timing::STATUS + 4,
     port::LINK..port::LINK + 4,
     source::STATUS..source::STATUS + 4,
-    cc::BASE..cc::BASE + 4 * CC_WORDS,
+    cc::BASE..cc::BASE + 4 * DcqcnParams::WORDS as u32,
     counters::ALL[0].1..counters::ALL[0].1 + 4 * counters::ALL.len() as u32,
     stream::BASE..stream::BASE + stream::STRIDE,
 ];
