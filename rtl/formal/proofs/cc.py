@@ -37,7 +37,7 @@ PROOFS = [
             Mutant("out_unlimited <= line;", "out_unlimited <= s5_fixed_q;", "a_unlimited"),
             Mutant("product[48:17]", "product[47:16]", "a_half"),
             Mutant("gain(s3_g_shift_q, ", "gain(params[3].g_shift, ", "a_alpha"),
-            Mutant("g_shift == '0 ? FactorOne : params[0].g_factor", "params[0].g_factor", "a_alpha"),
+            Mutant("g_shift == '0 ? GFactorOne : params[0].g_factor", "params[0].g_factor", "a_alpha"),
             Mutant("(s3_q.own.alpha & ~below_resolution(s3_alpha_bits_q))", "s3_q.own.alpha", "a_coarse"),
             Mutant("on_tick && due && !cut;", "on_tick && s1_notified_q && !cut;", "a_due"),
             Mutant("rate_min > s4_line_q", "rate_min >= s4_line_q", "a_clamped"),
