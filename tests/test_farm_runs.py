@@ -145,12 +145,18 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
         ended(process)
 
 
-@pytest.mark.parametrize(("interval", "weights"), [("5us", (1, 3)), ("100us", (2, 1))])
-def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(network, tmp_path, interval, weights):
-    """Each run is ended by `penstock farm --end` while the boards go on, and begins with the next event."""
+@pytest.mark.parametrize(
+    ("interval", "weights", "paces"),
+    [("5us", (1, 3), ("1", "1")), ("100us", (2, 1), ("1", "1")), ("20us", (1, 2), ("0.0001", "1"))],
+)
+def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(
+    network, tmp_path, interval, weights, paces
+):
+    """Each run is ended by `penstock farm --end` while the boards go on, and begins with the next event. A board on a
+    faster line is ahead of the other one by as much as the servers take."""
     network.address("s", SERVERS[1])
     file, table = farm_file(tmp_path, boards=BOARDS, weights=weights), tmp_path / "servers.toml"
-    boards = [board(network, k, interval) for k in range(BOARDS)]
+    boards = [board(network, k, interval, pace) for k, pace in enumerate(paces)]
     following, name = 0, None
     for run in range(2):
         coordinator = farm(network, file, "--begin")
