@@ -62,20 +62,8 @@ def recv(network: Network, server: int, table, out, boards: list[str] = BOARDS) 
 def board(network: Network, k: int, interval: str = "20us", pace: str = "1") -> subprocess.Popen:
     command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/{SHARED}", "--json")
     ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
-    events = (
-        "--events",
-        EVENTS,
-        "--by-event",
-        "--verb",
-        VERBS[k],
-        "--data",
-        DATA,
-        "--interval",
-        interval,
-        "--pace",
-        pace,
-    )
-    return network.start("b", *map(str, (*command, *ring, *events)))
+    events = ("--events", EVENTS, "--by-event", "--verb", VERBS[k], "--data", DATA, "--interval", interval)
+    return network.start("b", *map(str, (*command, *ring, *events, "--pace", pace)))
 
 
 def farm(network: Network, file, *options: object) -> subprocess.Popen:
