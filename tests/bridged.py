@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers and groups of boards, each in a namespace of its own, joined by a bridge whose ports can be cut."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -47,6 +48,13 @@ class Bridged(Network):
     def ip(self, lines: str, end: str | None = None) -> None:
         inside = ["-n", f"{self.name}-{end}"] if end else []
         subprocess.run(["ip", *inside, "-batch", "-"], input=lines, text=True, check=True)
+
+    def know_server(self) -> None:
+        """The boards' kernels have the server's MAC for good: no ARP tells them of an outage."""
+        show = ["ip", "-n", f"{self.name}-s", "-json", "link", "show", self.inner("s")]
+        mac = json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["address"]
+        for end in "bc":
+            self.ip(f"neigh replace {SERVER_IP} lladdr {mac} dev {self.inner(end)} nud permanent", end)
 
     def cut(self, end: str) -> None:
         self.ip(f"link set port-{end} down", "m")

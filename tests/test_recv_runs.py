@@ -149,17 +149,27 @@ def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
         assert ended(sender).status == 0
 
 
-def test_an_outage_over_tcp_costs_no_event(bridged, tmp_path):
-    bridged.make(0, 0)  # the emulator's addresses are not the kernel's
+@pytest.mark.parametrize(("stack", "ports"), [("emulator", "b"), ("emulator", "s"), ("sockets", "s")])
+def test_an_outage_over_tcp_costs_no_event(bridged, dice, tmp_path, stack, ports):
+    """What the kernel's TCP has sent in vain it sends again at intervals that double; here that is after `--outage`."""
+    own = 2 if stack == "sockets" else 0  # the emulator's addresses are not the kernel's
+    bridged.make(own, own)
+    bridged.know_server()
     bridged.second, out = 2, tmp_path / "run"
-    tcp = ("--backend", "tcp", "--json", "--linger", 50, "--out", out, *TOLD, *boards(4))
+    cuts = [dice.uniform(0, 29) for _ in range(setting("CUTS", 0))]
+    waits = ("--outage", 10) if not cuts else ()
+    tcp = ("--backend", "tcp", "--json", "--linger", 50, "--out", out, *TOLD, *waits, *boards(4))
     receiver = bridged.start("s", *map(str, (bridged.binary, "recv", *tcp)))
-    stream = ("--protocol", "tcp", "--connect", SERVER_IP, "-l", 2000, "--rate", 300)
+    stream = ("--protocol", "tcp", "--stack", stack, "--connect", SERVER_IP, "-l", 2000, "--rate", 300)
     senders = [bridged.boards(end, 2, *stream) for end in "bc"]
-    bridged.counted(100, "events_complete")
-    bridged.cut("b")
-    time.sleep(1.5)  # the outage itself
-    bridged.heal("b")
+    for outage_s in cuts or [6.5]:
+        taken = bridged.metrics().get("events_complete", 0)
+        bridged.counted(taken + 100, "events_complete")
+        for port in ports:
+            bridged.cut(port)
+        time.sleep(outage_s)  # the outage itself
+        for port in ports:
+            bridged.heal(port)
     taken = bridged.metrics()["events_complete"]
     bridged.counted(taken + 200, "events_complete")
     receiver.send_signal(signal.SIGINT)

@@ -12,6 +12,8 @@ pub(super) struct Absence {
     lost_since: Vec<Option<Time>>,
     /// By source: its last sign of life; none where nobody looks for any.
     alive_at: Vec<Option<Time>>,
+    /// By source: when it could last be reached again, after which what it has to send may still take long.
+    reached_at: Vec<Time>,
     /// A bit for each source that has been away for the whole time or was left out, in 64-bit words.
     gone: Vec<u64>,
     gone_count: usize,
@@ -23,7 +25,8 @@ impl Absence {
     pub(super) fn new(sources: u16, outage: Time) -> Absence {
         let sources = usize::from(sources);
         let (lost_since, alive_at, gone) = (vec![None; sources], vec![None; sources], vec![0; sources.div_ceil(64)]);
-        Absence { outage, lost_since, alive_at, gone, gone_count: 0, next_due: Time::MAX }
+        let reached_at = vec![Time::ZERO; sources];
+        Absence { outage, lost_since, alive_at, reached_at, gone, gone_count: 0, next_due: Time::MAX }
     }
 
     /// A source has given a sign of life. From the first one on it is expected to.
@@ -33,18 +36,26 @@ impl Absence {
         }
     }
 
+    /// A source can be reached again, and may still be about to send what it could not.
+    pub(super) fn reached(&mut self, source: u16, now: Time) {
+        if let Some(at) = self.reached_at.get_mut(usize::from(source)) {
+            *at = now;
+        }
+    }
+
     /// How long a source may still be on its way back that has not delivered something in its time, which was over at
     /// `over_at`; none if it was alive then.
     pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
         let source = usize::from(source);
-        let unheard = self.alive_at[source].filter(|at| *at < over_at);
+        let unheard = self.alive_at[source].filter(|at| *at < over_at).map(|at| at.max(self.reached_at[source]));
         self.lost_since[source].or(unheard).map(|since| since.saturating_add(self.outage))
     }
 
     /// The connection of a source is lost; may be called repeatedly.
     pub(super) fn lost(&mut self, source: u16, now: Time) {
-        if let Some(since @ None) = self.lost_since.get_mut(usize::from(source)) {
-            let heard = self.alive_at[usize::from(source)].unwrap_or(now);
+        let at = usize::from(source);
+        if let Some(since @ None) = self.lost_since.get_mut(at) {
+            let heard = self.alive_at[at].map_or(now, |alive| alive.max(self.reached_at[at]));
             *since = Some(heard);
             self.next_due = self.next_due.min(heard.saturating_add(self.outage));
         }

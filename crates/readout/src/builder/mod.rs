@@ -191,6 +191,14 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
+    /// A source can be reached again, which says nothing of what it has to send: TCP repeats what was lost at growing
+    /// intervals, the next time after at most as long again as it could not be reached. Events wait for it as for one
+    /// that has just been lost.
+    pub fn reached(&mut self, now: Time, source: u16) {
+        let now = self.patience.step(now);
+        self.progress.absence.reached(source, now);
+    }
+
     /// Connected sources for which the next event waits although its time is over: they have given no sign of life
     /// since. They should be asked for one. See [`BuilderConfig::outage`].
     pub fn suspects(&self) -> &[u16] {

@@ -230,6 +230,11 @@ impl<S: EventSink> Receiver<S> {
         self.builder.absent(board);
     }
 
+    /// See [`EventBuilder::reached`].
+    pub fn reached(&mut self, now: Time, board: u16) {
+        self.builder.reached(now, board);
+    }
+
     /// See [`EventBuilder::alive`].
     pub fn alive(&mut self, now: Time, board: u16, was_away: bool) {
         self.builder.alive(now, board, was_away);

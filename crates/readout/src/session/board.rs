@@ -55,6 +55,14 @@ pub enum BoardState {
     Closing,
 }
 
+/// What the back end has heard of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    Alive,
+    /// It can be reached again.
+    Again,
+}
+
 pub(super) struct Board {
     pub(super) spec: BoardSpec,
     pub(super) opener: CmOpener,
@@ -298,19 +306,24 @@ impl Board {
         self.opener.heard(now);
     }
 
-    /// Whether what the back end has heard of it at this time is a new sign of life. After a time without one it is none
-    /// until a message comes: what TCP sends again it sends late, at growing intervals.
-    pub(super) fn heard_at(&mut self, at: Time) -> bool {
-        /// Longer than the steps of the kernel's clock.
-        const STEP: Time = Time::from_ms(20);
-        /// It is asked every second.
+    /// What it means that the back end has heard of it at this time; none if that is not new. After a time without a sign
+    /// it is no sign of life until a message comes: what TCP sends again it sends late, at growing intervals.
+    pub(super) fn heard_at(&mut self, at: Time) -> Option<Heard> {
+        /// Longer than the kernel's clock may lag where the machine's processors are taken away for a while; it is asked
+        /// every second.
+        const STEP: Time = Time::from_ms(400);
         const AWAY: Time = Time::from_ms(1500);
-        if at <= self.heard_at.saturating_add(STEP) {
-            return false;
+        let before = self.heard_at;
+        self.heard_at = before.max(at);
+        let ago = at.saturating_sub(before);
+        if before == Time::ZERO {
+            return Some(Heard::Alive);
         }
-        let before = std::mem::replace(&mut self.heard_at, at);
-        self.was_away |= before > Time::ZERO && at.saturating_sub(before) > AWAY;
-        !self.was_away
+        if ago > AWAY {
+            self.was_away = true;
+            return Some(Heard::Again);
+        }
+        (ago > STEP && !self.was_away).then_some(Heard::Alive)
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {
@@ -335,5 +348,29 @@ impl Remembered {
             Some(CmInfo { ip, qpn: Qpn::new(hex()?), psn: Psn::new(hex()?), ..CmInfo::default() })
         };
         Some(Remembered { own: side()?, peer: side()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_is_heard_every_second_and_after_a_time_away_not_before_its_next_message() {
+        let spec = BoardSpec { name: "board".into(), ip: Ipv4Addr::LOCALHOST, opens: Opens::Board };
+        let (ip, rkey, base) = (Ipv4Addr::LOCALHOST, 0, 0);
+        let local = LocalQp { qpn: Qpn::new(2), psn: Psn::new(0), rkey, base, ip };
+        let mut board = Board::new(spec, CmOpenerConfig::default(), local);
+        let heard = |board: &mut Board, at: u64| board.heard_at(Time::from_ms(at));
+        assert_eq!(heard(&mut board, 10), Some(Heard::Alive), "from now on it is expected to be heard");
+        (100..=10_000).step_by(10).for_each(|at| assert_eq!(heard(&mut board, at), None, "its messages tell"));
+        for lag in [10_000, 10_030, 10_200, 10_010] {
+            assert_eq!(heard(&mut board, lag), None, "the kernel's clock has lagged");
+        }
+        assert_eq!(heard(&mut board, 11_000), Some(Heard::Alive));
+        assert_eq!(heard(&mut board, 29_000), Some(Heard::Again));
+        assert_eq!((heard(&mut board, 29_030), heard(&mut board, 30_000)), (None, None));
+        board.message(Time::from_ms(30_001), 100);
+        assert_eq!(heard(&mut board, 31_000), Some(Heard::Alive));
     }
 }

@@ -7,7 +7,7 @@ use penstock_transport::{CmAddress, CmEvent, CmListener, Mtu, RecvOpcode, RecvSt
 use penstock_units::Time;
 use penstock_wire::{CmInfo, RnrTimer};
 
-use super::board::{Board, IN_ERROR};
+use super::board::{Board, Heard, IN_ERROR};
 use super::error::SessionError;
 use super::first_event::FirstEvent;
 use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
@@ -264,8 +264,12 @@ impl<S: EventSink> Core<S> {
         let now = self.now;
         for (i, board) in self.boards.iter_mut().enumerate().filter(|(_, board)| board.is_up()) {
             let heard = self.backend.heard(i as u16).map(|ago| now.saturating_sub(ago));
-            let heard = heard.is_some_and(|at| board.heard_at(at)).then_some(false);
-            let sign = heard.or_else(|| board.opener.take_life());
+            let heard = heard.and_then(|at| board.heard_at(at));
+            if heard == Some(Heard::Again) {
+                self.receiver.reached(now, i as u16);
+            }
+            let alive = (heard == Some(Heard::Alive)).then_some(false);
+            let sign = alive.or_else(|| board.opener.take_life());
             sign.into_iter().for_each(|was_away| self.receiver.alive(now, i as u16, was_away));
         }
         for at in 0..self.receiver.suspects().len() {

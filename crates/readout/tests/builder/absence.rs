@@ -268,6 +268,25 @@ fn no_event_is_given_up_for_a_source_that_may_be_out_of_reach_before_the_time_of
 }
 
 #[test]
+fn a_source_that_can_be_reached_again_may_take_as_long_again_to_send_what_it_holds() {
+    let mut builder =
+        EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), outage: Time(1000), ..config(2, 64) });
+    (0..2).for_each(|source| builder.alive(Time::ZERO, source, false));
+    assert_eq!(step(&mut builder, 10, 0, &[0]), []);
+    nothing_until(&mut builder, 50..=900);
+    builder.reached(Time(900), 1);
+    nothing_until(&mut builder, 950..=1899);
+    assert_eq!(step(&mut builder, 1899, 0, &[1]), [(0, true)]);
+    // Its connection ends after that: it is gone an outage later.
+    assert_eq!(step(&mut builder, 2000, 1, &[0]), []);
+    nothing_until(&mut builder, 2050..=2800);
+    builder.reached(Time(2800), 1);
+    builder.lost(Time(2850), 1);
+    nothing_until(&mut builder, 2900..=3799);
+    assert_eq!(told_at(&mut builder, Time(3800)), [(1, false)]);
+}
+
+#[test]
 fn a_source_that_never_answers_is_waited_for_as_for_one_outage_and_no_more() {
     let mut builder =
         EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), outage: Time(1000), ..config(2, 64) });

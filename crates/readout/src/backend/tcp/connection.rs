@@ -73,9 +73,10 @@ pub(super) trait ByteSource: Read {
     fn acknowledge(&mut self);
 }
 
-/// From question to question whether a silent peer lives (RFC 9293 section 3.8.4), and how many may be in vain.
+/// From question to question whether a silent peer lives (RFC 9293 section 3.8.4), and how many may be in vain: events
+/// wait less long for a board that does not answer.
 const ALIVE: Duration = Duration::from_secs(1);
-const IN_VAIN: u32 = 30;
+const IN_VAIN: u32 = 60;
 
 /// Has the kernel ask a silent peer; its answers are what [`heard_ago`](crate::sys::heard_ago) sees.
 pub(super) fn keep_alive(stream: &impl AsFd) {
