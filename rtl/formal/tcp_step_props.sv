@@ -116,6 +116,11 @@ module tcp_step_props
     limited.too_long = next.too_long;
   end
 
+  logic hastens;
+  assign hastens = was_up && KIND == TcpSegment && event_in.seq + 32'd1 == row.rcv_nxt && event_in.len == '0
+                   && event_in.flags.ack && !event_in.flags.rst && !event_in.flags.syn && !event_in.flags.fin
+                   && row.backoff != '0 && max != '0;
+
   logic expired, stays;
   assign expired = KIND == TcpTick && row.timer_on && !tcp_before(now, deadline);
   assign stays   = was_up && is_up;
@@ -194,7 +199,9 @@ module tcp_step_props
     if (stays && !counts && KIND == TcpSegment)
       a_forged : assert (next.window == row.window && next.max_window == row.max_window && next.una == row.una
                          && next.probing == row.probing && next.tries == row.tries
-                         && next.backoff == row.backoff && next.resend == row.resend);
+                         && next.backoff == row.backoff && next.resend == (row.resend || hastens));
+    // RFC 9293 section 3.8.4: the peer's question, one before its place, shows that it can be reached.
+    if (hastens) a_hastens : assert (next.resend);
 
     // A connection ends by name, and a stranger's RST or SYN ends none (RFC 5961).
     a_ended : assert ((actions.ended != TcpNotEnded) == (was_live && !is_live));

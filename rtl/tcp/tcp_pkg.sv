@@ -162,6 +162,7 @@ package tcp_pkg;
     logic        has_len;         // SEG.LEN is not 0
     logic        in_window;       // and not after a gap, except an RST
     logic        at_rcv_nxt;
+    logic        is_question;     // RFC 9293 section 3.8.4: of no bytes, one before RCV.NXT
     tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN; while a connection opens, after the SYN (also of TcpOpen)
     // TcpSegment: its acknowledgement
     logic        ack_valid;       // RFC 5961 section 5.2

@@ -71,6 +71,11 @@ module tcp_step
                       || (in_window && !flags.rst && flags.syn) || bad_ack;
   assign challenges = doubts && (!row.challenge_held || facts.challenge_over);
 
+  // RFC 9293 section 3.8.4: the peer asks whether this end lives, so it can be reached: what has had no answer goes
+  // again now, and not when its doubled timeout is over.
+  logic hastens;
+  assign hastens = outside && facts.is_question && flags.ack && !flags.rst && row.backoff != '0 && !facts.idle;
+
   // The peer's data is acknowledged and dropped; its FIN ends the stream.
   logic has_data, finishes;
   assign has_data = takes && event_in.len != '0;
@@ -214,7 +219,7 @@ module tcp_step
     if (repairs && params.back_off) next.resend = 1'b1;
     if (recovers || (advances && !row.repairing && !row.probing) || empties || reopens || sends_data)
       next.resend = 1'b0;
-    if (loses || probes || prods) next.resend = 1'b1;
+    if (loses || probes || prods || hastens) next.resend = 1'b1;
 
     if (empties || reopens) next.probing = 1'b0;
     if (probes) next.probing = 1'b1;

@@ -31,6 +31,9 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("probed  = acks && row.probing", "probed  = in_window && row.probing", "a_forged"),
         Mutant("rewinds    = loses_more && !params.back_off;", "rewinds    = loses_more;", "a_back"),
         Mutant("if (shortens || advances) next.too_long", "if (shortens) next.too_long", "a_forgets"),
+        Mutant("&& row.backoff != '0 && !facts.idle;", "&& !facts.idle;", "a_forged"),
+        Mutant("(loses || probes || prods || hastens)", "(loses || probes || prods)", "a_hastens"),
+        Mutant("starts_at == '1 && seg_len == '0", "starts_at == '1", "a_forged", "tcp_facts"),
     ),
     4: (
         Mutant("&& event_in.options.mss >= TcpDefaultMss", "", "a_limit", "tcp_facts"),
@@ -40,7 +43,7 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("if (limits) next.too_long =", "if (limits) next.mss =", "a_nothing"),
     ),
     5: (
-        Mutant("if (loses || probes || prods) next.resend", "if (loses || prods) next.resend", "a_sends"),
+        Mutant("(loses || probes || prods || hastens)", "(loses || prods || hastens)", "a_sends"),
         Mutant("params.give_up != '0 && ", "", "a_gives_up", "tcp_facts"),
         Mutant("next.tries = row.tries + 8'd1;", "next.tries = row.tries;", "a_tries"),
         Mutant("shortens = retransmits &&", "shortens = event_in.kind == TcpTick &&", "a_shortens"),

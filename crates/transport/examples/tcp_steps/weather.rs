@@ -96,7 +96,8 @@ impl Weather {
         let odd = random.one_in(self.odd_number);
         let seq = match odd {
             true => {
-                let number = random.pick(&[row.rcv_nxt, row.rcv_nxt.wrapping_add(65_535)]);
+                let before = row.rcv_nxt.wrapping_sub(1);
+                let number = random.pick(&[row.rcv_nxt, before, row.rcv_nxt.wrapping_add(65_535)]);
                 if random.one_in(4) {
                     random.word()
                 } else {

@@ -3,7 +3,7 @@
 //! Promise: blind RST, SYN and ACK change only counters and cause at most one challenge ACK per interval. A segment after a
 //! gap counts for nothing, and the window is that of the last acceptable segment that began at RCV.NXT: the next one of
 //! the true peer undoes a forged window.
-//! Source: RFC 9293 section 3.10.7; RFC 5961 sections 3.2, 4.2, 5.2 and 7; RFC 5681 section 2 (duplicate) and 3.2; RFC
+//! Source: RFC 9293 sections 3.10.7 and 3.8.4 (the peer's keep-alive); RFC 5961 sections 3.2, 4.2, 5.2 and 7; RFC 5681 section 2 (duplicate) and 3.2; RFC
 //! 6582 (a hole at a time); RFC 7323 section 2.
 
 use super::changes::{end, lost};
@@ -94,6 +94,10 @@ fn established(row: &mut Row, actions: &mut Actions, parameters: &Parameters, no
         if !reset {
             challenge(row, actions, parameters, now);
         }
+        // The peer can be reached: what has had no answer goes again now, and not when its doubled timeout is over.
+        if is_question(row, segment) && row.backoff > 0 && row.una != row.max {
+            row.resend = true;
+        }
         return;
     }
     // Second, RFC 5961 section 3.2: only the very next sequence number resets.
@@ -136,6 +140,12 @@ fn in_window(row: &Row, parameters: &Parameters, segment: &Arrival) -> bool {
     let inside = |seq: u32| seq.wrapping_sub(row.rcv_nxt) < window;
     let len = segment.seq_len();
     inside(segment.seq) || (len > 0 && inside(segment.seq.wrapping_add(len - 1)))
+}
+
+/// Whether the peer asks if this end lives (RFC 9293 section 3.8.4): a segment without bytes, one before RCV.NXT.
+fn is_question(row: &Row, segment: &Arrival) -> bool {
+    let is_ack = segment.has(TcpFlags::ACK) && !segment.has(TcpFlags::RST);
+    is_ack && segment.seq_len() == 0 && segment.seq == row.rcv_nxt.wrapping_sub(1)
 }
 
 /// It begins with the next byte that we expect, or before it. A segment after a gap is to be held until the gap is
