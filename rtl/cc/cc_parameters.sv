@@ -55,7 +55,7 @@ module cc_parameters
   end
 
   // Both laws' stage_threshold, which is in `control`.
-  (* ram_style = "distributed" *) logic [3:0] thresholds[2*CcGroups];
+(* ram_style = "distributed" *) logic [3:0] thresholds[2*CcGroups];
   always_ff @(posedge clk)
     if (write.valid && at == '0)
       thresholds[{write.qcn, write.group}] <= write.qcn ? qcn_control.stage_threshold : control.stage_threshold;
