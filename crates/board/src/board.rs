@@ -189,7 +189,7 @@ impl Board {
     /// to it are forgotten.
     pub fn reset(&mut self) {
         self.messages = MessagePort::new(self.lanes());
-        self.detector.forget_triggers();
+        self.detector.forget_all();
         self.pins.rst = 1;
         self.step();
         self.pins.rst = 0;

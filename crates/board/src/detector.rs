@@ -119,9 +119,11 @@ impl DetectorPort {
         forgotten
     }
 
-    /// The front end was reset: triggers that have not come to the digitisers never will.
-    pub fn forget_triggers(&mut self) {
+    /// The front end was reset: triggers that have not come to the digitisers never will, and fragments that have not
+    /// begun are of events that it no longer knows. Without a trigger it would take none of them.
+    pub fn forget_all(&mut self) {
         (self.trigger, self.waiting, self.accepted) = (Trigger::Waits, VecDeque::new(), VecDeque::new());
+        self.inputs.iter_mut().for_each(|input| input.fragments.truncate(usize::from(input.offset > 0)));
     }
 
     /// The digitiser of this input begins anew: what it has not sent in full is lost. Gives how many fragments that is.
@@ -306,6 +308,28 @@ mod tests {
             let begun = (1, stream(1, input as u64).to_vec());
             assert_eq!(fragments[..], [begun, (2, vec![]), (3, vec![]), (4, vec![])], "input {input}");
         }
+    }
+
+    #[test]
+    fn after_a_reset_of_the_front_end_digitisers_send_the_rest_of_what_has_begun_and_no_more() {
+        let mut port = DetectorPort::new(8);
+        (1..4).for_each(|number| port.push(DetectorEvent { cycle: 10, ..event(number) }));
+        let (mut pins, mut front_end) = (Pins::default(), FrontEnd::default());
+        while port.waiting() > 0 || !port.accepted.is_empty() || front_end.accepted.len() < 3 {
+            port.drive(front_end.cycle, &mut pins);
+            front_end.cycle(&mut pins);
+            port.observe(&pins);
+        }
+        // Input 0 takes one beat.
+        pins.event_tready = 1;
+        port.drive(front_end.cycle, &mut pins);
+        port.observe(&pins);
+        port.push(event(4));
+        port.forget_all();
+        assert_eq!(port.pending(), 1);
+        let (_, found) = played(&mut port, 8);
+        assert_eq!(found[0], [(1, stream(1, 0)[8..].to_vec())]);
+        assert!(found[1..].iter().all(Vec::is_empty));
     }
 
     #[test]
