@@ -138,3 +138,15 @@ def test_a_change_that_comes_too_late_is_refused_by_both_ends_alike_and_a_later_
     result = ended(sender)
     assert result.status == 1 and any("event 20" in fault for fault in result.json()["faults"]), result.stdout
     assert {board["messages"] for board in result.json()["boards"]} == {last}
+
+
+def test_a_server_without_a_part_of_the_run_needs_no_board(network, tmp_path):
+    """Boards give no queue pair to a server that is out of use."""
+    table = tmp_path / "servers.toml"
+    table.write_text('run = "r"\nlive = [0]\n')
+    share = ("--servers", table, "--server", 1, "--out", tmp_path / "run1", "--metrics", METRICS)
+    receiver = network.recv(first_board(), *share)
+    network.counted(1, "server_tables")
+    table.write_text('run = "r"\nlive = [0]\n[[change]]\nfirst = 10\nlive = []\nend = true\n')
+    result = ended(receiver)
+    assert (result.status, result.json()["faults"]) == (0, []), result.stderr

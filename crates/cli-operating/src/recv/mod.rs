@@ -195,6 +195,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     memory.keep(&session.remembered());
     let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
     let in_vain = sharing.as_ref().and_then(|sharing| sharing.waited_in_vain(session.messages()));
+    let needs_boards = sharing.as_ref().is_none_or(Sharing::has_part);
     let shared = sharing.into_iter().flat_map(|sharing| sharing.faults).chain(in_vain);
     let stopped = (!is_finished && interrupt::gives_up()).then(|| {
         session.give_up();
@@ -202,7 +203,7 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     });
     let faults = broken.into_iter().chain(silent).chain(stopped).chain(unstored).chain(shared).collect();
     let shares = line.map(|mut line| line.shares());
-    let (text, verdict) = conclude(&plan, report, session.report(), gpu, shares, faults);
+    let (text, verdict) = conclude(&plan, report, session.report(), gpu, shares, faults, needs_boards);
     interrupt::speaks_itself();
     Ok(print(text, verdict))
 }
@@ -235,7 +236,7 @@ fn given_up(plan: &Plan, session: &Session<Sink>) -> String {
 fn last_words(plan: &Plan, session: &mut Session<Sink>) -> String {
     let report = session.report();
     let fault = given_up(plan, session);
-    conclude(plan, report.clone(), report, None, None, vec![fault]).0
+    conclude(plan, report.clone(), report, None, None, vec![fault], true).0
 }
 
 /// The fault of a run that an error ends. Events are stored in order: all before it are as they would have been.
@@ -333,6 +334,7 @@ fn conclude(
     mut gpu: Option<gpu::Done>,
     shares: Option<serde_json::Value>,
     mut faults: Vec<String>,
+    needs_boards: bool,
 ) -> (String, Verdict) {
     after.readout.pattern = gpu.as_mut().and_then(gpu::take_pattern).or(after.readout.pattern);
     let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
@@ -341,7 +343,7 @@ fn conclude(
     });
     let boards = states.collect();
     let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
-    faults.extend(tables::faults(&report));
+    faults.extend(tables::faults(&report, needs_boards));
     faults.extend(gpu.iter().flat_map(gpu::faults));
     let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
     match plan.json {

@@ -32,7 +32,7 @@ impl Sharing {
                 file.display()
             ));
         }
-        if sharing.shares().iter().all(|share| share.ours.is_empty()) {
+        if !sharing.has_part() {
             let file = file.display();
             say(format_args!(
                 "WARNING: server {server} is in no table of {file}: no event is its own until it is put in"
@@ -51,6 +51,11 @@ impl Sharing {
     /// The changes announced so far.
     pub fn shares(&self) -> Vec<Share> {
         self.farm.servers().shares(self.farm.server()).collect()
+    }
+
+    /// Some event of the run is this server's. One that is out of use has none, and boards give it no queue pairs.
+    pub fn has_part(&self) -> bool {
+        self.shares().iter().any(|share| !share.ours.is_empty())
     }
 
     /// What the coordinator of the farm wants to know.

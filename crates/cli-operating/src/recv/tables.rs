@@ -103,11 +103,11 @@ pub fn why(board: &BoardReport) -> Cow<'_, str> {
     }
 }
 
-/// Everything that keeps a run from being good; a sentence each.
-pub fn faults(report: &SessionReport) -> Vec<String> {
+/// Everything that keeps a run from being good; a sentence each. `needs_boards`: a board that never came up does.
+pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
     let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
     // A message may overtake the last answer of the connection manager.
-    let never_up = report.boards.iter().filter(|board| board.lives == 0 && board.messages == 0);
+    let never_up = report.boards.iter().filter(|board| needs_boards && board.lives == 0 && board.messages == 0);
     let mut faults: Vec<String> = alike(never_up.map(with_reason))
         .into_iter()
         .map(|(names, why)| format!("{names} never came up: {why}"))
