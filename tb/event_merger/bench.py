@@ -275,6 +275,7 @@ async def a_fragment_that_a_reset_broke_off_is_a_part_up_to_there_and_marked(dut
 
 
 JUMP = 8  # numbers 2^8 ahead are out of range
+CONSECUTIVE = 1  # all but the next
 
 
 def number_all(inputs: Inputs, number: int, shown: dict[int, int] | None = None) -> None:
@@ -291,10 +292,10 @@ def numbered(number: int, without: tuple[int, ...] = (), flagged: tuple[int, ...
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-@cocotb.parametrize(bit=[8, 40, 63])
-async def a_flipped_bit_of_a_number_costs_its_own_fragment_and_no_later_one(dut, bit):
+@cocotb.parametrize((("jump", "bit"), [(JUMP, 8), (JUMP, 40), (JUMP, 63), (CONSECUTIVE, 1), (CONSECUTIVE, 3)]))
+async def a_flipped_bit_of_a_number_costs_its_own_fragment_and_no_later_one(dut, jump, bit):
     rng = seed()
-    inputs, sink, counts = await start(dut, rng, jump=JUMP)
+    inputs, sink, counts = await start(dut, rng, jump=jump)
     last = INPUTS - 1
     number_all(inputs, 100)
     number_all(inputs, 101, {last: 101 ^ 1 << bit})
