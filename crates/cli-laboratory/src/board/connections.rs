@@ -104,7 +104,7 @@ impl Connections {
     /// Why the receiver of a stream, which has no word for it, does not take the messages.
     pub fn refusal(&self, slot_size: u32) -> String {
         let how = match self.resets() {
-            0 => "reset the stream when its kernel had acknowledged all messages, and has not taken all of them"
+            0 => "reset the stream when its kernel had acknowledged all messages, and may not have taken all of them"
                 .to_owned(),
             resets => format!("reset {resets} streams in a row and acknowledged no message of theirs"),
         };

@@ -137,7 +137,11 @@ pub fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
 fn set_stream(board: &mut Board, plan: &Plan, stream: StreamPlan) -> Result<(), Failure> {
     let StreamPlan { ip, port, mac } = stream;
     let secret = getrandom::u32().map_err(|error| Failure::Fault(format!("no random number: {error}")))?;
-    Ok(board.set_stream(plan.transport.qp, &StreamConfig { mac, ip, port, rto_us: RTO_US, secret })?)
+    board.set_stream(plan.transport.qp, &StreamConfig { mac, ip, port, rto_us: RTO_US, secret })?;
+    // The time of an idle board stands still: an interval between two challenge ACKs would never be over, and the
+    // kernel's keep-alives, which are answered by them, would end the stream.
+    board.write(regs::tcp::CHALLENGE_INTERVAL, 0)?;
+    Ok(())
 }
 
 /// The queue pair by registers, for a server that was set up by other means.
