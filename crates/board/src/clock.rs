@@ -40,7 +40,7 @@ impl Board {
         let set = |board: &mut Self, at: u64| -> Result<u64, RegisterError> {
             board.write(t::SET_HI, (at >> 32) as u32)?;
             board.write(t::SET_LO, at as u32)?;
-            board.write(t::COMMAND, t::COMMAND_SET_MASK)?;
+            board.write(t::COMMAND, t::COMMAND_SET_BITS.mask)?;
             Ok(board.cycle())
         };
         for _ in 0..TRIES {

@@ -5,7 +5,6 @@
 use crate::board::{Board, RegisterError};
 use penstock_cc::{DcqcnParams, Law, QcnParams};
 use penstock_ipbus::dcqcn::{dcqcn_words, qcn_words};
-use penstock_ipbus::regs::field;
 use penstock_wire::gateware::{BOARD_EVENT_BYTES, BOARD_INPUTS};
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn};
 
@@ -202,7 +201,7 @@ impl Board {
     /// The build has no such stream.
     pub fn set_stream(&mut self, index: u8, config: &StreamConfig) -> Result<(), SetupError> {
         use regs::{stream as s, tcp as t};
-        let streams = (self.read(t::BUILD)? & t::BUILD_N_STREAMS_MASK) >> t::BUILD_N_STREAMS_SHIFT;
+        let streams = t::BUILD_N_STREAMS_BITS.of(self.read(t::BUILD)?);
         if u32::from(index) >= streams {
             return Err(SetupError::NoStream { index, streams });
         }
@@ -229,14 +228,14 @@ impl Board {
     /// The board refuses.
     pub fn set_stream_rules(&mut self, rules: &StreamRules) -> Result<(), RegisterError> {
         use regs::tcp as t;
-        let control = field(rules.nagle, t::CONTROL_NAGLE_SHIFT, t::CONTROL_NAGLE_MASK)
-            | field(rules.back_off, t::CONTROL_BACK_OFF_SHIFT, t::CONTROL_BACK_OFF_MASK)
-            | field(rules.adaptive, t::CONTROL_ADAPTIVE_SHIFT, t::CONTROL_ADAPTIVE_MASK)
-            | t::CONTROL_FRAMED_MASK
-            | field(rules.tos, t::CONTROL_TOS_SHIFT, t::CONTROL_TOS_MASK)
-            | field(rules.give_up, t::CONTROL_GIVE_UP_SHIFT, t::CONTROL_GIVE_UP_MASK);
-        let others = t::PORTS_RESET & !t::PORTS_PORT_BASE_MASK;
-        let ports = others | field(rules.port_base, t::PORTS_PORT_BASE_SHIFT, t::PORTS_PORT_BASE_MASK);
+        let control = t::CONTROL_NAGLE_BITS.at(rules.nagle)
+            | t::CONTROL_BACK_OFF_BITS.at(rules.back_off)
+            | t::CONTROL_ADAPTIVE_BITS.at(rules.adaptive)
+            | t::CONTROL_FRAMED_BITS.mask
+            | t::CONTROL_TOS_BITS.at(rules.tos)
+            | t::CONTROL_GIVE_UP_BITS.at(rules.give_up);
+        let others = t::PORTS_RESET & !t::PORTS_PORT_BASE_BITS.mask;
+        let ports = others | t::PORTS_PORT_BASE_BITS.at(rules.port_base);
         for (address, value) in [(t::CONTROL, control), (t::PORTS, ports), (t::SEGMENT, rules.mss.into())] {
             self.write(address, value)?;
         }
@@ -251,18 +250,18 @@ impl Board {
             return Err(SetupError::NotPenstock { found });
         }
         let (high, low) = mac_words(config.mac);
-        let flow_control = field(config.obey_pause, g::FLOW_CONTROL_PAUSE_EN_SHIFT, g::FLOW_CONTROL_PAUSE_EN_MASK)
-            | field(config.obey_pfc, g::FLOW_CONTROL_PFC_EN_SHIFT, g::FLOW_CONTROL_PFC_EN_MASK)
-            | field(config.traffic_class, g::FLOW_CONTROL_TRAFFIC_CLASS_SHIFT, g::FLOW_CONTROL_TRAFFIC_CLASS_MASK);
+        let flow_control = g::FLOW_CONTROL_PAUSE_EN_BITS.at(config.obey_pause)
+            | g::FLOW_CONTROL_PFC_EN_BITS.at(config.obey_pfc)
+            | g::FLOW_CONTROL_TRAFFIC_CLASS_BITS.at(config.traffic_class);
         // The simulated network resolves no addresses, so none is announced.
-        let silent = s::CONTROL_RESET & !s::CONTROL_GRATUITOUS_MASK;
+        let silent = s::CONTROL_RESET & !s::CONTROL_GRATUITOUS_BITS.mask;
         for (address, value) in [
             (s::CONTROL, silent),
             (g::LOCAL_MAC_HI, high),
             (g::LOCAL_MAC_LO, low),
             (g::LOCAL_IP, u32::from(config.ip)),
-            (g::IPV4, field(config.ttl, g::IPV4_TTL_SHIFT, g::IPV4_TTL_MASK)),
-            (g::QPN_BASE, config.qpn_base.value() & g::QPN_BASE_BASE_MASK),
+            (g::IPV4, g::IPV4_TTL_BITS.at(config.ttl)),
+            (g::QPN_BASE, config.qpn_base.value() & g::QPN_BASE_BASE_BITS.mask),
             (g::FLOW_CONTROL, flow_control),
         ] {
             self.write(address, value)?;
@@ -289,8 +288,7 @@ impl Board {
             Some(Law::Qcn) => 2,
             Some(Law::Off) => 3,
         };
-        let word = field(law, q::CONGESTION_LAW_SHIFT, q::CONGESTION_LAW_MASK)
-            | field(group, q::CONGESTION_GROUP_SHIFT, q::CONGESTION_GROUP_MASK);
+        let word = q::CONGESTION_LAW_BITS.at(law) | q::CONGESTION_GROUP_BITS.at(group);
         self.write(qp_register(index, q::CONGESTION), word)
     }
 
@@ -298,7 +296,7 @@ impl Board {
     /// 0 = no more. [`Board::poll_rates`] returns them.
     pub fn sample_rates(&mut self, first: u8, last: u8, interval_cycles: u32) -> Result<(), RegisterError> {
         use regs::sampling;
-        let range = u32::from(first) << sampling::RANGE_FIRST_SHIFT | u32::from(last) << sampling::RANGE_LAST_SHIFT;
+        let range = sampling::RANGE_FIRST_BITS.at(first) | sampling::RANGE_LAST_BITS.at(last);
         self.write(sampling::RANGE, range)?;
         self.write(sampling::INTERVAL, interval_cycles)
     }
@@ -326,30 +324,30 @@ impl Board {
         use regs::{events as e, timing as t};
         const NEVER: u32 = u32::MAX;
         let build = self.read(e::BUILD)?;
-        let n_in = (build & e::BUILD_N_IN_MASK) >> e::BUILD_N_IN_SHIFT;
-        let event_bytes = (build & e::BUILD_EVENT_BYTES_MASK) >> e::BUILD_EVENT_BYTES_SHIFT;
+        let n_in = e::BUILD_N_IN_BITS.of(build);
+        let event_bytes = e::BUILD_EVENT_BYTES_BITS.of(build);
         if (n_in as usize, event_bytes as usize) != (BOARD_INPUTS, BOARD_EVENT_BYTES) {
             return Err(SetupError::Inputs { n_in, event_bytes });
         }
-        if self.read(t::STATUS)? & t::STATUS_PRESENT_MASK == 0 {
+        if t::STATUS_PRESENT_BITS.of(self.read(t::STATUS)?) == 0 {
             return Err(SetupError::NoTriggers);
         }
         self.has_time = true; // it is set when the board's time begins
                               // Tags are event numbers.
-        let control = field(config.qp, e::CONTROL_QP_SHIFT, e::CONTROL_QP_MASK)
-            | field(config.by_event, e::CONTROL_BY_EVENT_SHIFT, e::CONTROL_BY_EVENT_MASK)
-            | field(config.send, e::CONTROL_VERB_SHIFT, e::CONTROL_VERB_MASK);
+        let control = e::CONTROL_QP_BITS.at(config.qp)
+            | e::CONTROL_BY_EVENT_BITS.at(config.by_event)
+            | e::CONTROL_VERB_BITS.at(config.send);
         let enable = (1u32 << config.inputs.min(BOARD_INPUTS)) - 1;
         self.honour_busy(config.while_busy == WhileBusy::Wait);
         for (address, value) in [
             (e::CONTROL, control),
             (e::SOURCE_ID, u32::from(config.source_id)),
-            (e::COMMAND, e::COMMAND_RESYNC_MASK),
+            (e::COMMAND, e::COMMAND_RESYNC_BITS.mask),
             (e::ENABLE, enable),
             (t::RING_HIGH, NEVER),
             (t::RING_LOW, NEVER),
             (t::GATE, 1),
-            (t::COMMAND, t::COMMAND_RESTART_MASK),
+            (t::COMMAND, t::COMMAND_RESTART_BITS.mask),
             (t::CONTROL, 0),
         ] {
             self.write(address, value)?;
@@ -367,7 +365,7 @@ impl Board {
     /// The build cuts no streams.
     pub fn set_streaming(&mut self, config: &StreamingConfig) -> Result<(), SetupError> {
         use regs::events as e;
-        if self.read(e::STAGES)? & e::STAGES_STREAMING_MASK == 0 {
+        if e::STAGES_STREAMING_BITS.of(self.read(e::STAGES)?) == 0 {
             return Err(SetupError::NoStreaming);
         }
         let (mode, period, size) = match config.end {
@@ -375,7 +373,7 @@ impl Board {
             SliceEnd::Period(cycles) => (1, cycles, e::SLICE_SIZE_RESET),
             SliceEnd::Size(bytes) => (2, e::SLICE_PERIOD_RESET, bytes),
         };
-        let streaming = e::STREAMING_ENABLE_MASK | field(mode, e::STREAMING_MODE_SHIFT, e::STREAMING_MODE_MASK);
+        let streaming = e::STREAMING_ENABLE_BITS.mask | e::STREAMING_MODE_BITS.at(mode);
         for (address, value) in [
             (e::LIMIT, config.limit),
             (e::TIMEOUT, config.timeout),
@@ -394,8 +392,8 @@ impl Board {
     /// The board refuses.
     pub fn run_slices(&mut self, run: bool) -> Result<(), RegisterError> {
         use regs::events as e;
-        let others = self.read(e::STREAMING)? & !e::STREAMING_RUN_MASK;
-        self.write(e::STREAMING, others | field(run, e::STREAMING_RUN_SHIFT, e::STREAMING_RUN_MASK))
+        let others = self.read(e::STREAMING)? & !e::STREAMING_RUN_BITS.mask;
+        self.write(e::STREAMING, others | e::STREAMING_RUN_BITS.at(run))
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.
@@ -412,12 +410,11 @@ impl Board {
             mtu => return Err(SetupError::Mtu { mtu }),
         };
         let (high, low) = mac_words(config.dst_mac);
-        let flow = field(config.udp_sport, q::FLOW_UDP_SPORT_SHIFT, q::FLOW_UDP_SPORT_MASK)
-            | field(config.tos, q::FLOW_TOS_SHIFT, q::FLOW_TOS_MASK);
-        let transport = field(mtu_code, q::TRANSPORT_MTU_SHIFT, q::TRANSPORT_MTU_MASK)
-            | field(config.ack_timeout, q::TRANSPORT_ACK_TIMEOUT_SHIFT, q::TRANSPORT_ACK_TIMEOUT_MASK)
-            | field(config.retry_cnt, q::TRANSPORT_RETRY_CNT_SHIFT, q::TRANSPORT_RETRY_CNT_MASK)
-            | field(config.rnr_retry, q::TRANSPORT_RNR_RETRY_SHIFT, q::TRANSPORT_RNR_RETRY_MASK);
+        let flow = q::FLOW_UDP_SPORT_BITS.at(config.udp_sport) | q::FLOW_TOS_BITS.at(config.tos);
+        let transport = q::TRANSPORT_MTU_BITS.at(mtu_code)
+            | q::TRANSPORT_ACK_TIMEOUT_BITS.at(config.ack_timeout)
+            | q::TRANSPORT_RETRY_CNT_BITS.at(config.retry_cnt)
+            | q::TRANSPORT_RNR_RETRY_BITS.at(config.rnr_retry);
         for (offset, value) in [
             (q::STATE, RESET),
             (q::DST_MAC_HI, high),

@@ -295,13 +295,12 @@ impl BoardNode {
         let of_queue_pairs = if self.of_streams { &[][..] } else { &sample.values };
         for (channel, values) in (0u16..).zip(of_queue_pairs.chunks_exact(TRACED.len())) {
             let [current, target, alpha, cnps, stage] = values[..] else { return };
-            let stage = |mask, shift| f64::from((stage & mask) >> shift);
             trace.record_at(time, channel, "rate_current_bps", rate_bps(self.clock, current));
             trace.record_at(time, channel, "rate_target_bps", rate_bps(self.clock, target));
             trace.record_at(time, channel, "alpha", f64::from(alpha) / 65536.0);
             trace.record_at(time, channel, "cnp_handled", f64::from(cnps));
-            trace.record_at(time, channel, "stage_timer", stage(q::STAGE_TIMER_MASK, q::STAGE_TIMER_SHIFT));
-            trace.record_at(time, channel, "stage_bytes", stage(q::STAGE_BYTES_MASK, q::STAGE_BYTES_SHIFT));
+            trace.record_at(time, channel, "stage_timer", f64::from(q::STAGE_TIMER_BITS.of(stage)));
+            trace.record_at(time, channel, "stage_bytes", f64::from(q::STAGE_BYTES_BITS.of(stage)));
             trace.record_at(time, channel, "feedback", self.heard(channel as u8).last_feedback.into());
         }
         if let Some(before) = before {

@@ -18,7 +18,7 @@ const ANSWERS_CYCLES: u64 = 2;
 fn board() -> Board {
     let mut board = Board::new();
     board.configure(&endpoint_config()).unwrap();
-    board.write(global::REQUESTER, global::REQUESTER_CUT_THROUGH_MASK).unwrap();
+    board.write(global::REQUESTER, global::REQUESTER_CUT_THROUGH_BITS.mask).unwrap();
     board.open_qp(0, &qp_config(0, 4096, 0)).unwrap();
     board.set_ring(0, RingTarget { va: 0x1000, slots: 1, slot_bytes: 8192 }).unwrap();
     let while_busy = WhileBusy::Wait;

@@ -110,7 +110,7 @@ fn main() {
                 config.map_hash = !MAP_HASH;
             }
             if options.bare.contains(&number) {
-                config.options = global::OPTIONS_SERVICES_MASK;
+                config.options = global::OPTIONS_SERVICES_BITS.mask;
             }
             let is_switch = options.switch.contains(&number);
             let mut board = match is_switch {

@@ -98,7 +98,7 @@ fn is_of(words: &[u32], settings: DcqcnSettings, clock_khz: u32) -> bool {
         let found = words[offset as usize / 4];
         match offset {
             cc::RATE_LINE => true,
-            cc::CONTROL => (found ^ expected) & !cc::CONTROL_LAW_MASK == 0,
+            cc::CONTROL => (found ^ expected) & !cc::CONTROL_LAW_BITS.mask == 0,
             _ => found.abs_diff(expected) <= 1 + expected / start,
         }
     })
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_law_is_read_apart_from_the_numbers() {
         let mut words = words(Profile::AdvCam, Rate(1), 156_250, 64);
-        words[0] = words[0] & !cc::CONTROL_LAW_MASK | 2;
+        words[0] = words[0] & !cc::CONTROL_LAW_BITS.mask | 2;
         let read = InForce::read(&words, 156_250);
         assert_eq!((read.law, read.profile_name()), ("qcn", "advcam"));
     }

@@ -50,10 +50,10 @@ impl Identity {
             return Err(Unfit::OtherMap(at(global::MAP_HASH)));
         }
         let build = at(global::BUILD);
-        let queue_pairs = (build & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
+        let queue_pairs = global::BUILD_N_QP_BITS.of(build);
         Ok(Identity {
             version: at(global::VERSION),
-            data_width: (build & global::BUILD_DATA_W_MASK) >> global::BUILD_DATA_W_SHIFT,
+            data_width: global::BUILD_DATA_W_BITS.of(build),
             ring_bytes: at(global::RING),
             build: Build { queue_pairs, clock_khz: at(global::CLOCK) },
         })

@@ -45,15 +45,15 @@ impl Options {
     /// Of the words of these registers, in their order.
     pub const fn of([options, tcp_build, inputs, stages, timing_status]: [u32; 5]) -> Self {
         Options {
-            qcn: options & global::OPTIONS_QCN_MASK != 0,
-            source: options & global::OPTIONS_SOURCE_MASK != 0,
-            services: options & global::OPTIONS_SERVICES_MASK != 0,
-            retransmission: options & global::OPTIONS_RETRANSMIT_MASK != 0,
-            streams: (tcp_build & tcp::BUILD_N_STREAMS_MASK) >> tcp::BUILD_N_STREAMS_SHIFT,
-            inputs: (inputs & events::BUILD_N_IN_MASK) >> events::BUILD_N_IN_SHIFT,
-            hook: stages & events::STAGES_HOOK_MASK != 0,
-            streaming: stages & events::STAGES_STREAMING_MASK != 0,
-            triggers: timing_status & timing::STATUS_PRESENT_MASK != 0,
+            qcn: global::OPTIONS_QCN_BITS.of(options) != 0,
+            source: global::OPTIONS_SOURCE_BITS.of(options) != 0,
+            services: global::OPTIONS_SERVICES_BITS.of(options) != 0,
+            retransmission: global::OPTIONS_RETRANSMIT_BITS.of(options) != 0,
+            streams: tcp::BUILD_N_STREAMS_BITS.of(tcp_build),
+            inputs: events::BUILD_N_IN_BITS.of(inputs),
+            hook: events::STAGES_HOOK_BITS.of(stages) != 0,
+            streaming: events::STAGES_STREAMING_BITS.of(stages) != 0,
+            triggers: timing::STATUS_PRESENT_BITS.of(timing_status) != 0,
         }
     }
 
@@ -64,13 +64,16 @@ impl Options {
         let sets = |mask: u32| new & mask != 0 && (new ^ old) & mask != 0;
         let (has, part) = match (place.group.name, place.register.name) {
             ("qcn", _) => (self.qcn, QCN_PART),
-            ("cc", "control") if chooses_qcn(cc::CONTROL_LAW_MASK) => (self.qcn, QCN_PART),
-            ("qp", "congestion") if chooses_qcn(qp::CONGESTION_LAW_MASK) => (self.qcn, QCN_PART),
-            ("qp", "transport") if sets(qp::TRANSPORT_RETRY_CNT_MASK) || sets(qp::TRANSPORT_RNR_RETRY_MASK) => {
+            ("cc", "control") if chooses_qcn(cc::CONTROL_LAW_BITS.mask) => (self.qcn, QCN_PART),
+            ("qp", "congestion") if chooses_qcn(qp::CONGESTION_LAW_BITS.mask) => (self.qcn, QCN_PART),
+            ("qp", "transport")
+                if sets(qp::TRANSPORT_RETRY_CNT_BITS.mask) || sets(qp::TRANSPORT_RNR_RETRY_BITS.mask) =>
+            {
                 (self.retransmission, RETRANSMISSION_PART)
             }
             ("connection", "transport")
-                if sets(connection::TRANSPORT_RETRY_CNT_MASK) || sets(connection::TRANSPORT_RNR_RETRY_MASK) =>
+                if sets(connection::TRANSPORT_RETRY_CNT_BITS.mask)
+                    || sets(connection::TRANSPORT_RNR_RETRY_BITS.mask) =>
             {
                 (self.retransmission, RETRANSMISSION_PART)
             }

@@ -8,10 +8,28 @@ include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
 
 /// Of the QCN switch.
 pub mod qcn_switch {
+    use super::Bits;
+
     include!(concat!(env!("OUT_DIR"), "/qcn_switch_regs.rs"));
 }
 
-/// A value in its place in a register.
-pub fn field(value: impl Into<u32>, shift: u32, mask: u32) -> u32 {
-    (value.into() << shift) & mask
+/// The bits of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// Position of the least significant one.
+    pub low: u32,
+    /// All of them, in their places in the register.
+    pub mask: u32,
+}
+
+impl Bits {
+    /// The field's value in the register's word.
+    pub const fn of(self, word: u32) -> u32 {
+        (word & self.mask) >> self.low
+    }
+
+    /// A value in its place; what does not fit is cut off.
+    pub fn at(self, value: impl Into<u32>) -> u32 {
+        (value.into() << self.low) & self.mask
+    }
 }

@@ -87,10 +87,10 @@ impl Default for ResponderConfig {
         ResponderConfig {
             build: Build { queue_pairs: 4, clock_khz: 156_250 },
             map_hash: MAP_HASH,
-            options: global::OPTIONS_QCN_MASK
-                | global::OPTIONS_SOURCE_MASK
-                | global::OPTIONS_SERVICES_MASK
-                | global::OPTIONS_RETRANSMIT_MASK,
+            options: global::OPTIONS_QCN_BITS.mask
+                | global::OPTIONS_SOURCE_BITS.mask
+                | global::OPTIONS_SERVICES_BITS.mask
+                | global::OPTIONS_RETRANSMIT_BITS.mask,
             streams: 0,
             inputs: 0,
             writes: None,
@@ -171,13 +171,13 @@ impl Responder {
         let rate = crate::map::Scale { clock_khz }.rate_word(penstock_units::Rate::from_gbps(10)) as u32;
         for (address, word) in [
             (global::MAP_HASH, config.map_hash),
-            (global::BUILD, 64 | queue_pairs << global::BUILD_N_QP_SHIFT),
+            (global::BUILD, 64 | global::BUILD_N_QP_BITS.at(queue_pairs)),
             (global::CLOCK, clock_khz),
             (global::RING, 262_144),
             (global::SLOTS, 256),
             (global::OPTIONS, config.options),
             (tcp::BUILD, config.streams),
-            (events::BUILD, config.inputs << events::BUILD_N_IN_SHIFT),
+            (events::BUILD, events::BUILD_N_IN_BITS.at(config.inputs)),
         ] {
             self.words.insert(address, word);
         }
@@ -356,7 +356,7 @@ impl Responder {
     }
 
     fn write_board(&mut self, config: &ResponderConfig, fact: Fact, address: u32, word: u32) -> bool {
-        let is_locked = self.get(access::CONTROL) & access::CONTROL_LOCKED_MASK != 0;
+        let is_locked = access::CONTROL_LOCKED_BITS.of(self.get(access::CONTROL)) != 0;
         let is_void = config.writes.is_some_and(|writes| !writes.iter().any(|range| range.contains(&address)));
         if !fact.writable || is_void || (fact.lockable && is_locked) {
             return false;
@@ -369,7 +369,7 @@ impl Responder {
     }
 
     fn write_switch(&mut self, build: Switch, fact: Fact, address: u32, word: u32) -> bool {
-        let is_locked = self.get(qcn_switch::access::CONTROL) & qcn_switch::access::CONTROL_LOCKED_MASK != 0;
+        let is_locked = qcn_switch::access::CONTROL_LOCKED_BITS.of(self.get(qcn_switch::access::CONTROL)) != 0;
         if !fact.writable || (fact.lockable && is_locked) {
             return false;
         }
@@ -389,27 +389,27 @@ impl Responder {
     fn act(&mut self, config: &ResponderConfig, address: u32, word: u32) {
         match address {
             source::COMMAND => {
-                let is_start = word & source::COMMAND_START_MASK != 0;
-                if is_start || word & source::COMMAND_STOP_MASK != 0 {
+                let is_start = source::COMMAND_START_BITS.of(word) != 0;
+                if is_start || source::COMMAND_STOP_BITS.of(word) != 0 {
                     self.words.insert(source::STATUS, u32::from(is_start));
                 }
             }
-            global::COMMAND if word & global::COMMAND_CLEAR_MASK != 0 => {
+            global::COMMAND if global::COMMAND_CLEAR_BITS.of(word) != 0 => {
                 for (_, counter) in crate::regs::counters::ALL {
                     self.words.remove(&counter);
                 }
             }
-            connection::COMMAND if word & connection::COMMAND_CLOSE_MASK != 0 => {
-                let row = (word & connection::COMMAND_QP_MASK) >> connection::COMMAND_QP_SHIFT;
+            connection::COMMAND if connection::COMMAND_CLOSE_BITS.of(word) != 0 => {
+                let row = connection::COMMAND_QP_BITS.of(word);
                 if row < config.build.queue_pairs {
                     self.words.insert(qp::BASE + row * qp::STRIDE + qp::STATE, 0);
                 }
             }
-            destination::CONTROL if word & destination::CONTROL_COMMIT_MASK != 0 => {
+            destination::CONTROL if destination::CONTROL_COMMIT_BITS.of(word) != 0 => {
                 let live = (0..server::COUNT)
-                    .filter(|row| self.get(server::BASE + row * server::STRIDE) & server::ENTRY_LIVE_MASK != 0)
+                    .filter(|row| server::ENTRY_LIVE_BITS.of(self.get(server::BASE + row * server::STRIDE)) != 0)
                     .count();
-                self.words.insert(destination::STATUS, live as u32 | destination::STATUS_PENDING_MASK);
+                self.words.insert(destination::STATUS, live as u32 | destination::STATUS_PENDING_BITS.mask);
             }
             _ => {}
         }
@@ -433,7 +433,7 @@ mod tests {
     fn a_switch_has_what_was_built_and_takes_what_the_gateware_takes() {
         let mut switch = Responder::switch(Switch { ports: 2, queues: 4, entries: 16 });
         assert_eq!(switch.get(of_switch::MAP_HASH), SWITCH.hash);
-        assert_eq!(switch.get(of_switch::BUILD), 2 | 4 << 4 | 16 << 8 | of_switch::BUILD_MANAGEMENT_MASK);
+        assert_eq!(switch.get(of_switch::BUILD), 2 | 4 << 4 | 16 << 8 | of_switch::BUILD_MANAGEMENT_BITS.mask);
         assert_eq!(switch.get(of_switch::Q_EQ), of_switch::Q_EQ_RESET);
         // The last queue and port that it has, and the first that it has not.
         assert_eq!((switch.read(queue::BASE + 7 * 4), switch.read(queue::BASE + 8 * 4)), (Some(0), None));

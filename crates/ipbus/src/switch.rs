@@ -39,20 +39,19 @@ impl Switch {
             hash if hash != SWITCH.hash => return Err(Unfit::NoSwitch(hash)),
             _ => {}
         }
-        let of = |mask: u32, shift: u32| (build & mask) >> shift;
         Ok(Switch {
-            ports: of(global::BUILD_PORTS_MASK, global::BUILD_PORTS_SHIFT),
-            queues: of(global::BUILD_QUEUES_MASK, global::BUILD_QUEUES_SHIFT),
-            entries: of(global::BUILD_ENTRIES_MASK, global::BUILD_ENTRIES_SHIFT),
+            ports: global::BUILD_PORTS_BITS.of(build),
+            queues: global::BUILD_QUEUES_BITS.of(build),
+            entries: global::BUILD_ENTRIES_BITS.of(build),
         })
     }
 
     /// The word of `build`; what answers over IPbus has a management port.
     pub fn build(&self) -> u32 {
-        global::BUILD_MANAGEMENT_MASK
-            | self.ports << global::BUILD_PORTS_SHIFT
-            | self.queues << global::BUILD_QUEUES_SHIFT
-            | self.entries << global::BUILD_ENTRIES_SHIFT
+        global::BUILD_MANAGEMENT_BITS.mask
+            | global::BUILD_PORTS_BITS.at(self.ports)
+            | global::BUILD_QUEUES_BITS.at(self.queues)
+            | global::BUILD_ENTRIES_BITS.at(self.entries)
     }
 
     /// Copies of a group that it has: its ports, their queues.

@@ -44,7 +44,7 @@ pub fn goodput(top: Top, payload: usize) -> Result<Goodput, Failure> {
 /// wire.
 pub fn latency(top: Top, payload: usize, cut_through: bool) -> Result<f64, Failure> {
     let mut station = Station::open(top, 1, MTU, ANSWER_CYCLES)?;
-    station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;
+    station.board.write(global::REQUESTER, global::REQUESTER_CUT_THROUGH_BITS.at(cut_through))?;
     let mut detector = Detector::new(payload);
     set_up(&mut station, detector.streams.len())?;
     let (octets, cycles) = top.clock().octets_per_cycle;

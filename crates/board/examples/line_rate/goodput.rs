@@ -108,10 +108,10 @@ pub fn of_station(top: Top, mut station: Station, load: Load) -> Result<Goodput,
 fn start_source(station: &mut Station, load: Load) -> Result<(), Failure> {
     let last_qp = u32::from(load.queue_pairs - 1);
     for (register, value) in [
-        (source::QP_RANGE, last_qp << source::QP_RANGE_QP_LAST_SHIFT),
+        (source::QP_RANGE, source::QP_RANGE_QP_LAST_BITS.at(last_qp)),
         (source::LENGTH_MIN, load.message_bytes),
         (source::RADDR_LO, REGION.va as u32),
-        (source::COMMAND, source::COMMAND_START_MASK),
+        (source::COMMAND, source::COMMAND_START_BITS.mask),
     ] {
         station.board.write(register, value)?;
     }

@@ -16,7 +16,7 @@ const QUEUE_PAIRS: [u8; 8] = [0, 0, 1, 0, 1, 1, 0, 0];
 /// octet on the wire (the start of the preamble). Messages of one packet come when the link has long been idle.
 pub fn worst_case(top: Top, cut_through: bool) -> Result<f64, Failure> {
     let mut station = Station::open(top, 2, PACKET_BYTES, ANSWER_CYCLES)?;
-    station.board.write(global::REQUESTER, u32::from(cut_through) << global::REQUESTER_CUT_THROUGH_SHIFT)?;
+    station.board.write(global::REQUESTER, global::REQUESTER_CUT_THROUGH_BITS.at(cut_through))?;
     let payload = Bytes::from(vec![0x5a; PACKET_BYTES.into()]);
     let (octets, cycles) = top.clock().octets_per_cycle;
     let mut worst = 0;

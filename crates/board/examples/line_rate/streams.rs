@@ -55,9 +55,9 @@ pub fn measure(top: Top, load: Load) -> Result<f64, Failure> {
     let answer_cycles = cycles_in(top, load.answer_us);
     let mut host = Host::open(top, load, answer_cycles)?;
     for (register, value) in [
-        (source::QP_RANGE, u32::from(load.streams - 1) << source::QP_RANGE_QP_LAST_SHIFT),
+        (source::QP_RANGE, source::QP_RANGE_QP_LAST_BITS.at(load.streams - 1)),
         (source::LENGTH_MIN, load.message_bytes),
-        (source::COMMAND, source::COMMAND_START_MASK),
+        (source::COMMAND, source::COMMAND_START_BITS.mask),
     ] {
         host.board.write(register, value)?;
     }
@@ -101,18 +101,18 @@ impl Host {
             traffic_class: 3,
             congestion: Default::default(),
         })?;
-        host.ports = (host.board.read(tcp::PORTS)? & tcp::PORTS_PORT_BASE_MASK) as u16;
+        host.ports = (host.board.read(tcp::PORTS)? & tcp::PORTS_PORT_BASE_BITS.mask) as u16;
         host.board.write(tcp::SEGMENT, load.mss.into())?;
         for index in 0..load.streams {
             let (port, rto_us) = (FIRST_PORT + u16::from(index), [100_000, 100_000, 1_000_000]);
             host.board.set_stream(index, &StreamConfig { mac: Some(HOST.0), ip: HOST.1, port, rto_us, secret: 1 })?;
-            host.board.write(stream_register(index, stream::COMMAND), stream::COMMAND_OPEN_MASK)?;
+            host.board.write(stream_register(index, stream::COMMAND), stream::COMMAND_OPEN_BITS.mask)?;
             // The gateware reads the options of one answer at a time, so these do not arrive at once.
             host.run_until(host.board.cycle() + APART_CYCLES, |_, _| ())?;
         }
         let limit = host.board.cycle() + OPENING_CYCLES;
         for index in 0..load.streams {
-            while host.board.read(stream_register(index, stream::STATE))? & stream::STATE_MASK != 2 {
+            while host.board.read(stream_register(index, stream::STATE))? & stream::STATE_BITS.mask != 2 {
                 if host.board.cycle() > limit {
                     return Err(format!("stream {index} does not open").into());
                 }

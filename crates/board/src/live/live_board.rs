@@ -74,8 +74,8 @@ impl LiveBoard {
     pub fn new(mut board: Board, wire: Box<dyn Wire>, pace: PaceConfig) -> Result<Self, LiveError> {
         use regs::global as g;
         use regs::tcp as t;
-        let n_qp = (board.read(g::BUILD)? & g::BUILD_N_QP_MASK) >> g::BUILD_N_QP_SHIFT;
-        let n_streams = (board.read(t::BUILD)? & t::BUILD_N_STREAMS_MASK) >> t::BUILD_N_STREAMS_SHIFT;
+        let n_qp = g::BUILD_N_QP_BITS.of(board.read(g::BUILD)?);
+        let n_streams = t::BUILD_N_STREAMS_BITS.of(board.read(t::BUILD)?);
         board.restart_time()?;
         let clock = board.clock();
         Ok(Self {
@@ -185,7 +185,7 @@ impl LiveBoard {
         let mut opening = false;
         for index in 0..self.n_streams {
             let state = self.board.read(stream_register(index, t::STATE))?;
-            opening |= state & t::STATE_OPENING_MASK != 0 || state & t::STATE_MASK == SYN_SENT;
+            opening |= t::STATE_OPENING_BITS.of(state) != 0 || state & t::STATE_BITS.mask == SYN_SENT;
             if self.board.read(stream_register(index, t::RING_FILL))? != 0 {
                 let [next, written, window] =
                     [t::NXT, t::WRITTEN, t::WINDOW].map(|at| self.board.read(stream_register(index, at)));
@@ -194,8 +194,8 @@ impl LiveBoard {
                 unsent |= next? != written? && window? != 0;
             }
         }
-        let running = self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK != 0;
-        opening |= self.board.read(c::STATUS)? & c::STATUS_BUSY_MASK != 0;
+        let running = s::STATUS_RUNNING_BITS.of(self.board.read(s::STATUS)?) != 0;
+        opening |= c::STATUS_BUSY_BITS.of(self.board.read(c::STATUS)?) != 0;
         Ok(match () {
             () if unsent || arriving => Activity::Running,
             () if unacknowledged || opening => Activity::Waiting,
@@ -410,5 +410,5 @@ const SYN_SENT: u32 = 1;
 fn is_live(state: u32) -> bool {
     const READY_TO_SEND: u32 = 3;
     const DRAINING: u32 = 4;
-    matches!(state & regs::qp::STATE_MASK, READY_TO_SEND | DRAINING)
+    matches!(state & regs::qp::STATE_BITS.mask, READY_TO_SEND | DRAINING)
 }

@@ -87,7 +87,7 @@ impl SwitchSettings {
         let upper = (UPPER_PRIORITY..8).fold(0, |word, priority| word | 1 << (4 * priority));
         let by = |frame| u32::from(self.pause.is_some_and(|pause| pause.frame == frame));
         let pause = self.pause.unwrap_or(SwitchPause { frame: PauseFrame::Pfc, classes: 0, xoff: 0, xon: 0 });
-        let control = CNM_PRIORITY << g::CONTROL_CNM_PRIORITY_SHIFT; // nothing is learned
+        let control = g::CONTROL_CNM_PRIORITY_BITS.at(CNM_PRIORITY); // nothing is learned
         let mut registers = vec![
             (g::CONTROL, control),
             (g::MAC_HI, (mac_bits(self.mac) >> 32) as u32),
@@ -95,32 +95,32 @@ impl SwitchSettings {
             (g::QUEUE_OF, upper),
             (g::LIMIT, self.limit_bytes as u32),
             (g::Q_EQ, marking.q_eq),
-            (g::POINT, marking.w << g::POINT_WEIGHT_SHIFT | u32::from(marking.jitter) << g::POINT_JITTER_SHIFT),
+            (g::POINT, g::POINT_WEIGHT_BITS.at(marking.w) | g::POINT_JITTER_BITS.at(marking.jitter)),
             (g::SEED, seed),
             (
                 g::PAUSE,
-                by(PauseFrame::Port) << g::PAUSE_PAUSE_EN_SHIFT
-                    | by(PauseFrame::Pfc) << g::PAUSE_PFC_EN_SHIFT
-                    | g::PAUSE_OBEY_PAUSE_MASK
-                    | g::PAUSE_OBEY_PFC_MASK
-                    | u32::from(pause.classes) << g::PAUSE_CLASSES_SHIFT
-                    | PAUSE_QUANTA << g::PAUSE_QUANTA_SHIFT,
+                g::PAUSE_PAUSE_EN_BITS.at(by(PauseFrame::Port))
+                    | g::PAUSE_PFC_EN_BITS.at(by(PauseFrame::Pfc))
+                    | g::PAUSE_OBEY_PAUSE_BITS.mask
+                    | g::PAUSE_OBEY_PFC_BITS.mask
+                    | g::PAUSE_CLASSES_BITS.at(pause.classes)
+                    | g::PAUSE_QUANTA_BITS.at(PAUSE_QUANTA),
             ),
             (g::XOFF, pause.xoff as u32),
             (g::XON, pause.xon as u32),
         ];
         registers.extend((0u32..).zip(marking.sample_bytes).map(|(at, bytes)| (sample::OCTETS_0 + 4 * at, bytes)));
         for (index, (mac, port)) in (0u32..).zip(&self.table) {
-            let is_static = g::ENTRY_HI_VALID_MASK | g::ENTRY_HI_IS_STATIC_MASK;
+            let is_static = g::ENTRY_HI_VALID_BITS.mask | g::ENTRY_HI_IS_STATIC_BITS.mask;
             let bits = mac_bits(*mac);
             registers.extend([
-                (g::ENTRY_HI, is_static | u32::from(*port) << g::ENTRY_HI_PORT_SHIFT | (bits >> 32) as u32),
+                (g::ENTRY_HI, is_static | g::ENTRY_HI_PORT_BITS.at(*port) | (bits >> 32) as u32),
                 (g::ENTRY_LO, bits as u32),
                 (g::ENTRY_WRITE, index),
             ]);
         }
         // of queue 0
-        registers.push((g::CONTROL, control | u32::from(self.point.is_some()) << g::CONTROL_QCN_QUEUES_SHIFT));
+        registers.push((g::CONTROL, control | g::CONTROL_QCN_QUEUES_BITS.at(self.point.is_some())));
         registers
     }
 }

@@ -436,7 +436,7 @@ fn slices(messages: &MessageArguments, count: u64) -> Result<Start, Failure> {
 fn start(messages: &MessageArguments) -> Result<Start, Failure> {
     use regs::source as s;
     let generator = |kind: u32, series: Series| Start::Generator { kind, series, replay: Vec::new() };
-    debug_assert_eq!(s::CONTROL_GENERATOR_SHIFT, 0);
+    debug_assert_eq!(s::CONTROL_GENERATOR_BITS.low, 0);
     if let Some(count) = messages.stream {
         return slices(messages, count);
     }

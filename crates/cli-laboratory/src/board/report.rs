@@ -307,7 +307,7 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
     let mut pairs = Vec::new();
     for index in 0..board.queue_pairs() {
         let mut read = |offset| board.read(qp_register(index, offset));
-        let state = read(q::STATE)? & q::STATE_MASK;
+        let state = read(q::STATE)? & q::STATE_BITS.mask;
         if state == 0 {
             continue;
         }
@@ -337,8 +337,8 @@ fn streams(session: &mut Session) -> Result<Vec<Stream>, Failure> {
         let state = read(s::STATE)?;
         streams.push(Stream {
             index,
-            state: (state & s::STATE_MASK) >> s::STATE_SHIFT,
-            ended: stream_failure((state & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT),
+            state: s::STATE_BITS.of(state),
+            ended: stream_failure(s::STATE_ENDED_BITS.of(state)),
             bytes_acked: u64::from(read(s::BYTES_ACKED_HI)?) << 32 | u64::from(read(s::BYTES_ACKED_LO)?),
             segments,
             retransmitted: read(s::RETRANSMITTED)?,

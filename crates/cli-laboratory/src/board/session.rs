@@ -333,8 +333,8 @@ impl Session {
     fn table(&mut self) -> Result<Option<(u64, Vec<Ipv4Addr>)>, RegisterError> {
         use regs::{destination as d, qp as q, server as s};
         let status = self.board.read(d::STATUS)?;
-        let live = (status & d::STATUS_LIVE_MASK) >> d::STATUS_LIVE_SHIFT;
-        if live == 0 || status & (d::STATUS_BUSY_MASK | d::STATUS_PREPARED_MASK) != 0 {
+        let live = d::STATUS_LIVE_BITS.of(status);
+        if live == 0 || status & (d::STATUS_BUSY_BITS.mask | d::STATUS_PREPARED_BITS.mask) != 0 {
             return Ok(None);
         }
         let [low, high] = [d::ANNOUNCED_LO, d::ANNOUNCED_HI].map(|at| self.board.read(at));
@@ -342,10 +342,10 @@ impl Session {
         let mut servers = Vec::new();
         for row in 0..live {
             let entry = self.board.read(s::BASE + row * s::STRIDE + s::ENTRY)?;
-            if entry & s::ENTRY_LIVE_MASK == 0 {
+            if s::ENTRY_LIVE_BITS.of(entry) == 0 {
                 return Ok(None); // the next table is being written
             }
-            let qp = (entry & s::ENTRY_QP_MASK) >> s::ENTRY_QP_SHIFT;
+            let qp = s::ENTRY_QP_BITS.of(entry);
             if qp < u32::from(self.board.queue_pairs()) {
                 servers.push(Ipv4Addr::from_bits(self.board.read(qp_register(qp as u8, q::DST_IP))?));
             }
@@ -383,7 +383,7 @@ impl Session {
     /// No message is begun until those that were have ended.
     fn drain(&mut self) -> Result<(), RegisterError> {
         self.board.clear_source();
-        self.board.write(regs::source::COMMAND, regs::source::COMMAND_STOP_MASK)?;
+        self.board.write(regs::source::COMMAND, regs::source::COMMAND_STOP_BITS.mask)?;
         (self.phase, self.lost) = (Phase::Draining { busy: self.board.cycle() }, Some(Instant::now()));
         Ok(())
     }
@@ -395,7 +395,7 @@ impl Session {
         if messages.ok + messages.failed() < messages.posted || self.board.board().pending_messages() > 0 {
             return Ok(false);
         }
-        Ok(self.target.is_empty(&mut self.board)? && self.board.read(s::STATUS)? & s::STATUS_RUNNING_MASK == 0)
+        Ok(self.target.is_empty(&mut self.board)? && s::STATUS_RUNNING_BITS.of(self.board.read(s::STATUS)?) == 0)
     }
 
     /// All started work has ended: the next server may connect, or is contacted.
@@ -416,8 +416,8 @@ impl Session {
     /// before the queue pair fails: a server that asks then is answered before software looks.
     fn engage(&mut self, has_messages: bool) -> Result<(), RegisterError> {
         use regs::connection as c;
-        let others = self.board.read(c::CONTROL)? & !c::CONTROL_ENGAGED_MASK;
-        self.board.write(c::CONTROL, others | u32::from(has_messages) << c::CONTROL_ENGAGED_SHIFT)
+        let others = self.board.read(c::CONTROL)? & !c::CONTROL_ENGAGED_BITS.mask;
+        self.board.write(c::CONTROL, others | c::CONTROL_ENGAGED_BITS.at(has_messages))
     }
 
     /// Takes what has been sampled and measured meanwhile.
@@ -563,16 +563,16 @@ impl Session {
             self.board.write(address, u32::from_le_bytes(word.try_into().expect("four bytes")))?;
         }
         // A message of the ring has the slot for its immediate; one without goes to the same slots by its own address.
-        let control = (s::CONTROL_RESET & !s::CONTROL_GENERATOR_MASK)
-            | (kind << s::CONTROL_GENERATOR_SHIFT)
-            | (u32::from(self.verb.is_send()) << s::CONTROL_VERB_SHIFT)
-            | (u32::from(self.verb.with_imm()) * (s::CONTROL_WITH_IMM_MASK | s::CONTROL_IN_RING_MASK));
+        let control = (s::CONTROL_RESET & !s::CONTROL_GENERATOR_BITS.mask)
+            | s::CONTROL_GENERATOR_BITS.at(kind)
+            | s::CONTROL_VERB_BITS.at(self.verb.is_send())
+            | (u32::from(self.verb.with_imm()) * (s::CONTROL_WITH_IMM_BITS.mask | s::CONTROL_IN_RING_BITS.mask));
         let ring = self.ring()?;
         let target = u32::from(self.target.index());
         let interval = u32::try_from(self.board.clock().cycles(self.interval)).unwrap_or(u32::MAX);
         for (address, value) in [
             (s::CONTROL, control),
-            (s::QP_RANGE, target << s::QP_RANGE_QP_FIRST_SHIFT | target << s::QP_RANGE_QP_LAST_SHIFT),
+            (s::QP_RANGE, s::QP_RANGE_QP_FIRST_BITS.at(target) | s::QP_RANGE_QP_LAST_BITS.at(target)),
             (s::RADDR_LO, ring.va as u32),
             (s::RADDR_HI, (ring.va >> 32) as u32),
             (s::RADDR_STRIDE, ring.slot_bytes),
@@ -582,7 +582,7 @@ impl Session {
             (s::COUNT, series.count.unwrap_or(0)),
             (s::INTERVAL, interval),
             (s::REPLAY_BLOCKS, (replay.len() as u32 / b::STRIDE).max(1)),
-            (s::COMMAND, s::COMMAND_START_MASK),
+            (s::COMMAND, s::COMMAND_START_BITS.mask),
         ] {
             self.board.write(address, value)?;
         }

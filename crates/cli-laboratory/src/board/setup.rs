@@ -102,16 +102,16 @@ pub fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         congestion: transport.congestion,
     })?;
     let attributes = (transport.mtu.ilog2() - 7)
-        | u32::from(transport.ack_timeout) << c::TRANSPORT_ACK_TIMEOUT_SHIFT
-        | u32::from(transport.retry_cnt) << c::TRANSPORT_RETRY_CNT_SHIFT
-        | u32::from(transport.rnr_retry) << c::TRANSPORT_RNR_RETRY_SHIFT;
+        | c::TRANSPORT_ACK_TIMEOUT_BITS.at(transport.ack_timeout)
+        | c::TRANSPORT_RETRY_CNT_BITS.at(transport.retry_cnt)
+        | c::TRANSPORT_RNR_RETRY_BITS.at(transport.rnr_retry);
     // Timers are the board's own time, which a machine makes slowly: the shortest that the registers have.
-    let resolution = 1 << s::RESOLUTION_ARP_RETRY_SHIFT | 15 << s::RESOLUTION_ARP_TRIES_SHIFT;
+    let resolution = s::RESOLUTION_ARP_RETRY_BITS.at(1u32) | s::RESOLUTION_ARP_TRIES_BITS.at(15u32);
     // The board's own messages go to one queue pair: the next server must get that one. With several servers each has
     // its own, and a board without messages sends only by transmit requests, from every queue pair that is opened.
     let is_shared = messages.by_event || matches!(messages.start, Start::Nothing);
     let offered = if is_shared { 0 } else { u32::from(transport.qp) + 1 };
-    let patience = 5 << c::PATIENCE_TIMEOUT_MS_SHIFT | 7 << c::PATIENCE_RETRIES_SHIFT;
+    let patience = c::PATIENCE_TIMEOUT_MS_BITS.at(5u32) | c::PATIENCE_RETRIES_BITS.at(7u32);
     for (address, value) in [
         (s::NETMASK, plan.network.netmask),
         (s::GATEWAY, plan.gateway.map_or(0, u32::from)),
@@ -120,7 +120,7 @@ pub fn configure(board: &mut Board, plan: &Plan) -> Result<(), Failure> {
         (c::TRANSPORT, attributes),
         (c::PATIENCE, patience),
         (c::SERVER_IP, plan.peer_ip.map_or(0, u32::from)),
-        (c::CONTROL, c::CONTROL_RESET | offered << c::CONTROL_OFFERED_SHIFT),
+        (c::CONTROL, c::CONTROL_RESET | c::CONTROL_OFFERED_BITS.at(offered)),
     ] {
         board.write(address, value)?;
     }

@@ -98,10 +98,8 @@ impl Target {
     pub fn open(self, board: &mut LiveBoard) -> Result<(), RegisterError> {
         use regs::{connection as c, stream as s};
         match self {
-            Self::QueuePair(index) => {
-                board.write(c::COMMAND, c::COMMAND_OPEN_MASK | u32::from(index) << c::COMMAND_QP_SHIFT)
-            }
-            Self::Stream(index) => board.write(stream_register(index, s::COMMAND), s::COMMAND_OPEN_MASK),
+            Self::QueuePair(index) => board.write(c::COMMAND, c::COMMAND_OPEN_BITS.mask | c::COMMAND_QP_BITS.at(index)),
+            Self::Stream(index) => board.write(stream_register(index, s::COMMAND), s::COMMAND_OPEN_BITS.mask),
         }
     }
 
@@ -112,10 +110,10 @@ impl Target {
         match self {
             Self::QueuePair(_) => {
                 let status = board.read(c::STATUS)?;
-                let step = (status & c::STATUS_STEP_MASK) >> c::STATUS_STEP_SHIFT;
-                let fail = (status & c::STATUS_FAIL_MASK) >> c::STATUS_FAIL_SHIFT;
+                let step = c::STATUS_STEP_BITS.of(status);
+                let fail = c::STATUS_FAIL_BITS.of(status);
                 Ok(match () {
-                    () if status & c::STATUS_BUSY_MASK != 0 => Opening::Waiting,
+                    () if c::STATUS_BUSY_BITS.of(status) != 0 => Opening::Waiting,
                     () if fail != 0 => Opening::Failed(queue_pair_failure(fail)),
                     () if step == OPEN => Opening::Open,
                     () => Opening::Waiting,
@@ -123,11 +121,11 @@ impl Target {
             }
             Self::Stream(index) => {
                 let status = board.read(stream_register(index, s::STATE))?;
-                let state = (status & s::STATE_MASK) >> s::STATE_SHIFT;
-                let ended = (status & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT;
+                let state = s::STATE_BITS.of(status);
+                let ended = s::STATE_ENDED_BITS.of(status);
                 Ok(match state {
                     ESTABLISHED => Opening::Open,
-                    CLOSED if status & s::STATE_OPENING_MASK == 0 => Opening::Failed(stream_failure(ended)),
+                    CLOSED if s::STATE_OPENING_BITS.of(status) == 0 => Opening::Failed(stream_failure(ended)),
                     _ => Opening::Waiting,
                 })
             }
@@ -136,17 +134,17 @@ impl Target {
 }
 
 fn qp_state(board: &mut LiveBoard, qp: u8) -> Result<u32, RegisterError> {
-    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_MASK)
+    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_BITS.mask)
 }
 
 fn stream_state(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> {
     use regs::stream as s;
-    Ok((board.read(stream_register(index, s::STATE))? & s::STATE_MASK) >> s::STATE_SHIFT)
+    Ok(s::STATE_BITS.of(board.read(stream_register(index, s::STATE))?))
 }
 
 fn stream_end(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> {
     use regs::stream as s;
-    Ok((board.read(stream_register(index, s::STATE))? & s::STATE_ENDED_MASK) >> s::STATE_ENDED_SHIFT)
+    Ok(s::STATE_ENDED_BITS.of(board.read(stream_register(index, s::STATE))?))
 }
 
 /// The words for `connection.status.fail`.

@@ -87,7 +87,7 @@ impl Meters {
             packets,
             latency_mean_ns: 0.0,
             throughput_gbps: per(bytes as f64 * 8.0, transfer_ns),
-            resent: word(m::STATUS)? & m::STATUS_RESENT_MASK != 0,
+            resent: m::STATUS_RESENT_BITS.of(word(m::STATUS)?) != 0,
             clock,
         };
         let count = counted(&meters);
@@ -131,7 +131,7 @@ mod tests {
             Some(m::PACKETS_LO) => 15_360_000,
             Some(m::LATENCY_SUM_LO) => 0x9AE5_8000,
             Some(m::LATENCY_SUM_HI) => 2,
-            Some(m::STATUS) => m::STATUS_RUNNING_MASK | m::STATUS_RESENT_MASK,
+            Some(m::STATUS) => m::STATUS_RUNNING_BITS.mask | m::STATUS_RESENT_BITS.mask,
             _ => 0,
         })
     }

@@ -150,7 +150,7 @@ fn tell_at_end(node: &mut BoardNode, index: u8, count: u64, number: FlowId, ledg
 
 /// Of this build.
 fn queue_pairs(board: &mut Board) -> Result<u32, RegisterError> {
-    Ok((board.read(global::BUILD)? & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT)
+    Ok(global::BUILD_N_QP_BITS.of(board.read(global::BUILD)?))
 }
 
 /// Most packets of a queue pair that this build keeps.

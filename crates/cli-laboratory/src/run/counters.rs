@@ -44,8 +44,7 @@ impl GatewareCounters {
         let clock = gateware.clock();
         let failed = |source| CounterError::Register { board: board.to_owned(), source };
         let mut read = |address| gateware.read(address).map_err(failed);
-        let queue_pairs =
-            (read(regs::global::BUILD)? & regs::global::BUILD_N_QP_MASK) >> regs::global::BUILD_N_QP_SHIFT;
+        let queue_pairs = regs::global::BUILD_N_QP_BITS.of(read(regs::global::BUILD)?);
         let counter = |&(name, address)| Ok((name, address, read(address)?));
         let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
         let (mut meters, mut own) = (Vec::new(), Vec::new());

@@ -14,7 +14,7 @@ pub const STREAM: u8 = 0;
 
 /// The write that opens it.
 pub fn opening() -> (u32, u32) {
-    (stream_register(STREAM, s::COMMAND), s::COMMAND_OPEN_MASK)
+    (stream_register(STREAM, s::COMMAND), s::COMMAND_OPEN_BITS.mask)
 }
 
 /// Has the events wait in the front end, which accepts their triggers all the same. Gives the write that lets them be
@@ -33,7 +33,7 @@ pub fn hold_events(board: &mut Board) -> Result<(u32, u32), RegisterError> {
 /// # Errors
 /// The board refuses.
 pub fn set_up(board: &mut Board, spec: &FlowSpec, tcp: &TcpConfig) -> Result<(), StreamError> {
-    let most = u64::from(regs::tcp::RTO_MAX_US_MASK);
+    let most = u64::from(regs::tcp::RTO_MAX_US_BITS.mask);
     let us = |time: Time| (time.as_ps() / 1_000_000).clamp(1, most) as u32;
     let timeout = us(tcp.min_rto);
     board.set_stream(

@@ -120,7 +120,7 @@ fn shuts_out(session: &Session, board: usize, resolved: &Resolved) -> bool {
 fn admits_us(plan: &mut Plan) {
     let entries = access_entry::BASE..access_entry::BASE + access_entry::COUNT * access_entry::STRIDE;
     for word in &mut plan.words {
-        let locks = (word.new & !word.old) & access::CONTROL_LOCKED_MASK != 0;
+        let locks = (word.new & !word.old) & access::CONTROL_LOCKED_BITS.mask != 0;
         if entries.contains(&word.address) || (word.address == access::CONTROL && !locks) {
             word.critical = false;
         }
@@ -133,7 +133,7 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         [
             Access::write(destination::SWITCH_EVENT_LO, first as u32),
             Access::write(destination::SWITCH_EVENT_HI, (first >> 32) as u32),
-            Access::write(destination::CONTROL, destination::CONTROL_COMMIT_MASK),
+            Access::write(destination::CONTROL, destination::CONTROL_COMMIT_BITS.mask),
         ]
         .into_iter()
         .collect()
@@ -158,13 +158,13 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         for (commit, outcome) in waiting.iter().zip(session.run(&looks)?) {
             let register = Some("destination.status".to_owned());
             match outcome {
-                Ok(words) if words[0][0] & destination::STATUS_BUSY_MASK != 0 => busy.push(*commit),
-                Ok(words) if words[0][0] & destination::STATUS_REFUSED_MASK != 0 => {
+                Ok(words) if destination::STATUS_BUSY_BITS.of(words[0][0]) != 0 => busy.push(*commit),
+                Ok(words) if destination::STATUS_REFUSED_BITS.of(words[0][0]) != 0 => {
                     let message = "the new table is refused: an event at or above destination.first has gone already";
                     faults.push(session.address(commit.0), register, message);
                 }
                 Ok(words) => {
-                    let live = words[0][0] & destination::STATUS_LIVE_MASK;
+                    let live = words[0][0] & destination::STATUS_LIVE_BITS.mask;
                     if live as usize != commit.2 {
                         let message = format!("counts {live} live servers, and {} were written", commit.2);
                         faults.push(session.address(commit.0), register, message);

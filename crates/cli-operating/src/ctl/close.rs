@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let most = open.values().map(Vec::len).max().unwrap_or(0);
     // The command has one queue pair at a time.
     for turn in 0..most {
-        let command = |row: u32| connection::COMMAND_CLOSE_MASK | row << connection::COMMAND_QP_SHIFT;
+        let command = |row: u32| connection::COMMAND_CLOSE_BITS.mask | connection::COMMAND_QP_BITS.at(row);
         let actions: Vec<_> = open
             .iter()
             .filter_map(|(board, rows)| Some((*board, vec![(connection::COMMAND, command(*rows.get(turn)?))])))
@@ -111,7 +111,7 @@ fn states(session: &mut Session, rows: &Rows, faults: &mut Faults) -> Result<BTr
     for ((board, rows), outcome) in rows.iter().zip(session.run(&requests)?) {
         match outcome {
             Ok(words) => {
-                states.extend(rows.iter().zip(words).map(|(row, word)| ((*board, *row), word[0] & qp::STATE_MASK)))
+                states.extend(rows.iter().zip(words).map(|(row, word)| ((*board, *row), word[0] & qp::STATE_BITS.mask)))
             }
             Err(error) => {
                 let (register, message) = session.named(&error);
@@ -130,7 +130,7 @@ fn wait(session: &mut Session, mut boards: Vec<usize>, faults: &mut Faults) -> R
         let mut busy = Vec::new();
         for (board, outcome) in boards.iter().zip(session.run(&looks)?) {
             match outcome {
-                Ok(words) if words[0][0] & connection::STATUS_BUSY_MASK != 0 => busy.push(*board),
+                Ok(words) if connection::STATUS_BUSY_BITS.of(words[0][0]) != 0 => busy.push(*board),
                 Ok(_) => {}
                 Err(error) => {
                     let (register, message) = session.named(&error);

@@ -15,7 +15,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let writes = vec![(global::COMMAND, global::COMMAND_CLEAR_MASK)];
+    let writes = vec![(global::COMMAND, global::COMMAND_CLEAR_BITS.mask)];
     let action = Action { done: "counters and latency histograms begin anew", writes };
     everywhere(&arguments.boards, &arguments.write, &action)
 }

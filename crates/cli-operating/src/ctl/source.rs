@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut session = Session::open(&arguments.boards)?;
     let mut faults = session.unfit();
     let is_start = arguments.what == What::Start;
-    let word = if is_start { source::COMMAND_START_MASK } else { source::COMMAND_STOP_MASK };
+    let word = if is_start { source::COMMAND_START_BITS.mask } else { source::COMMAND_STOP_BITS.mask };
     let actions: Vec<_> = session.fit().map(|(board, _)| (board, vec![(source::COMMAND, word)])).collect();
     let mut waiting = session.command(&actions, &arguments.write, &mut faults)?;
     let mut good = Vec::new();
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         let mut runs = Vec::new();
         for (board, outcome) in waiting.iter().zip(session.run(&looks)?) {
             match outcome {
-                Ok(words) if words[0][0] & source::STATUS_RUNNING_MASK != 0 => runs.push(*board),
+                Ok(words) if source::STATUS_RUNNING_BITS.of(words[0][0]) != 0 => runs.push(*board),
                 Ok(_) => good.push(*board),
                 Err(error) => {
                     let (register, message) = session.named(&error);

@@ -55,7 +55,7 @@ pub fn count_access() -> Access {
 
 /// The number in the word that `count_access` reads.
 pub fn count_of(word: u32) -> u32 {
-    ((word & tcp::BUILD_N_STREAMS_MASK) >> tcp::BUILD_N_STREAMS_SHIFT).min(stream::COUNT)
+    tcp::BUILD_N_STREAMS_BITS.of(word).min(stream::COUNT)
 }
 
 /// Of one stream.
@@ -99,9 +99,9 @@ fn stream(words: &[Vec<u32>]) -> Stream {
     let at = |register: u32| words[0][(register - stream::PEER_IP) as usize / 4];
     let state = at(stream::STATE);
     Stream {
-        state: state & stream::STATE_MASK,
-        is_opening: state & stream::STATE_OPENING_MASK != 0,
-        ended: (state & stream::STATE_ENDED_MASK) >> stream::STATE_ENDED_SHIFT,
+        state: state & stream::STATE_BITS.mask,
+        is_opening: stream::STATE_OPENING_BITS.of(state) != 0,
+        ended: stream::STATE_ENDED_BITS.of(state),
         peer: SocketAddrV4::new(Ipv4Addr::from_bits(at(stream::PEER_IP)), at(stream::PEER_PORT) as u16),
         ring_fill: at(stream::RING_FILL),
         round_trip_us: at(stream::ROUND_TRIP),

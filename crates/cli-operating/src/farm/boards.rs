@@ -100,7 +100,7 @@ impl Boards {
         let Job { writes, now, since, .. } = job;
         match now {
             Step::Count => {
-                let count = (words[0][0] & global::BUILD_N_QP_MASK) >> global::BUILD_N_QP_SHIFT;
+                let count = global::BUILD_N_QP_BITS.of(words[0][0]);
                 if !(1..=qp::COUNT).contains(&count) {
                     return Some(Err(format!("it says that it has {count} queue pairs; is this a Penstock board?")));
                 }
@@ -134,14 +134,14 @@ impl Boards {
 }
 
 fn command(owner: u16, mask: u32) -> Access {
-    Access::write(destination::CONTROL, u32::from(owner) << destination::CONTROL_KEY_SHIFT | mask)
+    Access::write(destination::CONTROL, destination::CONTROL_KEY_BITS.at(owner) | mask)
 }
 
 /// The whole table, so that nothing of an earlier one is left.
 fn table(rows: &[u8]) -> Access {
     let mut words = vec![0; ROWS];
     for (word, row) in words.iter_mut().zip(rows) {
-        *word = u32::from(*row) << server::ENTRY_QP_SHIFT | server::ENTRY_LIVE_MASK;
+        *word = server::ENTRY_QP_BITS.at(*row) | server::ENTRY_LIVE_BITS.mask;
     }
     Access::Write { address: server::BASE + server::ENTRY, words }
 }
@@ -156,32 +156,31 @@ fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
     match request {
         Request::Look => vec![],
         Request::Claim => vec![vec![
-            Access::write(destination::OWNER, u32::from(owner) << destination::OWNER_ID_SHIFT),
-            Access::write(destination::OPTIONS, destination::OPTIONS_WAIT_FOR_SERVER_MASK),
+            Access::write(destination::OWNER, destination::OWNER_ID_BITS.at(owner)),
+            Access::write(destination::OPTIONS, destination::OPTIONS_WAIT_FOR_SERVER_BITS.mask),
         ]],
-        Request::SetUp { first: 0, rows, .. } => vec![change(0, rows, destination::CONTROL_COMMIT_MASK)],
+        Request::SetUp { first: 0, rows, .. } => vec![change(0, rows, destination::CONTROL_COMMIT_BITS.mask)],
         Request::SetUp { before, first, rows } => vec![
-            change(0, before, destination::CONTROL_COMMIT_MASK),
-            change(*first, rows, destination::CONTROL_COMMIT_MASK),
+            change(0, before, destination::CONTROL_COMMIT_BITS.mask),
+            change(*first, rows, destination::CONTROL_COMMIT_BITS.mask),
         ],
-        Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_MASK)],
-        Request::Replace { first, rows } => vec![change(*first, rows, destination::CONTROL_COMMIT_MASK)],
+        Request::Prepare { first, rows } => vec![change(*first, rows, destination::CONTROL_PREPARE_BITS.mask)],
+        Request::Replace { first, rows } => vec![change(*first, rows, destination::CONTROL_COMMIT_BITS.mask)],
         Request::Door { open, keeps } => vec![vec![Access::Bits {
             address: connection::CONTROL,
-            and: !(connection::CONTROL_ENGAGED_MASK | connection::CONTROL_KEEP_PEER_MASK),
-            or: u32::from(!open) << connection::CONTROL_ENGAGED_SHIFT
-                | u32::from(*keeps) << connection::CONTROL_KEEP_PEER_SHIFT,
+            and: !(connection::CONTROL_ENGAGED_BITS.mask | connection::CONTROL_KEEP_PEER_BITS.mask),
+            or: connection::CONTROL_ENGAGED_BITS.at(!open) | connection::CONTROL_KEEP_PEER_BITS.at(*keeps),
         }]],
         Request::Fail { queue_pairs } => vec![queue_pairs
             .iter()
             .map(|at| {
                 let state = qp::BASE + u32::from(*at) * qp::STRIDE + qp::STATE;
-                Access::write(state, u32::from(IN_ERROR) << qp::STATE_SHIFT)
+                Access::write(state, qp::STATE_BITS.at(IN_ERROR))
             })
             .collect()],
         Request::Release => vec![vec![Access::write(destination::OWNER, 0)]],
-        Request::Confirm => vec![vec![command(owner, destination::CONTROL_CONFIRM_MASK)]],
-        Request::Cancel { rows } => vec![vec![command(owner, destination::CONTROL_CANCEL_MASK), table(rows)]],
+        Request::Confirm => vec![vec![command(owner, destination::CONTROL_CONFIRM_BITS.mask)]],
+        Request::Cancel { rows } => vec![vec![command(owner, destination::CONTROL_CANCEL_BITS.mask), table(rows)]],
     }
 }
 
@@ -212,9 +211,9 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let (high, low, high_after) = (words[3][0], words[4][0], words[5][0]);
     let high = if low < 1 << 31 { high_after } else { high };
     let last = u64::from(high) << 32 | u64::from(low);
-    let live = words[7].iter().filter(|word| *word & server::ENTRY_LIVE_MASK != 0);
+    let live = words[7].iter().filter(|word| server::ENTRY_LIVE_BITS.of(**word) != 0);
     let queue_pairs = words[8..].chunks_exact(6).map(|row| QueuePair {
-        state: ((row[0][0] & qp::STATE_MASK) >> qp::STATE_SHIFT) as u8,
+        state: (qp::STATE_BITS.of(row[0][0])) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
         number: row[2][0] & 0x00FF_FFFF,
         claim: Claim::Unknown,
@@ -223,18 +222,18 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     });
     BoardView {
         owner: words[0][0] as u16,
-        next_event: if is(destination::STATUS_BEGUN_MASK) { last.saturating_add(1) } else { 0 },
+        next_event: if is(destination::STATUS_BEGUN_BITS.mask) { last.saturating_add(1) } else { 0 },
         announced: u64::from(words[6][1]) << 32 | u64::from(words[6][0]),
-        live: (status & destination::STATUS_LIVE_MASK) as u8,
-        prepared: is(destination::STATUS_PREPARED_MASK),
-        pending: is(destination::STATUS_PENDING_MASK),
-        busy: is(destination::STATUS_BUSY_MASK),
-        refused: is(destination::STATUS_REFUSED_MASK),
-        held: is(destination::STATUS_HELD_MASK),
-        waits: is(destination::STATUS_WAITS_MASK),
-        engaged: words[2][0] & connection::CONTROL_ENGAGED_MASK != 0,
-        keeps: words[2][0] & connection::CONTROL_KEEP_PEER_MASK != 0,
-        rows: live.map(|word| ((word & server::ENTRY_QP_MASK) >> server::ENTRY_QP_SHIFT) as u8).collect(),
+        live: (status & destination::STATUS_LIVE_BITS.mask) as u8,
+        prepared: is(destination::STATUS_PREPARED_BITS.mask),
+        pending: is(destination::STATUS_PENDING_BITS.mask),
+        busy: is(destination::STATUS_BUSY_BITS.mask),
+        refused: is(destination::STATUS_REFUSED_BITS.mask),
+        held: is(destination::STATUS_HELD_BITS.mask),
+        waits: is(destination::STATUS_WAITS_BITS.mask),
+        engaged: connection::CONTROL_ENGAGED_BITS.of(words[2][0]) != 0,
+        keeps: connection::CONTROL_KEEP_PEER_BITS.of(words[2][0]) != 0,
+        rows: live.map(|word| server::ENTRY_QP_BITS.of(*word) as u8).collect(),
         queue_pairs: queue_pairs.collect(),
     }
 }
@@ -254,7 +253,10 @@ mod tests {
             .sum();
         assert!(words < penstock_ipbus::PACKET_WORDS);
         assert_eq!(packet[1], Access::Write { address: destination::SWITCH_EVENT_LO, words: vec![2, 1] });
-        assert_eq!(packet[2], Access::write(destination::CONTROL, 0xABCD_0000 | destination::CONTROL_PREPARE_MASK));
+        assert_eq!(
+            packet[2],
+            Access::write(destination::CONTROL, 0xABCD_0000 | destination::CONTROL_PREPARE_BITS.mask)
+        );
         let Access::Write { words, .. } = &packet[0] else { panic!() };
         assert_eq!((words.len(), words[0], words[63]), (64, 0x100, 0x13F));
     }
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn a_last_event_that_carries_while_it_is_read_is_one_that_was() {
         let mut words: Vec<Vec<u32>> = look(1).iter().map(|access| vec![0; access.answers()]).collect();
-        words[1][0] = destination::STATUS_BEGUN_MASK;
+        words[1][0] = destination::STATUS_BEGUN_BITS.mask;
         (words[3][0], words[4][0], words[5][0]) = (4, 3, 5);
         assert_eq!(view(&words).next_event, (5 << 32) + 4);
         words[4][0] = u32::MAX;

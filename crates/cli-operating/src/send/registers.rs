@@ -104,9 +104,9 @@ impl Port {
             self.show_connection(requester, front_end.rkey());
         }
         let stage = u32::from(flow.stage_timer.max(flow.stage_bytes))
-            | u32::from(flow.stage_timer) << qp::STAGE_TIMER_SHIFT
-            | u32::from(flow.stage_bytes) << qp::STAGE_BYTES_SHIFT
-            | u32::from(flow.limited) << qp::STAGE_LIMITED_SHIFT;
+            | qp::STAGE_TIMER_BITS.at(flow.stage_timer)
+            | qp::STAGE_BYTES_BITS.at(flow.stage_bytes)
+            | qp::STAGE_LIMITED_BITS.at(flow.limited);
         for (offset, word) in [
             (qp::STATE, front_end.state()),
             (qp::PACKETS_SENT, c.sent_pkts as u32),
@@ -160,14 +160,14 @@ impl Port {
         let RequestMarking { dscp, ecn, udp_sport, .. } = config.marking;
         let tos = u32::from(dscp) << 2 | u32::from(ecn.bits());
         let transport = (config.mtu.bytes().ilog2() - 7)
-            | u32::from(ack_timeout) << qp::TRANSPORT_ACK_TIMEOUT_SHIFT
-            | u32::from(retry_cnt) << qp::TRANSPORT_RETRY_CNT_SHIFT
-            | u32::from(rnr_retry) << qp::TRANSPORT_RNR_RETRY_SHIFT;
+            | qp::TRANSPORT_ACK_TIMEOUT_BITS.at(ack_timeout)
+            | qp::TRANSPORT_RETRY_CNT_BITS.at(retry_cnt)
+            | qp::TRANSPORT_RNR_RETRY_BITS.at(rnr_retry);
         for (offset, word) in [
             (qp::DST_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
             (qp::DST_MAC_LO, u32::from_be_bytes([c, d, e, f])),
             (qp::DST_IP, config.peer.ip.to_bits()),
-            (qp::FLOW, u32::from(udp_sport) | tos << qp::FLOW_TOS_SHIFT),
+            (qp::FLOW, u32::from(udp_sport) | qp::FLOW_TOS_BITS.at(tos)),
             (qp::DEST_QPN, config.peer.qpn.value()),
             (qp::RKEY, rkey),
             (qp::TRANSPORT, transport),
@@ -195,7 +195,7 @@ impl Port {
 fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
     let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
     let build = Build { queue_pairs: 1, clock_khz };
-    let options = global::OPTIONS_SERVICES_MASK | global::OPTIONS_RETRANSMIT_MASK;
+    let options = global::OPTIONS_SERVICES_BITS.mask | global::OPTIONS_RETRANSMIT_BITS.mask;
     let config = ResponderConfig {
         build,
         map_hash: MAP_HASH,
@@ -211,7 +211,7 @@ fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
     let MacAddr(octets) = mac;
     let [a, b, c, d, e, f] = octets;
     let addresses = [
-        (global::BUILD, width << global::BUILD_DATA_W_SHIFT | 1 << global::BUILD_N_QP_SHIFT),
+        (global::BUILD, global::BUILD_DATA_W_BITS.at(width) | global::BUILD_N_QP_BITS.at(1u32)),
         (global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
         (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
         (global::LOCAL_IP, ip.to_bits()),

@@ -53,7 +53,7 @@ impl Gateware {
     fn look(&mut self) -> Option<u32> {
         let [state, peer] = [regs::qp::STATE, regs::qp::DEST_QPN]
             .map(|at| self.board.read(qp_register(QP, at)).expect("a register of the map"));
-        (state & regs::qp::STATE_MASK == READY_TO_SEND).then_some(peer)
+        (state & regs::qp::STATE_BITS.mask == READY_TO_SEND).then_some(peer)
     }
 
     /// Takes the ends of messages. With the first that failed the connection is over.
@@ -126,17 +126,17 @@ fn powered(ip: Ipv4Addr) -> Board {
     board.configure(&endpoint).expect("a Penstock board");
     const MTU_256: u32 = 1;
     let transport = MTU_256
-        | ACK_TIMEOUT << c::TRANSPORT_ACK_TIMEOUT_SHIFT
-        | 7 << c::TRANSPORT_RETRY_CNT_SHIFT
-        | 7 << c::TRANSPORT_RNR_RETRY_SHIFT;
+        | c::TRANSPORT_ACK_TIMEOUT_BITS.at(ACK_TIMEOUT)
+        | c::TRANSPORT_RETRY_CNT_BITS.at(7u32)
+        | c::TRANSPORT_RNR_RETRY_BITS.at(7u32);
     let ring = r::BASE + u32::from(QP) * r::STRIDE;
-    let resolution = 1 << s::RESOLUTION_ARP_RETRY_SHIFT | 15 << s::RESOLUTION_ARP_TRIES_SHIFT;
+    let resolution = s::RESOLUTION_ARP_RETRY_BITS.at(1u32) | s::RESOLUTION_ARP_TRIES_BITS.at(15u32);
     for (address, value) in [
         (s::NETMASK, 0xFF00_0000),
         (s::RESOLUTION, resolution),
         (s::CONTROL, s::CONTROL_RESET),
         (c::TRANSPORT, transport),
-        (c::CONTROL, c::CONTROL_RESET | 1 << c::CONTROL_OFFERED_SHIFT),
+        (c::CONTROL, c::CONTROL_RESET | c::CONTROL_OFFERED_BITS.at(1u32)),
         (ring + r::SLOTS, SLOTS),
         (ring + r::SLOT_SIZE, SLOT_BYTES),
     ] {

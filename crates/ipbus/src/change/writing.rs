@@ -127,7 +127,7 @@ fn state_of((place, _): &Setting) -> Option<u32> {
 
 /// Whether a change of it breaks a run: a queue pair in reset takes part in none.
 fn breaks(setting: &Setting, old: &BTreeMap<u32, u32>) -> bool {
-    let is_open = |state: u32| old.get(&state).is_none_or(|word| word & qp::STATE_MASK != 0);
+    let is_open = |state: u32| old.get(&state).is_none_or(|word| qp::STATE_BITS.of(*word) != 0);
     setting.0.register.critical && state_of(setting).is_none_or(is_open)
 }
 

@@ -228,7 +228,7 @@ fn resolved(file: &str, all: Table, own: Table, identity: Identity) -> Result<Re
         resolved.commit = Some((special.first.unwrap_or(0), live.len()));
         let rows = whole("server.entry", identity);
         resolved.settings.extend(rows.into_iter().enumerate().map(|(row, place)| {
-            let number = live.get(row).map_or(0, |qp| qp | u64::from(server::ENTRY_LIVE_MASK));
+            let number = live.get(row).map_or(0, |qp| qp | u64::from(server::ENTRY_LIVE_BITS.mask));
             (place, number)
         }));
     }

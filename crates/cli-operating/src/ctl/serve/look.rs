@@ -191,11 +191,11 @@ fn request(queue_pairs: u32, streams: u32, controls: &[Place]) -> Request {
 
 fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Read {
     let scale: Scale = identity.scale();
-    let faults = port::LINK_LOCAL_FAULT_MASK | port::LINK_REMOTE_FAULT_MASK;
+    let faults = port::LINK_LOCAL_FAULT_BITS.mask | port::LINK_REMOTE_FAULT_BITS.mask;
     let queue_pair = |words: &[Vec<u32>]| {
         let rates = &words[4];
         QueuePair {
-            state: words[0][0] & qp::STATE_MASK,
+            state: words[0][0] & qp::STATE_BITS.mask,
             rate_current_bps: scale.rate(rates[0].into()),
             rate_target_bps: scale.rate(rates[1].into()),
             alpha: f64::from(rates[2] & 0x1_FFFF) / 65536.0,
@@ -211,7 +211,7 @@ fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Re
         time: SystemTime::now(),
         at,
         link_up: whole[0][0] & faults == 0,
-        source_runs: whole[1][0] & source::STATUS_RUNNING_MASK != 0,
+        source_runs: source::STATUS_RUNNING_BITS.of(whole[1][0]) != 0,
         counters: whole[2].clone(),
         queue_pairs: queue_pairs.chunks_exact(OF_QUEUE_PAIR).map(queue_pair).collect(),
         streams: streams::of_words(of_streams),

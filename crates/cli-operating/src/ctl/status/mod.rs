@@ -216,10 +216,10 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
     let scale = identity.scale();
     let one = |at: usize| words[at][0];
     let mac = place("local_mac", identity).map(|place| place.show(place.number(&[words[0][1], words[0][0]]), scale));
-    let (pauses, faults) = (one(1) & global::LINK_STATUS_TX_PAUSED_MASK != 0, one(2));
+    let (pauses, faults) = (global::LINK_STATUS_TX_PAUSED_BITS.of(one(1)) != 0, one(2));
     let link = match () {
-        () if faults & port::LINK_LOCAL_FAULT_MASK != 0 => "no signal",
-        () if faults & port::LINK_REMOTE_FAULT_MASK != 0 => "peer has no signal",
+        () if port::LINK_LOCAL_FAULT_BITS.of(faults) != 0 => "no signal",
+        () if port::LINK_REMOTE_FAULT_BITS.of(faults) != 0 => "peer has no signal",
         () if pauses => "up, paused",
         () => "up",
     };
@@ -234,7 +234,7 @@ fn status(board: usize, identity: Identity, words: &[Vec<u32>]) -> Status {
         mac: mac.unwrap_or_default(),
         ip: Ipv4Addr::from_bits(words[0][2]),
         link,
-        source_runs: one(3) & source::STATUS_RUNNING_MASK != 0,
+        source_runs: source::STATUS_RUNNING_BITS.of(one(3)) != 0,
         queue_pairs: words[LOST_AT + LOST.len()..words.len() - 2].iter().map(|word| named(word[0])).collect(),
         streams: Vec::new(),
         messages_done: one(4),

@@ -68,8 +68,8 @@ fn words(arguments: &Arguments) -> [(u32, u32); 3] {
     let (mac, port) = (arguments.mac.unwrap_or(0), arguments.port.unwrap_or(0));
     let flag = |is_set: bool, mask: u32| if is_set { mask } else { 0 };
     let high = (mac >> 32) as u32
-        | port << global::ENTRY_HI_PORT_SHIFT
-        | flag(!arguments.free && !arguments.movable, global::ENTRY_HI_IS_STATIC_MASK)
-        | flag(!arguments.free, global::ENTRY_HI_VALID_MASK);
+        | global::ENTRY_HI_PORT_BITS.at(port)
+        | flag(!arguments.free && !arguments.movable, global::ENTRY_HI_IS_STATIC_BITS.mask)
+        | flag(!arguments.free, global::ENTRY_HI_VALID_BITS.mask);
     [(global::ENTRY_HI, high), (global::ENTRY_LO, mac as u32), (global::ENTRY_WRITE, arguments.entry)]
 }

@@ -62,7 +62,7 @@ fn registers(board: &Board, mac: MacAddr) -> Responder {
     let mut responder = Responder::new(ResponderConfig {
         build: Build { queue_pairs: 0, clock_khz },
         map_hash: MAP_HASH,
-        options: global::OPTIONS_SERVICES_MASK,
+        options: global::OPTIONS_SERVICES_BITS.mask,
         streams: 1,
         inputs: 0,
         writes: Some(WRITES),
@@ -93,7 +93,7 @@ fn show(responder: &mut Responder, board: &Board) {
     for (offset, word) in [
         (stream::PEER_IP, peers.server.to_bits()),
         (stream::PEER_PORT, u32::from(peers.server_port)),
-        (stream::STATE, state | board.stream().last_end().map_or(0, |end| end as u32) << stream::STATE_ENDED_SHIFT),
+        (stream::STATE, state | stream::STATE_ENDED_BITS.at(board.stream().last_end().map_or(0, |end| end as u32))),
         (stream::RING_FILL, row.written.wrapping_sub(row.una)),
         (stream::UNA, row.una),
         (stream::NXT, row.nxt),
