@@ -76,7 +76,7 @@ module event_merger
   } state_e;
 
   state_e state_q, state_d;
-  index_t at_q;                    // the input at hand; in a scan the one that is looked at
+  index_t at_q, at_d;              // the input at hand; in a scan the one that is looked at
   logic [N_IN-1:0] drops_q;        // its beats are dropped up to a last one
   logic [N_IN-1:0] dropped_q;      // since its last part
   logic seen_q;                    // last_q is an event's number
@@ -236,11 +236,27 @@ module event_merger
     endcase
   end
 
+  // The input at hand: the scan's, then those of the parts in their order.
+  always_comb begin
+    at_d = at_q;
+    if (looks) at_d = at_end ? '0 : at_q + 1'b1;
+    // Without a trigger the scan begins again.
+    if (begins || (state_q == StScan && !scans)) at_d = '0;
+    if (entry_valid) at_d = at_top ? '0 : at_q + 1'b1;
+    if (passes) at_d = at_q + 1'b1;
+  end
+
   always_ff @(posedge clk) begin
     state_q <= state_d;
+    at_q    <= at_d;
+    if (rst) begin
+      state_q <= StScan;
+      at_q    <= '0;
+    end
+  end
 
-    // The scan: the smallest number, who shows it, and whether all have one. Without a trigger it begins again.
-    if (looks) at_q <= at_end ? '0 : at_q + 1'b1;
+  // ---- the scan: the smallest number, who shows it, and whether all have one -----------------------------
+  always_ff @(posedge clk) begin
     if (judges) begin
       found_q  <= found_q || shows;
       absent_q <= absent_q || (look_q.enabled && !shows && !stays_far);
@@ -258,69 +274,76 @@ module event_merger
         waits_q <= may_end && !scan_over && (sure_q || !may_begin || !waits_q);
         sure_q  <= may_begin;
       end
-      wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
     end
     if (scan_ends || !judges) {found_q, absent_q, far_q} <= '0;
     // Those that stand are dropped in the next scan; or, if there is nothing else for the second time, taken.
     if (scan_ends) purges_q <= scan_over && (far_q || stays_far) && (begins || !astray_q);
     if (scan_over) astray_q <= !begins && !astray_q;
     if (state_q == StScan ? (scan_ends && !begins) || !judges : state_q == StEnd) shown_q <= '0;
-    if (begins || (state_q == StScan && !scans)) at_q <= '0;
-    if (drop_head) begin
-      drops_q[look_q.at]   <= 1'b1;
-      dropped_q[look_q.at] <= 1'b1;
-    end
-    if (begins) begin
-      offset_q <= '0;
-      any_q    <= 1'b0;
-    end
 
-    // A part begins.
-    if (state_q == StPart && here) begin
-      length_q <= '0;
-      wait_q   <= '0;
-      if (!any_q) {timestamp_ns_q, trigger_type_q} <= {head.timestamp_ns, head.trigger_type};
-      any_q          <= 1'b1;
-      type_differs_q <= type_differs;
+    if (rst) begin
+      shown_q  <= '0;
+      found_q  <= 1'b0;
+      absent_q <= 1'b0;
+      far_q    <= 1'b0;
+      purges_q <= 1'b0;
+      astray_q <= 1'b0;
+      waits_q  <= 1'b0;
+      sure_q   <= 1'b0;
     end
-    if (take) length_q <= length_q + 32'(n_bytes);
-    if (state_q == StCopy) wait_q <= valid || part_ends ? '0 : wait_q + 32'(!expired);
-    if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;
-    if (entry_valid) begin
-      offset_q <= part_end;
-      at_q     <= at_top ? '0 : at_q + 1'b1;
-    end
-    entered_q <= entry_valid && !rst;
-    if (entered_q) dropped_q[index_t'(stat_input)] <= 1'b0;
+  end
 
-    if (passes) at_q <= at_q + 1'b1;
-
-    // The end.
+  // The event before, below whose number nothing is taken.
+  always_ff @(posedge clk) begin
     if (state_q == StEnd && m_axis_tready) begin
       last_q <= event_q;
       seen_q <= 1'b1;
     end
     if (forgets || (scan_over && !begins && astray_q)) seen_q <= 1'b0;
     resync_q <= (resync || resync_q) && state_q != StScan;
+    if (rst) begin
+      seen_q   <= 1'b0;
+      resync_q <= 1'b0;
+    end
+  end
 
+  // Of a scan, then of each part.
+  always_ff @(posedge clk) begin
+    if (scans) wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
+    if (state_q == StPart && here) wait_q <= '0;
+    if (state_q == StCopy) wait_q <= valid || part_ends ? '0 : wait_q + 32'(!expired);
+  end
+
+  // ---- the parts and their table --------------------------------------------------------------------------
+  always_ff @(posedge clk) begin
+    if (begins) begin
+      offset_q <= '0;
+      any_q    <= 1'b0;
+    end
+    if (state_q == StPart && here) begin
+      length_q <= '0;
+      if (!any_q) {timestamp_ns_q, trigger_type_q} <= {head.timestamp_ns, head.trigger_type};
+      any_q          <= 1'b1;
+      type_differs_q <= type_differs;
+    end
+    if (take) length_q <= length_q + 32'(n_bytes);
+    if (entry_valid) offset_q <= part_end;
+  end
+
+  // What is dropped: what the scan refuses, and the rest of a part that was cut or given up.
+  always_ff @(posedge clk) begin
+    if (drop_head) begin
+      drops_q[look_q.at]   <= 1'b1;
+      dropped_q[look_q.at] <= 1'b1;
+    end
+    if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;
     for (int i = 0; i < int'(N_IN); i++)
       if (drops_q[i] && s_axis_tvalid[i] && s_axis_tlast[i]) drops_q[i] <= 1'b0;
-
+    entered_q <= entry_valid && !rst;
+    if (entered_q) dropped_q[index_t'(stat_input)] <= 1'b0;
     if (rst) begin
-      state_q   <= StScan;
-      at_q      <= '0;
-      shown_q   <= '0;
       drops_q   <= '0;
       dropped_q <= '0;
-      seen_q    <= 1'b0;
-      resync_q  <= 1'b0;
-      found_q   <= 1'b0;
-      absent_q  <= 1'b0;
-      far_q     <= 1'b0;
-      purges_q  <= 1'b0;
-      astray_q  <= 1'b0;
-      waits_q   <= 1'b0;
-      sure_q    <= 1'b0;
     end
   end
 
