@@ -11,8 +11,8 @@
 namespace {
 
 constexpr int kStateWords = 9;
-constexpr int kCcWords = 10;  // registers of a group, as in penstock_regs_pkg
-constexpr int kQcnWords = 8;
+constexpr int kCcWords = sizeof(Vcc_step_harness::params_words) / 4;  // registers of a group
+constexpr int kQcnWords = sizeof(Vcc_step_harness::params_qcn_words) / 4;
 constexpr int kParamWords = kCcWords + kQcnWords;
 const char* const kNames[kStateWords] = {
     "rate_current", "rate_target", "timer_elapsed",   "bytes_sent",            "stages, limited, law",
@@ -54,7 +54,6 @@ public:
     void params(uint32_t group, const uint32_t* words) {
         top_.params_valid = 1;
         top_.params_group = group;
-        static_assert(sizeof top_.params_words == kCcWords * 4 && sizeof top_.params_qcn_words == kQcnWords * 4);
         std::memcpy(&top_.params_words, words, kCcWords * 4);
         std::memcpy(&top_.params_qcn_words, words + kCcWords, kQcnWords * 4);
         cycle();

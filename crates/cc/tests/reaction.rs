@@ -367,43 +367,15 @@ fn lowered_thresholds_act_at_once_and_do_not_fire_in_a_row() {
 }
 
 prop_compose! {
+    /// Any registers, whose numbers have any magnitude.
     fn any_params()(
         law in prop_oneof![9 => Just(Law::Dcqcn), 1 => Just(Law::Off)],
-        (clamp_target, restart_timer, hold_timer) in any::<(bool, bool, bool)>(),
-        (cut_on_tick, clamp_increasing) in any::<(bool, bool)>(),
-        alpha_rule in prop_oneof![Just(AlphaRule::Cut), Just(AlphaRule::Cnp), Just(AlphaRule::Interval)],
-        alpha_bits in 0u8..16,
-        single in any::<bool>(),
-        (g_shift, stage_threshold, hyper_threshold) in (0u8..16, 0u8..16, any::<u8>()),
-        g_factor in prop::sample::select(&GFactor::ALL[..]),
-        rates in any::<[u32; 5]>(),
-        shifts in prop::array::uniform9(0u32..32),
-        intervals in any::<[u32; 4]>(),
+        control in any::<u32>(),
+        numbers in prop::collection::vec((any::<u32>(), 0u32..32), DcqcnParams::WORDS - 1),
     ) -> DcqcnParams {
-        DcqcnParams {
-            law,
-            clamp_target,
-            restart_timer,
-            hold_timer,
-            stage_counting: if single { StageCounting::Single } else { StageCounting::PerTrigger },
-            cut_on_tick,
-            clamp_increasing,
-            alpha_rule,
-            alpha_bits,
-            g_shift,
-            g_factor,
-            stage_threshold,
-            hyper_threshold,
-            rate_ai: CycleRate(rates[0] >> shifts[0]),
-            rate_hai: CycleRate(rates[1] >> shifts[1]),
-            rate_min: CycleRate(rates[2] >> shifts[2]),
-            rate_line: CycleRate(rates[3] >> shifts[3]),
-            rate_start: CycleRate(rates[4] >> shifts[8]),
-            decrease_interval: intervals[0] >> shifts[4],
-            alpha_interval: intervals[1] >> shifts[5],
-            increase_interval: intervals[2] >> shifts[6],
-            byte_threshold: intervals[3] >> shifts[7],
-        }
+        let numbers = numbers.into_iter().map(|(number, shift)| number >> shift);
+        let words: Vec<u32> = std::iter::once(control).chain(numbers).collect();
+        DcqcnParams { law, ..DcqcnParams::from_words(&words) }
     }
 }
 
