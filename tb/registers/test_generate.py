@@ -52,6 +52,8 @@ def test_the_rust_constants_have_every_register_at_its_address_and_every_field_i
             module = found[1]
         elif found := re.match(r"\s+pub const (\w+): u32 = (\w+);", line):
             constants[f"{module}.{found[1]}"] = int(found[2], 0)
+        elif found := re.match(r"\s+pub const (\w+): Bits = Bits { low: (\d+), mask: (\w+) };", line):
+            constants[f"{module}.{found[1]}"] = int(found[2]), int(found[3], 0)
     for name, (where, fields) in generated().REGISTERS.items():
         group, _, register = name.rpartition(".")
         key = f"{group or 'global'}.{register.upper()}"
@@ -60,8 +62,7 @@ def test_the_rust_constants_have_every_register_at_its_address_and_every_field_i
             if (len(fields), width) == (1, 32):
                 continue
             stem = key if field == register else f"{key}_{field.upper()}"
-            assert constants[f"{stem}_SHIFT"] == low
-            assert constants[f"{stem}_MASK"] == ((1 << width) - 1) << low
+            assert constants[f"{stem}_BITS"] == (low, ((1 << width) - 1) << low)
 
 
 def test_a_second_run_writes_nothing(tmp_path: Path):
