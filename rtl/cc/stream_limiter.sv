@@ -79,7 +79,7 @@ module stream_limiter
     .clk,
     .rst,
     .law_group(unused_group),
-    .law      (params.law),
+    .law      (law_e'(params.law)),
     .ask      (unused_ask),
     .params   ({cc_pkg::CcStages{params}}),
     .qcn_params('0),

@@ -57,6 +57,6 @@ module cc_engine_harness
   end
 
   cc_engine #(.N_QP(N_QP)) u_engine (
-    .law(params[law_group].law), .params(found), .qcn_params(qcn_found), .*
+    .law(law_e'(params[law_group].law)), .params(found), .qcn_params(qcn_found), .*
   );
 endmodule
