@@ -165,8 +165,8 @@ def test_a_run_begins_after_all_was_killed_and_what_that_lost_is_named(network, 
     assert sorted(event for folder in out[1] for event in stored(folder)) == list(range(begin, last))
 
     # What the first run has lost is named up to the begin of the second one.
-    [said] = [notice for notice in coordinator.notices if notice["what"] == "run_abandoned"]
-    assert said["first"] == begin > known
+    [abandon] = [notice for notice in coordinator.notices if notice["what"] == "run_abandoned"]
+    assert abandon["first"] == begin > known
     abandoned.write_text(f"{abandoned.read_text()}\n[[change]]\nfirst = {begin}\nlive = []\nend = true\n")
     _, report = check(network, abandoned, out[0])
     kept = [event for folder in out[0] for event in stored(folder)]

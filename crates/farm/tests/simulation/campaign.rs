@@ -85,13 +85,13 @@ fn act(world: &mut World) -> Vec<u16> {
         4 => {
             for server in &servers {
                 world.suspended.insert(*server);
-                world.servers[usize::from(*server)].hears = false;
+                world.servers[usize::from(*server)].is_running = false;
                 world.cut(*server, 0..2);
             }
             world.run(1500);
             for server in &servers {
                 world.suspended.remove(server);
-                world.servers[usize::from(*server)].hears = true;
+                world.servers[usize::from(*server)].is_running = true;
             }
         }
         _ => {

@@ -23,7 +23,7 @@ fn refusals(world: &World) -> Refusals {
 
 /// For so long server 1 says this instead of the truth, every 100 ms.
 fn lies(world: &mut World, ms: u64, mut lie: impl FnMut(ServerView) -> Option<ServerView>) {
-    world.servers[1].hears = false;
+    world.servers[1].is_running = false;
     for _ in 0..ms / 100 {
         world.run(100);
         let (view, now) = (world.heartbeat(1), Time::from_ms(world.now));
@@ -53,7 +53,7 @@ fn a_heartbeat_of_another_server_run_or_time_or_none_at_all_is_counted_and_is_no
         let last_command =
             world.notices.iter().filter(|notice| matches!(notice, Notice::HeartbeatRefused { server: 1, .. }));
         assert!(last_command.count() <= 2, "once for each table: {:#?}", world.notices);
-        world.servers[1].hears = true;
+        world.servers[1].is_running = true;
         world.run(1500);
         world.flows_to(1, &[0, 1]);
         world.check(1);
@@ -117,7 +117,7 @@ fn a_board_that_answers_with_nonsense_counts_as_silent_and_holds_up_no_event() {
 fn a_board_that_is_always_busy_has_the_change_postponed_and_the_others_go_on() {
     let mut world = flowing(5);
     world.lies[2] = Some(|view| (view.busy, view.prepared) = (view.busy || view.prepared, false));
-    world.servers[1].hears = false; // its boards reach it still
+    world.servers[1].is_running = false; // its boards reach it still
     world.run(1000);
     let held = |world: &World| world.boards[..2].iter().filter(|board| board.staged.is_some()).count();
     let mut longest = 0;

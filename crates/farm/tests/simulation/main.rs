@@ -261,12 +261,12 @@ fn a_server_without_a_heartbeat_is_taken_out_after_patience_and_one_board_withou
     world.open_all();
     world.start();
     world.run(500);
-    world.servers[1].hears = false; // its process hangs, its queue pairs live
+    world.servers[1].is_running = false; // its process hangs, its queue pairs live
     world.run(1500);
     assert_eq!(world.tables().live(), [0, 1], "patience");
     world.run(1500);
     world.flows_to(4, &[0]);
-    world.servers[1].hears = true;
+    world.servers[1].is_running = true;
     world.run(1500);
     world.flows_to(4, &[0, 1]);
     for at in 0..2 {
@@ -286,7 +286,7 @@ fn a_server_that_does_not_read_the_log_is_told_of_and_holds_events_no_longer_tha
     world.run(500);
     world.kill_server(1);
     world.run(100);
-    world.servers[2].hears = false;
+    world.servers[2].is_running = false;
     world.servers[2].tables_read = 1;
     for _ in 0..60 {
         let now = Time::from_ms(world.now);

@@ -282,7 +282,7 @@ fn a_server_that_was_suspended_before_it_has_read_a_change_gets_no_event_of_it()
         world.coordinator.as_mut().unwrap().set_weight(0, 2);
         world.until("a change", |world| world.log.len() == 2);
         // Its socket holds what comes until it goes on; one board has found out that it does not answer, or none has.
-        world.servers[1].hears = false;
+        world.servers[1].is_running = false;
         if is_noticed {
             world.cut(1, 0..1);
         }
@@ -294,7 +294,7 @@ fn a_server_that_was_suspended_before_it_has_read_a_change_gets_no_event_of_it()
             let late: Vec<_> = late.collect();
             assert!(late.is_empty(), "seed {seed}: board {at}: {late:?} from {first} on: {:#?}", world.notices);
         }
-        world.servers[1].hears = true;
+        world.servers[1].is_running = true;
         world.flows_to(seed, &[0]);
         world.check(seed);
     }

@@ -14,7 +14,7 @@ pub const OWNER: u16 = 7;
 pub struct Server {
     pub is_alive: bool,
     pub tables_read: u64,
-    pub hears: bool,
+    pub is_running: bool,
     /// When its process began, and how often it has come round.
     pub started: u64,
     pub turns: u64,
@@ -26,7 +26,15 @@ pub struct Server {
 
 impl Server {
     pub fn new(now: u64, tables_read: u64) -> Server {
-        Server { is_alive: true, tables_read, hears: true, started: now, turns: 0, credits: SLOTS, before: Vec::new() }
+        Server {
+            is_alive: true,
+            tables_read,
+            is_running: true,
+            started: now,
+            turns: 0,
+            credits: SLOTS,
+            before: Vec::new(),
+        }
     }
 }
 
@@ -227,7 +235,7 @@ impl World {
                         }
                     }
                 }
-            } else if self.servers[at].hears && self.now % 100 == at as u64 {
+            } else if self.servers[at].is_running && self.now % 100 == at as u64 {
                 self.servers[at].tables_read = self.log.len() as u64;
                 let view = self.heartbeat(at as u16);
                 if let Some(coordinator) = &mut self.coordinator {
