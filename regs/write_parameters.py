@@ -135,8 +135,8 @@ def from_bits(p: Parameter) -> str:
     return f"{camel(p.name)}::from_code{number}" if p.kind == "choice" else f"{number} as u8"
 
 
-def reading(p: Parameter) -> str | None:
-    """Its key of a scenario; none where another parameter's key sets it."""
+def reading(p: Parameter) -> str:
+    """Its value by its key of a scenario; that of `default` where it has none."""
     key, default = json.dumps(p.field.parameter.key), f"default.{p.name}"
     if not p.field.parameter.key:
         return default

@@ -124,6 +124,17 @@ def test_a_run_begins_with_the_first_event_that_boards_have_that_come_up_later_a
         assert ended(sender).status == 0
 
 
+def outage(bridged, ports: str, seconds: float) -> None:
+    """Cuts ports of the bridge for so long, once events come."""
+    taken = bridged.metrics().get("events_complete", 0)
+    bridged.counted(taken + 100, "events_complete")
+    for port in ports:
+        bridged.cut(port)
+    time.sleep(seconds)  # the outage itself
+    for port in ports:
+        bridged.heal(port)
+
+
 @pytest.mark.parametrize("ports", ["b", "s", "bc"])
 def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
     """A bridge's port is down for longer than queue pairs live: that of some boards, of all, of the server."""
@@ -132,13 +143,7 @@ def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
     senders = [bridged.boards(end, 2, "-l", 2000, "--rate", 300) for end in "bc"]
     receiver = bridged.recv(*boards(4), "--out", out, *TOLD)
     for outage_s in (0.4, 1.5, *(dice.uniform(0, 29) for _ in range(setting("CUTS", 0)))):
-        taken = bridged.metrics().get("events_complete", 0)
-        bridged.counted(taken + 100, "events_complete")
-        for port in ports:
-            bridged.cut(port)
-        time.sleep(outage_s)  # the outage itself
-        for port in ports:
-            bridged.heal(port)
+        outage(bridged, ports, outage_s)
     taken = bridged.metrics()["events_complete"]
     bridged.counted(taken + 100, "events_complete")
     receiver.send_signal(signal.SIGINT)
@@ -163,13 +168,7 @@ def test_an_outage_over_tcp_costs_no_event(bridged, dice, tmp_path, stack, ports
     stream = ("--protocol", "tcp", "--stack", stack, "--connect", SERVER_IP, "-l", 2000, "--rate", 300)
     senders = [bridged.boards(end, 2, *stream) for end in "bc"]
     for outage_s in cuts or [6.5]:
-        taken = bridged.metrics().get("events_complete", 0)
-        bridged.counted(taken + 100, "events_complete")
-        for port in ports:
-            bridged.cut(port)
-        time.sleep(outage_s)  # the outage itself
-        for port in ports:
-            bridged.heal(port)
+        outage(bridged, ports, outage_s)
     taken = bridged.metrics()["events_complete"]
     bridged.counted(taken + 200, "events_complete")
     receiver.send_signal(signal.SIGINT)

@@ -36,7 +36,7 @@ def default(p: Parameter) -> str:
 def meaning(p: Parameter, keys: set[str]) -> str:
     text = p.field.parameter.meaning or p.field.desc
     first = text.split()[0]
-    if re.fullmatch("[A-Z][a-z]*", first) and len(first) > 1:
+    if re.fullmatch("[A-Z][a-z]+", first):
         text = text[0].lower() + text[1:]
     text = re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda name: f"`{name[0]}`" if name[0] in keys else name[0], text)
     if p.kind in UNITS_OF_ZERO:

@@ -303,7 +303,7 @@ impl Runner {
     fn opened(&mut self, state: u32) {
         const ESTABLISHED: u32 = 2;
         let Opening::Waits { is_requested, enable: (address, value), .. } = &mut self.opening else { return };
-        if state & regs::stream::STATE_BITS.mask == ESTABLISHED {
+        if regs::stream::STATE_BITS.of(state) == ESTABLISHED {
             self.board.queue_write(*address, *value);
             self.opening = Opening::Over;
         } else {

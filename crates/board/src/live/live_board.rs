@@ -185,7 +185,7 @@ impl LiveBoard {
         let mut opening = false;
         for index in 0..self.n_streams {
             let state = self.board.read(stream_register(index, t::STATE))?;
-            opening |= t::STATE_OPENING_BITS.of(state) != 0 || state & t::STATE_BITS.mask == SYN_SENT;
+            opening |= t::STATE_OPENING_BITS.of(state) != 0 || t::STATE_BITS.of(state) == SYN_SENT;
             if self.board.read(stream_register(index, t::RING_FILL))? != 0 {
                 let [next, written, window] =
                     [t::NXT, t::WRITTEN, t::WINDOW].map(|at| self.board.read(stream_register(index, at)));
@@ -410,5 +410,5 @@ const SYN_SENT: u32 = 1;
 fn is_live(state: u32) -> bool {
     const READY_TO_SEND: u32 = 3;
     const DRAINING: u32 = 4;
-    matches!(state & regs::qp::STATE_BITS.mask, READY_TO_SEND | DRAINING)
+    matches!(regs::qp::STATE_BITS.of(state), READY_TO_SEND | DRAINING)
 }

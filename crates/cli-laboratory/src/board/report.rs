@@ -307,7 +307,7 @@ fn queue_pairs(session: &mut Session) -> Result<Vec<QueuePair>, Failure> {
     let mut pairs = Vec::new();
     for index in 0..board.queue_pairs() {
         let mut read = |offset| board.read(qp_register(index, offset));
-        let state = read(q::STATE)? & q::STATE_BITS.mask;
+        let state = q::STATE_BITS.of(read(q::STATE)?);
         if state == 0 {
             continue;
         }

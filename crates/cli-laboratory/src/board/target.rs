@@ -134,7 +134,7 @@ impl Target {
 }
 
 fn qp_state(board: &mut LiveBoard, qp: u8) -> Result<u32, RegisterError> {
-    Ok(board.read(qp_register(qp, regs::qp::STATE))? & regs::qp::STATE_BITS.mask)
+    Ok(regs::qp::STATE_BITS.of(board.read(qp_register(qp, regs::qp::STATE))?))
 }
 
 fn stream_state(board: &mut LiveBoard, index: u8) -> Result<u32, RegisterError> {

@@ -164,7 +164,7 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
                     faults.push(session.address(commit.0), register, message);
                 }
                 Ok(words) => {
-                    let live = words[0][0] & destination::STATUS_LIVE_BITS.mask;
+                    let live = destination::STATUS_LIVE_BITS.of(words[0][0]);
                     if live as usize != commit.2 {
                         let message = format!("counts {live} live servers, and {} were written", commit.2);
                         faults.push(session.address(commit.0), register, message);

@@ -111,7 +111,7 @@ fn states(session: &mut Session, rows: &Rows, faults: &mut Faults) -> Result<BTr
     for ((board, rows), outcome) in rows.iter().zip(session.run(&requests)?) {
         match outcome {
             Ok(words) => {
-                states.extend(rows.iter().zip(words).map(|(row, word)| ((*board, *row), word[0] & qp::STATE_BITS.mask)))
+                states.extend(rows.iter().zip(words).map(|(row, word)| ((*board, *row), qp::STATE_BITS.of(word[0]))))
             }
             Err(error) => {
                 let (register, message) = session.named(&error);

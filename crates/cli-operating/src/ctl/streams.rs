@@ -99,7 +99,7 @@ fn stream(words: &[Vec<u32>]) -> Stream {
     let at = |register: u32| words[0][(register - stream::PEER_IP) as usize / 4];
     let state = at(stream::STATE);
     Stream {
-        state: state & stream::STATE_BITS.mask,
+        state: stream::STATE_BITS.of(state),
         is_opening: stream::STATE_OPENING_BITS.of(state) != 0,
         ended: stream::STATE_ENDED_BITS.of(state),
         peer: SocketAddrV4::new(Ipv4Addr::from_bits(at(stream::PEER_IP)), at(stream::PEER_PORT) as u16),

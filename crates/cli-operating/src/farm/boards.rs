@@ -213,7 +213,7 @@ fn view(words: &[Vec<u32>]) -> BoardView {
     let last = u64::from(high) << 32 | u64::from(low);
     let live = words[7].iter().filter(|word| server::ENTRY_LIVE_BITS.of(**word) != 0);
     let queue_pairs = words[8..].chunks_exact(6).map(|row| QueuePair {
-        state: (qp::STATE_BITS.of(row[0][0])) as u8,
+        state: qp::STATE_BITS.of(row[0][0]) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
         number: row[2][0] & 0x00FF_FFFF,
         claim: Claim::Unknown,
@@ -224,7 +224,7 @@ fn view(words: &[Vec<u32>]) -> BoardView {
         owner: words[0][0] as u16,
         next_event: if is(destination::STATUS_BEGUN_BITS.mask) { last.saturating_add(1) } else { 0 },
         announced: u64::from(words[6][1]) << 32 | u64::from(words[6][0]),
-        live: (status & destination::STATUS_LIVE_BITS.mask) as u8,
+        live: destination::STATUS_LIVE_BITS.of(status) as u8,
         prepared: is(destination::STATUS_PREPARED_BITS.mask),
         pending: is(destination::STATUS_PENDING_BITS.mask),
         busy: is(destination::STATUS_BUSY_BITS.mask),

@@ -195,7 +195,7 @@ fn read(words: &[Vec<u32>], identity: &Identity, streams: usize, at: Time) -> Re
     let queue_pair = |words: &[Vec<u32>]| {
         let rates = &words[4];
         QueuePair {
-            state: words[0][0] & qp::STATE_BITS.mask,
+            state: qp::STATE_BITS.of(words[0][0]),
             rate_current_bps: scale.rate(rates[0].into()),
             rate_target_bps: scale.rate(rates[1].into()),
             alpha: f64::from(rates[2] & 0x1_FFFF) / 65536.0,
