@@ -144,7 +144,11 @@ impl Coordinator {
             self.say(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
         }
         let rows = self.rows(view, &live)?;
-        let before = self.rows(view, self.log.live_before())?;
+        // The two tables are two packets: of a board whose next event is the last table's none may go in between.
+        let before = match view.next_event >= first {
+            true => Vec::new(),
+            false => self.rows(view, self.log.live_before())?,
+        };
         let rows_before = (first > 0).then(|| before.clone());
         self.boards[at].must_begin = false;
         let board = &mut self.boards[at];

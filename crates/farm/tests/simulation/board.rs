@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board: its destination table with the rules of rtl/roce/destination.sv, and its queue pairs.
+//! A board: its destination table and its queue pairs.
 
-use penstock_farm::{BoardView, Claim, QueuePair, Request, IN_ERROR, READY_TO_SEND};
+use penstock_farm::{BoardView, Claim, Command, DestinationTable, QueuePair, Request, Route, IN_ERROR, READY_TO_SEND};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -32,38 +32,27 @@ pub fn address(server: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 1, server as u8 + 1)
 }
 
-#[derive(Clone, Default, Debug)]
-pub struct Table {
-    pub first: u64,
-    pub rows: Vec<u8>,
-}
-
 /// A board's gateware and its queue pairs.
 pub struct Board {
-    pub owner: u16,
+    pub table: DestinationTable,
+    /// The rows as edited.
     pub edited: Vec<u8>,
-    pub older: Table,
-    pub newer: Table,
-    pub staged: Option<Table>,
-    pub pending: bool,
-    pub last: Option<u64>,
     pub qps: Vec<QueuePair>,
     /// Queue pairs that were opened; each has its number at the server.
     pub opened: u32,
-    pub held: bool,
-    pub waits: bool,
     /// The next event that it has, and where each that has gone went; none: flushed without a server.
     pub event: u64,
     pub went: BTreeMap<u64, Option<Ipv4Addr>>,
     pub flushed: u64,
     /// The youngest coordinator that has written.
     pub epoch: u64,
-    pub refused: bool,
     pub silent_until: u64,
     /// Without power.
     pub is_off: bool,
     /// Its inputs are disabled: it has no events.
     pub is_idle: bool,
+    /// The detector has no event for it now.
+    pub rests: bool,
     /// It gives no queue pairs to servers that ask.
     pub engaged: bool,
     /// A queue pair that has had a peer is for that one alone.
@@ -86,27 +75,21 @@ impl Board {
             rnr_naks: 0,
             outstanding: false,
         };
-        let qps = vec![none; QPS];
+        let (qps, mut table) = (vec![none; QPS], DestinationTable::default());
+        table.waits_for_server = true;
         Board {
-            owner: 0,
+            table,
             edited: vec![],
-            older: Table::default(),
-            newer: Table::default(),
-            staged: None,
-            pending: false,
-            last: None,
             qps,
             opened: 0,
-            held: false,
-            waits: false,
             event,
             went: BTreeMap::new(),
             flushed: 0,
             epoch: 0,
-            refused: false,
             silent_until: 0,
             is_off: false,
             is_idle: false,
+            rests: false,
             engaged: false,
             keeps: false,
             room: BTreeMap::new(),
@@ -116,99 +99,55 @@ impl Board {
     }
 
     /// Sends the next event, if it may.
-    pub fn send(&mut self, waits_for_server: bool) -> bool {
+    pub fn send(&mut self) -> bool {
         let event = self.event;
-        (self.held, self.waits) = (false, false);
-        if self.staged.as_ref().is_some_and(|staged| event >= staged.first) {
-            self.held = true;
-            return false;
-        }
-        let is_new = event >= self.newer.first;
-        let rows = if is_new { &self.newer.rows } else { &self.older.rows };
-        let may_wait = waits_for_server && is_new && self.staged.is_none();
-        let qp = (!rows.is_empty()).then(|| rows[(event % rows.len() as u64) as usize]);
-        let is_ready = qp.is_some_and(|qp| self.qps.get(usize::from(qp)).is_none_or(|qp| qp.state == READY_TO_SEND));
-        if may_wait && !is_ready {
-            self.waits = true;
-            return false;
-        }
-        if let Some(room) = qp.filter(|_| is_ready).and_then(|qp| self.room.get_mut(&qp)) {
+        let is_ready = |qp: u8| self.qps.get(usize::from(qp)).map(|qp| qp.state == READY_TO_SEND);
+        let ready = match self.table.route(event, is_ready) {
+            Route::Wait => return false,
+            Route::To(qp) => Some(usize::from(qp)).filter(|_| is_ready(qp) == Some(true)),
+            Route::Nowhere => None,
+        };
+        if let Some(room) = ready.and_then(|qp| self.room.get_mut(&(qp as u8))) {
             if *room == 0 {
-                self.qps[usize::from(qp.unwrap_or_default())].rnr_naks += 1;
+                self.qps[ready.unwrap_or_default()].rnr_naks += 1;
                 return false; // in the queue pair's line, and all others behind it
             }
             *room -= 1;
         }
-        self.pending &= !is_new;
-        self.last = Some(self.last.map_or(event, |last| last.max(event)));
-        let sent = qp.and_then(|qp| self.qps.get(usize::from(qp))).filter(|qp| qp.state == READY_TO_SEND);
-        self.flushed += u64::from(sent.is_none());
-        self.went.insert(event, sent.map(|qp| qp.peer));
+        self.table.passes(event);
+        self.flushed += u64::from(ready.is_none());
+        self.went.insert(event, ready.map(|qp| self.qps[qp].peer));
         self.event += 1;
         true
     }
 
-    pub fn has_gone(&self, event: u64) -> bool {
-        self.last.is_some_and(|last| event <= last)
-    }
-
-    pub fn put_into_force(&mut self, table: Table) {
-        if !self.pending {
-            self.older = std::mem::take(&mut self.newer);
-        }
-        self.pending = table.first != 0;
-        self.newer = table;
-    }
-
-    pub fn commit(&mut self, first: u64, rows: &[u8]) {
-        self.edited = rows.to_vec();
-        if self.staged.is_some() || (first != 0 && self.has_gone(first)) {
-            return;
-        }
-        self.put_into_force(Table { first, rows: rows.to_vec() });
-        if first == 0 {
-            self.last = None;
-        }
-    }
-
     pub fn carry_out(&mut self, owner: u16, request: &Request) -> BoardView {
-        let may = self.owner == owner;
         match request {
             _ if self.is_deaf => {}
             Request::Look => {}
-            Request::Claim => self.owner = owner,
-            Request::SetUp { before, first, rows } if may => {
+            Request::Claim => self.table.owner = owner,
+            Request::SetUp { before, first, rows } => {
                 if *first > 0 {
-                    self.commit(0, before);
+                    // Two packets: an event may come between them, unless the inputs of a reset board are disabled.
+                    let sends = !self.rests && self.table.view().next_event > 0;
+                    self.table.command(owner, Command::Commit { first: 0 }, before);
+                    _ = sends && self.send();
                 }
-                self.commit(*first, rows);
+                self.edited.clone_from(rows);
+                self.table.command(owner, Command::Commit { first: *first }, rows);
             }
             Request::Prepare { first, rows } => {
-                self.edited = rows.clone();
-                self.refused = true;
-                if may && self.staged.is_none() && (!self.pending || self.waits) && !self.has_gone(*first) {
-                    self.staged = Some(Table { first: *first, rows: rows.clone() });
-                    self.refused = false;
-                }
+                self.edited.clone_from(rows);
+                self.table.command(owner, Command::Prepare { first: *first }, rows);
             }
-            Request::Confirm if may => {
-                if let Some(table) = self.staged.take() {
-                    self.pending = false; // else it waits, and its events with it
-                    self.put_into_force(table);
-                }
-            }
+            Request::Confirm => self.table.command(owner, Command::Confirm, &[]),
             Request::Cancel { rows } => {
-                self.edited = rows.clone();
-                if may {
-                    self.staged = None;
-                }
+                self.edited.clone_from(rows);
+                self.table.command(owner, Command::Cancel, &[]);
             }
             Request::Replace { first, rows } => {
-                self.refused = true;
-                if may && self.staged.is_none() && (*first == 0 || !self.has_gone(*first)) {
-                    self.commit(*first, rows);
-                    self.refused = false;
-                }
+                self.edited.clone_from(rows);
+                self.table.command(owner, Command::Commit { first: *first }, rows);
             }
             Request::Door { open, keeps } => (self.engaged, self.keeps) = (!open, *keeps),
             Request::Fail { queue_pairs } => {
@@ -217,24 +156,14 @@ impl Board {
                     self.room.remove(qp);
                 }
             }
-            Request::Release => self.owner = 0,
-            _ => {}
+            Request::Release => self.table.owner = 0,
         }
         BoardView {
-            owner: self.owner,
-            next_event: self.last.map_or(0, |last| last + 1),
-            announced: self.staged.as_ref().map_or(self.newer.first, |staged| staged.first),
-            live: self.newer.rows.len() as u8,
-            prepared: self.staged.is_some(),
-            pending: self.pending,
-            busy: false,
-            refused: self.refused,
-            held: self.held,
-            waits: self.waits,
             engaged: self.engaged,
             keeps: self.keeps,
             rows: self.edited.clone(),
             queue_pairs: self.qps.iter().zip(0..).map(|(qp, at)| self.seen(*qp, at)).collect(),
+            ..self.table.view()
         }
     }
 

@@ -119,7 +119,7 @@ fn a_board_that_is_always_busy_has_the_change_postponed_and_the_others_go_on() {
     world.lies[2] = Some(|view| (view.busy, view.prepared) = (view.busy || view.prepared, false));
     world.servers[1].is_running = false; // its boards reach it still
     world.run(1000);
-    let held = |world: &World| world.boards[..2].iter().filter(|board| board.staged.is_some()).count();
+    let held = |world: &World| world.boards[..2].iter().filter(|board| board.table.view().prepared).count();
     let mut longest = 0;
     let mut since = world.now;
     for _ in 0..4000 {
@@ -218,7 +218,7 @@ fn a_coordinator_that_takes_over_claims_again_until_a_claim_has_succeeded() {
     let config =
         FarmConfig { take_over: true, ..FarmConfig::new(9, vec!["board 0".into()], (0..2).map(server).collect()) };
     let mut board = crate::board::Board::new(0);
-    board.owner = OWNER;
+    board.table.owner = OWNER;
     let mut coordinator = Coordinator::new(config, Tables::new("run".into(), vec![0, 1]), Time::ZERO);
     let mut now = Time::ZERO;
     let asked = |coordinator: &mut Coordinator, now: Time| {
@@ -243,7 +243,7 @@ fn a_coordinator_that_takes_over_claims_again_until_a_claim_has_succeeded() {
     coordinator.handle_board(now, 0, Ok(board.carry_out(9, &Request::Claim)));
     asked(&mut coordinator, now);
     // It has had it: who takes it now ends this one.
-    board.owner = OWNER;
+    board.table.owner = OWNER;
     coordinator.handle_board(now, 0, Ok(board.carry_out(9, &Request::Look)));
     assert!(coordinator.is_over());
 }

@@ -223,13 +223,13 @@ fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boa
                 }
             }
             coordinators.iter_mut().for_each(|coordinator| coordinator.handle_timeout(now));
-            boards.iter_mut().for_each(|board| _ = board.edited.is_empty() || board.send(true));
+            boards.iter_mut().for_each(|board| _ = board.edited.is_empty() || board.send());
         }
         assert!(coordinators.iter().map(Coordinator::is_over).eq([true, true, false]), "seed {seed}");
         assert_eq!(taken, [1, 1, 0], "seed {seed}: each that ended has said so once");
         assert_eq!(coordinators[2].boards_in_force(), boards.len(), "seed {seed}");
         for board in &boards {
-            assert!(board.owner == OWNERS[2] && board.event > 500, "seed {seed}: {} events", board.event);
+            assert!(board.table.owner == OWNERS[2] && board.event > 500, "seed {seed}: {} events", board.event);
             let is_right = |(event, server): (&u64, &Option<_>)| match server {
                 Some(server) => Some(*server) == tables.server_of(*event).map(address),
                 None => *event < first,
@@ -336,7 +336,7 @@ fn a_prepared_board_that_vanishes_is_confirmed_when_it_is_back_and_holds_its_eve
         world.boards[1].silent_until = world.now + 1500;
         let first = world.log[1].first;
         world.run(1200);
-        assert!(world.boards[1].event <= first && world.boards[1].held, "it waits at the change");
+        assert!(world.boards[1].event <= first && world.boards[1].table.view().held, "it waits at the change");
         assert!(world.boards[0].event > first, "the others go on");
         world.run(1500);
         world.flows_to(seed, &[0]);

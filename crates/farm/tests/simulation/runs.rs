@@ -84,7 +84,7 @@ fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_
                     last_end = Some(end);
                     world.coordinator.as_mut().unwrap().leave(true);
                     world.until("boards", |world| world.has_left());
-                    let free = world.boards.iter().all(|board| board.owner == 0 && !board.engaged);
+                    let free = world.boards.iter().all(|board| board.table.owner == 0 && !board.engaged);
                     assert!(free, "seed {seed}");
                     world.coordinator = None;
                 }
@@ -126,7 +126,7 @@ fn a_run_begins_without_the_queue_pairs_of_receivers_that_were_killed() {
             for board in &world.boards {
                 let newest =
                     |server| board.qps.iter().filter(|qp| qp.peer == address(server)).map(|qp| qp.number).max();
-                let rows = board.newer.rows.iter().map(|row| board.qps[usize::from(*row)].number);
+                let rows = board.table.rows().iter().map(|row| board.qps[usize::from(*row)].number);
                 assert_eq!(rows.map(Some).collect::<Vec<_>>(), [newest(0), newest(1)], "seed {seed}: {:?}", board.qps);
             }
             let first = span(&world).0;

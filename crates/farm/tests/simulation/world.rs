@@ -256,7 +256,7 @@ impl World {
         }
         for board in self.boards.iter_mut().filter(|board| !board.is_off && !board.is_idle) {
             for _ in 0..events + self.random.below(2) {
-                if self.rests_at.is_some_and(|rests| board.event >= rests) || !board.send(true) {
+                if self.rests_at.is_some_and(|rests| board.event >= rests) || !board.send() {
                     break;
                 }
                 if self.refusals.is_some() {
@@ -362,6 +362,8 @@ impl World {
                     if is_write {
                         self.boards[board].epoch = epoch;
                     }
+                    let rests = self.rests_at.is_some_and(|rests| self.boards[board].event >= rests);
+                    self.boards[board].rests = rests || self.boards[board].is_idle;
                     let mut view = self.boards[board].carry_out(self.owner, &request);
                     if let Some(lie) = self.lies[board] {
                         lie(&mut view);
@@ -443,9 +445,9 @@ impl World {
             assert!(
                 board.event > before + 100,
                 "seed {seed}: it does not send: {:?} {:?} {} {:#?}",
-                board.newer.rows,
+                board.table.rows(),
                 board.qps,
-                board.waits,
+                board.table.view().waits,
                 self.notices
             );
         }
