@@ -320,6 +320,7 @@ impl<H: Copy + Default> EventBuilder<H> {
     pub fn admits(&mut self, source: u16, event: u64) -> bool {
         let admitted = self.sequence.place(event).is_none_or(|seq| seq < self.end);
         if !admitted && source < self.config.sources.get() {
+            self.progress.sent(source, self.end);
             self.progress.heard(source, self.end);
         }
         admitted

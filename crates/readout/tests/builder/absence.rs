@@ -120,6 +120,20 @@ fn a_source_that_is_back_at_a_later_event_is_not_waited_for_before_it_and_is_fro
 }
 
 #[test]
+fn a_source_that_is_back_after_the_end_of_the_run_is_not_waited_for_at_the_end() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(2, 8) });
+    builder.lost(Time::ZERO, 1);
+    assert_eq!(builder.push(Time::ZERO, id(0, 0), 0), Pushed::Accepted);
+    builder.reconnected(1);
+    builder.back(Time(10), 1);
+    builder.end_before(1);
+    assert_eq!(told_at(&mut builder, Time(10)), [], "it may still send it");
+    assert!(!builder.admits(1, 7));
+    assert_eq!(told_at(&mut builder, Time(20)), [(0, false)], "it sends in order");
+    assert!(builder.is_over());
+}
+
+#[test]
 fn a_source_that_is_lost_and_delivers_none_the_less_is_waited_for_from_there_on() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(2, 8) });
     builder.lost(Time::ZERO, 1);
