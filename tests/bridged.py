@@ -43,7 +43,7 @@ class Bridged(Network):
 
     def inner(self, end: str) -> str:
         """The interface of an end."""
-        return "veth1" if end in "bc" else "veth0"
+        return "veth1" if end in "bcd" else "veth0"
 
     def ip(self, lines: str, end: str | None = None) -> None:
         inside = ["-n", f"{self.name}-{end}"] if end else []

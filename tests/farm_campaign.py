@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Incidents of a farm: three servers that share the events of two verilated boards, kept in step by `penstock farm`.
+"""Incidents of a farm: three servers that share the events of two verilated boards and two in software, kept in step by
+`penstock farm`.
 
 Promise checked: each event is stored by its server, every byte as it was sent, or is named as lost and was a server's
 that has been in trouble in that run; a run begins after every other run with the event after its end, and ends at one
@@ -28,7 +29,9 @@ RING = ("--slots", 8, "--slot-size", 16384)
 # Machines that are busy elsewhere make boards, heartbeats and servers slow.
 PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
 HOME = "10.77.0.9"  # the coordinator's
-VERBS = ("write-imm", "send-imm")  # of each board: a receiver takes either
+VERBS = ("write-imm", "send-imm")  # of each verilated board: a receiver takes either
+SOFTWARE, LENGTH = 2, 1500  # boards in software after those, and bytes of their fragments
+INTERVAL_NS = 20_000
 
 
 @dataclass
@@ -45,15 +48,15 @@ class Farm:
     ENDS = "stu"
 
     def __init__(self, network: Bridged, disks: list[Disk], recorded: np.ndarray) -> None:
-        self.network, self.disks, self.sent = network, disks, Sent(recorded, 0)
+        self.network, self.disks, self.sent = network, disks, Sent(recorded, LENGTH)
         self.folder = disks[0].folder.parent
         self.table, self.file = self.folder / "servers.toml", self.folder / "farm.toml"
         self.addresses = [f"10.77.0.{server + 1}" for server in range(self.SERVERS)]
-        self.boards = ["10.77.9.1", "10.77.9.2"]
+        self.boards = [f"10.77.9.{board + 1}" for board in range(len(VERBS) + SOFTWARE)]
         ends = dict(zip(self.ENDS, ([address] for address in self.addresses), strict=True))
-        network.join({**ends, "b": [], "c": []}, HOME)
+        network.join({**ends, "b": [], "c": [], "d": self.boards[len(VERBS) :]}, HOME)
         self.write([1] * self.SERVERS, None)
-        self.verilated = [self.board(at, end) for at, end in enumerate("bc")]
+        self.senders = [*(self.board(at, end) for at, end in enumerate("bc")), self.software()]
         self.runs: list[Run] = []
         self.is_on = False
         self.receivers: dict[int, subprocess.Popen] = {}
@@ -76,9 +79,15 @@ class Farm:
 
     def board(self, at: int, end: str) -> subprocess.Popen:
         here = ("--packet", "veth1", "--ip", self.boards[at], "--share", f"{at}/64", "--verb", VERBS[at])
-        events = ("--events", 1_000_000, "--by-event", "--data", DATA, "--interval", "20us")
+        events = ("--events", 1_000_000, "--by-event", "--data", DATA, "--interval", f"{INTERVAL_NS}ns")
         command = (self.network.binary, "board", *here, *events, *RING, "--ack-timeout", 6, "--retry-cnt", 7, "--json")
         return self.network.start(end, *map(str, command))
+
+    def software(self) -> subprocess.Popen:
+        first = len(VERBS)
+        here = ("--iface", "veth1", "--ip", self.boards[first], "--first-source", first, "--boards", SOFTWARE)
+        events = ("--by-event", "--rate", 1e9 / INTERVAL_NS, "-l", LENGTH)
+        return self.network.start("d", *map(str, (self.network.binary, "send", "--json", *here, *events, *RING)))
 
     def coordinate(self, *options: str) -> None:
         command = (self.network.binary, "farm", self.file, "--json", *PATIENCE, *options)
@@ -126,7 +135,7 @@ class Farm:
 
     def processes(self) -> dict[str, subprocess.Popen]:
         receivers = {f"receiver {server}": process for server, process in self.receivers.items()}
-        boards = {f"board {at}": process for at, process in enumerate(self.verilated)}
+        boards = {f"board {at}": process for at, process in enumerate(self.senders)}
         return {**({"coordinator": self.coordinator, **receivers} if self.is_on else {}), **boards}
 
     @property
@@ -163,7 +172,7 @@ class Farm:
         assert [process.status for process in told] == [0, 0] or self.run.troubled, told
         self.is_on = False
         for server, result in results.items():
-            assert "is another server's: refused" not in result.stderr, result.stderr
+            assert "is another server's: refused" not in result.stderr, f"{result.stderr}\n{told[1].stdout}"
             faults = result.json()["faults"]
             assert self.run.troubled or not faults, f"server {server}: {faults}\n{result.stderr}\n{told[1].stdout}"
         return self.settled()
@@ -241,9 +250,9 @@ class Farm:
         return f"servers {servers}"
 
     def cut(self, dice: Random) -> str:
-        """Of servers, or of a board, which all servers miss."""
+        """Of servers, or of a board or both in software, which all servers miss."""
         servers, is_board = self.some(dice), dice.random() < 0.3
-        ends = [dice.choice("bc")] if is_board else [self.ENDS[server] for server in servers]
+        ends = [dice.choice("bcd")] if is_board else [self.ENDS[server] for server in servers]
         self.run.troubled |= set(range(self.SERVERS) if is_board else servers)
         for end in ends:
             self.network.cut(end)
@@ -306,6 +315,6 @@ class Farm:
         if self.is_on:
             print(f"end: {self.end(dice)}")
         print(f"begin: {self.begin(dice)}; end: {self.end(dice)}")
-        for process in self.verilated:
+        for process in self.senders:
             process.send_signal(signal.SIGINT)
             ended(process)

@@ -176,3 +176,22 @@ def test_a_run_begins_after_all_was_killed_and_what_that_lost_is_named(network, 
     for process in boards:
         process.send_signal(signal.SIGINT)
         ended(process)
+
+
+def test_a_receiver_that_is_killed_again_and_again_gets_its_queue_pairs_each_time(network, tmp_path):
+    """A board at rest does not notice that a receiver is dead, and has four queue pairs."""
+    network.address("s", SERVERS[1])
+    file, table = farm_file(tmp_path, boards=1), tmp_path / "servers.toml"
+    resting = board(network, 0, REST)
+    coordinator = farm(network, file, {})
+    until("the file of servers", table.exists)
+    out = [tmp_path / f"run.{life}" for life in range(7)]
+    first, second = (recv(network, server, table, out[server], BOARDS[:1]) for server in (0, 1))
+    for address in METRICS:
+        network.counted(REST / 2, "events_complete", address=address)
+    for folder in out[2:]:
+        killed(second)
+        second = recv(network, 1, table, folder, BOARDS[:1])
+        network.counted(1, "boards_up", address=METRICS[1])
+    for process in (first, second, coordinator, resting):
+        killed(process)

@@ -126,6 +126,8 @@ pub struct Responder {
     next_id: u16,
     kept: VecDeque<(u16, Vec<u8>)>,
     carried_out: u64,
+    /// Of the last datagram.
+    written: Vec<(u32, u32)>,
     /// Of a switch: `entry_hi` and `entry_lo` of each entry that was written.
     table: HashMap<u32, (u32, u32)>,
 }
@@ -146,7 +148,7 @@ impl Responder {
 
     fn of(device: Device) -> Self {
         let (words, kept, table) = (HashMap::new(), VecDeque::new(), HashMap::new());
-        let mut found = Responder { device, words, next_id: 1, kept, carried_out: 0, table };
+        let mut found = Responder { device, words, next_id: 1, kept, carried_out: 0, written: Vec::new(), table };
         found.reset();
         found
     }
@@ -209,8 +211,14 @@ impl Responder {
         self.table.get(&index).copied()
     }
 
+    /// The writes that the last datagram has carried out at a board, in order: byte address and word, commands included.
+    pub fn written(&self) -> &[(u32, u32)] {
+        &self.written
+    }
+
     /// Takes a datagram.
     pub fn handle(&mut self, bytes: &[u8]) -> Answer {
+        self.written.clear();
         let (words, big) = from_bytes(bytes)?;
         let header = PacketHeader::parse(words[0])?;
         if words.len() > PACKET_WORDS {
@@ -363,6 +371,7 @@ impl Responder {
         }
         if !self.is_beyond(fact) {
             self.words.insert(address, word & fact.keep);
+            self.written.push((address, word));
             self.act(config, address, word);
         }
         true

@@ -6,7 +6,7 @@
 
 use penstock_farm::{BoardView, Claim, QueuePair, Request, IN_ERROR};
 use penstock_ipbus::regs::{connection, destination, global, qp, server};
-use penstock_ipbus::{Access, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
+use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
 use penstock_units::Time;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -94,7 +94,11 @@ impl Boards {
             Ok(words) => words,
             Err(error) => {
                 self.queue_pairs[board] = 0;
-                return Some(Err(error.to_string()));
+                let hint = match error {
+                    AccessError::Refused { .. } => "; it takes no table of servers: `penstock send` needs --by-event",
+                    _ => "",
+                };
+                return Some(Err(format!("{error}{hint}")));
             }
         };
         let Job { writes, now, since, .. } = job;

@@ -76,6 +76,10 @@ pub struct EventArguments {
     /// Send only the events of this server, as a board's queue pair to that server does
     #[arg(long, value_name = "N", requires = "servers")]
     pub server: Option<u16>,
+    /// Each event goes to the server that the front end's destination table names for its number. The table comes over
+    /// IPbus (`penstock farm`); the events begin with it
+    #[arg(long, conflicts_with_all = ["connect", "servers"])]
+    pub by_event: bool,
     /// First event's number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_event: u64,

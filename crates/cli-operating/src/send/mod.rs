@@ -8,8 +8,10 @@ mod arguments;
 mod choices;
 mod cnp_bound;
 mod connect;
+mod destination;
 mod faults;
 mod front_end;
+mod lane;
 mod link;
 mod pacing;
 mod payload;
@@ -26,7 +28,7 @@ use link::{is_gone, Link};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
-use penstock_cli_common::output::{print, to_verdict};
+use penstock_cli_common::output::to_verdict;
 use penstock_readout::backend::SessionClock;
 use penstock_readout::ShareError;
 use penstock_units::Time;
@@ -64,9 +66,9 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     let clock = SessionClock::start();
     let mut link = Link::open(plan).map_err(Failure::Refused)?;
-    let ips: Vec<_> = plan.ips().collect();
+    let (ips, shared): (Vec<_>, _) = (plan.ips().collect(), Arc::new(plan.clone()));
     let front_ends =
-        ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(plan, share.clone(), k as u16, ip, link.mac()));
+        ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&shared, share.clone(), k as u16, ip, link.mac()));
     let mut crowd = Crowd {
         front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?,
         turn: 0,
@@ -119,14 +121,7 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
     let faults = failure.into_iter().chain(crowd.refused).collect();
     let report = tables::report(&crowd.front_ends, now, strangers, (link.counts(), link.refusal()), faults);
-    let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    Ok(match plan.json {
-        true => {
-            let json = serde_json::to_value(&report).expect("a report has only plain keys");
-            print(format_args!("{json:#}"), verdict)
-        }
-        false => print(tables::closing(&report), verdict),
-    })
+    Ok(tables::print_report(&report, &report.faults, plan.json, tables::closing))
 }
 
 /// All front ends of the process.

@@ -44,9 +44,9 @@ pub struct Messages {
     pattern_event: u64,
     /// Time from event to event: all front ends must give an event the same time.
     interval_ns: u64,
-    /// Number of the first message in `held`.
+    /// Number of the first message in `held`; those that have ended before it leave a gap.
     first: u64,
-    held: VecDeque<Bytes>,
+    held: VecDeque<Option<Bytes>>,
     /// Memory of messages that are done, for the next ones.
     spare: Vec<BytesMut>,
 }
@@ -100,6 +100,11 @@ impl Messages {
         self.last_made
     }
 
+    /// The event of the next message to be made.
+    pub fn next_event(&self) -> Option<u64> {
+        self.next_event
+    }
+
     fn go_on_from(&mut self, event: u64) {
         let next = match &self.share {
             Some((servers, server)) => servers.next_of(*server, event),
@@ -126,7 +131,7 @@ impl Messages {
         self.first + self.held.len() as u64
     }
 
-    /// Messages acknowledged so far.
+    /// Messages before the first one that has not ended.
     pub fn done(&self) -> u64 {
         self.first
     }
@@ -136,23 +141,28 @@ impl Messages {
         if let Some(event) = self.next_event.filter(|_| n >= self.made()) {
             let message = self.make(event);
             self.last_made = Some(event);
-            self.held.push_back(message);
+            self.held.push_back(Some(message));
             self.go_on_from(event + 1);
         }
-        self.held[(n - self.first) as usize].len() as u32
+        self.bytes(n).len() as u32
     }
 
-    /// Message `n`, made by [`Self::message`] and not yet acknowledged.
+    /// Message `n`, made by [`Self::message`]; empty once it has ended.
     pub fn bytes(&self, n: u64) -> Bytes {
-        self.held[(n - self.first) as usize].clone()
+        let held = n.checked_sub(self.first).and_then(|at| self.held.get(at as usize)?.clone());
+        held.unwrap_or_default()
     }
 
-    /// The oldest message is acknowledged.
-    pub fn acknowledged(&mut self) {
-        let done = self.held.pop_front();
-        self.first += 1;
+    /// Message `n` is acknowledged, or lost.
+    pub fn ended(&mut self, n: u64) {
+        let Some(at) = n.checked_sub(self.first) else { return };
+        let message = self.held.get_mut(at as usize).and_then(Option::take);
+        while self.held.front().is_some_and(Option::is_none) {
+            self.held.pop_front();
+            self.first += 1;
+        }
         // A packet of it may still wait for the interface.
-        if let Some(memory) = done.and_then(|message| message.try_into_mut().ok()) {
+        if let Some(memory) = message.and_then(|message| message.try_into_mut().ok()) {
             if self.spare.len() < SPARE {
                 self.spare.push(memory);
             }
@@ -208,7 +218,8 @@ impl PayloadSource for Messages {
         let at = (va & 0xFFFF_FFFF) as usize;
         // Only messages that are under way are read; an address of another is no message's.
         let held = (va >> 32).checked_sub(self.first & 0xFFFF_FFFF).and_then(|i| self.held.get(i as usize));
-        held.and_then(|message| message.get(at..at + len).map(|_| message.slice(at..at + len)))
+        held.and_then(Option::as_ref)
+            .and_then(|message| message.get(at..at + len).map(|_| message.slice(at..at + len)))
             .map_or(Payload::Virtual(len as u32), Payload::Bytes)
     }
 }

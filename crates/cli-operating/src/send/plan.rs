@@ -16,6 +16,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Queue pairs of a front end with `--by-event`, as many as the limiter's visits are made for.
+pub const SHARED_QUEUE_PAIRS: u32 = 16;
+
 /// Everything that front ends are made of.
 #[derive(Clone)]
 pub struct Plan {
@@ -35,6 +38,8 @@ pub struct Plan {
     pub first_event: u64,
     /// The file of the servers that share the run, and whose events are sent; none: all.
     pub sharing: Option<(PathBuf, u16)>,
+    /// Each event goes to the server that the destination table names.
+    pub by_event: bool,
     /// From event to event; zero: as fast as they go.
     pub interval: Time,
     pub send_verb: bool,
@@ -89,6 +94,7 @@ impl Plan {
             events: a.events.count,
             first_event: a.events.first_event,
             sharing: a.events.servers.clone().zip(a.events.server),
+            by_event: a.events.by_event,
             interval,
             send_verb: a.protocol.send_verb,
             mtu,
@@ -127,6 +133,15 @@ impl Plan {
         match &self.recorded {
             Some(events) => events.max_message_len(),
             None => self.length as usize + penstock_wire::fragment::HEADER_LEN,
+        }
+    }
+
+    /// Queue pairs of a front end: several servers have one each.
+    pub fn queue_pairs(&self) -> u32 {
+        if self.by_event {
+            SHARED_QUEUE_PAIRS
+        } else {
+            1
         }
     }
 

@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The registers of front ends over IPbus, one port per address: settings of congestion control from a server or
 //! operator, and the registers that `penstock ctl` reads.
-//! Promise: the map is the gateware's, of a build with one queue pair; `cc[0]` governs the limiter from the next packet
+//! Promise: the map is the gateware's, of a build with one queue pair, or several with `--by-event`; `cc[0]` governs the limiter from the next packet
 //! on. What is read is the front end's state now. A register without a function here is refused, like one that does not
 //! exist; counters of parts that this front end has not, as a MAC, read 0.
 
+use super::destination;
 use super::front_end::FrontEnd;
+use super::lane::Lane;
 use super::plan::Plan;
 use penstock_cc::{CycleRate, DcqcnParams};
 use penstock_cli_common::arguments::allowed::{admits, Allowed};
 use penstock_ipbus::map::{Build, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, events, global, latency, meter, port, qp, source, tcp, timing};
 use penstock_ipbus::{Responder, ResponderConfig, PORT};
-use penstock_transport::{RequestMarking, Requester, RetryLimits};
+use penstock_transport::{RequestMarking, RetryLimits};
 use penstock_units::Time;
 use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 use penstock_wire::{MacAddr, Psn};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Datagrams that one front end takes in a turn.
 const MOST: usize = 16;
 const LONGEST: usize = 2048;
+const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
 
 /// The writable registers: the parameters of the single queue pair's group, and the operators' counts.
-const WRITES: &[std::ops::Range<u32>] =
+const WRITES: &[Range<u32>] =
     &[cc::BASE..cc::BASE + 4 * DcqcnParams::WORDS as u32, global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
 
-/// The registers that can be read beside these: what the build is, the queue pair, the counters, and those of parts that
+/// The registers of every software front end that can be read: what the build is, the counters, and those of parts that
 /// are not there, of which software asks whether they are.
-const READS: &[std::ops::Range<u32>] = &[
+pub const OF_EVERY: &[Range<u32>] = &[
     global::ID..global::MAP_HASH + 4,
     global::LOCAL_MAC_HI..global::LOCAL_IP + 4,
     global::LINK_STATUS..global::LINK_STATUS + 4,
@@ -40,14 +45,25 @@ const READS: &[std::ops::Range<u32>] = &[
     port::LINK..port::LINK + 4,
     source::STATUS..source::STATUS + 4,
     counters::ALL[0].1..counters::ALL[0].1 + 4 * counters::ALL.len() as u32,
+];
+
+/// Of the queue pair.
+const OF_QUEUE_PAIR: &[Range<u32>] = &[
     qp::BASE..qp::BASE + qp::STRIDE,
     meter::BASE..meter::BASE + meter::STRIDE,
     latency::BASE..latency::BASE + latency::STRIDE,
 ];
 
+static READS: LazyLock<Vec<Range<u32>>> = LazyLock::new(|| [OF_EVERY, OF_QUEUE_PAIR].concat());
+static SHARED_READS: LazyLock<Vec<Range<u32>>> =
+    LazyLock::new(|| OF_EVERY.iter().cloned().chain(destination::reads()).collect());
+static SHARED_WRITES: LazyLock<Vec<Range<u32>>> =
+    LazyLock::new(|| WRITES.iter().cloned().chain(destination::writes()).collect());
+
 struct Port {
     socket: UdpSocket,
     board: Responder,
+    by_event: bool,
 }
 
 /// Those of all front ends.
@@ -59,7 +75,7 @@ pub struct Registers {
 
 impl Registers {
     pub fn bind(plan: &Plan, mac: MacAddr) -> Result<Registers, String> {
-        let ports = plan.ips().map(|ip| Port::bind(ip, mac, &plan.cc)).collect::<Result<_, _>>()?;
+        let ports = plan.ips().map(|ip| Port::bind(ip, mac, plan)).collect::<Result<_, _>>()?;
         Ok(Registers { ports, allow: plan.allow.clone(), strangers: 0 })
     }
 
@@ -90,43 +106,22 @@ impl Registers {
 }
 
 impl Port {
-    fn bind(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Result<Port, String> {
+    fn bind(ip: Ipv4Addr, mac: MacAddr, plan: &Plan) -> Result<Port, String> {
         let bound = UdpSocket::bind((ip, PORT)).and_then(|s| s.set_nonblocking(true).map(|()| s));
         let socket = bound.map_err(|error| format!("UDP port {PORT} of {ip} (IPbus): {error}"))?;
-        Ok(Port { socket, board: registers(ip, mac, params) })
+        let board = registers(ip, mac, plan.queue_pairs(), &plan.cc);
+        Ok(Port { socket, board, by_event: plan.by_event })
     }
 
     /// The state of the front end, for the readable registers.
     fn show(&mut self, now: Time, front_end: &mut FrontEnd) {
-        let (c, messages, acked) = (front_end.counters(), front_end.messages_done(), front_end.bytes_acked());
-        let flow = front_end.limiter(now);
-        if let Some(requester) = front_end.requester() {
-            self.show_connection(requester, front_end.rkey());
+        for (lane, row) in front_end.lanes_mut().iter_mut().zip((qp::BASE..).step_by(qp::STRIDE as usize)) {
+            self.show_queue_pair(now, lane, row);
         }
-        let stage = u32::from(flow.stage_timer.max(flow.stage_bytes))
-            | qp::STAGE_TIMER_BITS.at(flow.stage_timer)
-            | qp::STAGE_BYTES_BITS.at(flow.stage_bytes)
-            | qp::STAGE_LIMITED_BITS.at(flow.limited);
-        for (offset, word) in [
-            (qp::STATE, front_end.state()),
-            (qp::PACKETS_SENT, c.sent_pkts as u32),
-            (qp::PACKETS_RETRANSMITTED, c.retransmitted_pkts as u32),
-            (qp::PACKET_SEQ_ERR, c.packet_seq_err as u32),
-            (qp::RNR_NAK, c.rnr_nak as u32),
-            (qp::LOCAL_ACK_TIMEOUT_ERR, c.local_ack_timeout_err as u32),
-            (qp::STALE_ACKS, c.stale_acks as u32),
-            (qp::MESSAGES_OK, messages as u32),
-            (qp::MESSAGES_ERR, c.messages_err as u32),
-            (qp::BYTES_ACKED_LO, acked as u32),
-            (qp::BYTES_ACKED_HI, (acked >> 32) as u32),
-            (qp::RATE_CURRENT, flow.rate_current.0),
-            (qp::RATE_TARGET, flow.rate_target.0),
-            (qp::ALPHA, flow.alpha()),
-            (qp::STAGE, stage),
-            (qp::RP_CNP_HANDLED, flow.cnp_handled),
-        ] {
-            self.board.set(qp::BASE + offset, word);
+        if self.by_event {
+            destination::show(&mut self.board, front_end);
         }
+        let (c, messages) = (front_end.counters(), front_end.messages_done() + front_end.messages_lost());
         let cm = front_end.cm_counters();
         for (address, count) in [
             (counters::TX_FRAMES, c.sent_pkts),
@@ -150,12 +145,46 @@ impl Port {
         self.board.set(source::STATUS, u32::from(front_end.is_connected() && !front_end.is_done()));
     }
 
-    /// Who the peer is, and what lies between.
-    fn show_connection(&mut self, requester: &Requester, rkey: u32) {
+    /// A queue pair's row.
+    fn show_queue_pair(&mut self, now: Time, lane: &mut Lane, row: u32) {
+        let (c, flow) = (lane.counters(), lane.limiter(now));
+        self.show_connection(lane, row);
+        let stage = u32::from(flow.stage_timer.max(flow.stage_bytes))
+            | qp::STAGE_TIMER_BITS.at(flow.stage_timer)
+            | qp::STAGE_BYTES_BITS.at(flow.stage_bytes)
+            | qp::STAGE_LIMITED_BITS.at(flow.limited);
+        for (offset, word) in [
+            (qp::STATE, lane.state().into()),
+            (qp::PACKETS_SENT, c.sent_pkts as u32),
+            (qp::PACKETS_RETRANSMITTED, c.retransmitted_pkts as u32),
+            (qp::PACKET_SEQ_ERR, c.packet_seq_err as u32),
+            (qp::RNR_NAK, c.rnr_nak as u32),
+            (qp::LOCAL_ACK_TIMEOUT_ERR, c.local_ack_timeout_err as u32),
+            (qp::STALE_ACKS, c.stale_acks as u32),
+            (qp::MESSAGES_OK, lane.messages_ok as u32),
+            (qp::MESSAGES_ERR, c.messages_err as u32),
+            (qp::BYTES_ACKED_LO, lane.bytes_acked as u32),
+            (qp::BYTES_ACKED_HI, (lane.bytes_acked >> 32) as u32),
+            (qp::RATE_CURRENT, flow.rate_current.0),
+            (qp::RATE_TARGET, flow.rate_target.0),
+            (qp::ALPHA, flow.alpha()),
+            (qp::STAGE, stage),
+            (qp::RP_CNP_HANDLED, flow.cnp_handled),
+        ] {
+            self.board.set(row + offset, word);
+        }
+    }
+
+    /// Who the peer is, and what lies between; of the last connection if there is none.
+    fn show_connection(&mut self, lane: &Lane, row: u32) {
+        let Some(requester) = lane.requester() else { return };
         let config = requester.config();
         let MacAddr([a, b, c, d, e, f]) = config.peer.mac;
         let (una, sent) = (requester.una().value(), requester.outstanding_packets() as u32);
         let next = Psn::new(una.wrapping_add(sent)).value();
+        // Nothing is kept ahead of what is sent, but a message that is posted has a packet.
+        let is_kept = sent == 0 && requester.outstanding_messages() > 0;
+        let end = Psn::new(next.wrapping_add(is_kept.into())).value();
         let RetryLimits { ack_timeout, retry_cnt, rnr_retry } = config.limits;
         let RequestMarking { dscp, ecn, udp_sport, .. } = config.marking;
         let tos = u32::from(dscp) << 2 | u32::from(ecn.bits());
@@ -169,15 +198,14 @@ impl Port {
             (qp::DST_IP, config.peer.ip.to_bits()),
             (qp::FLOW, u32::from(udp_sport) | qp::FLOW_TOS_BITS.at(tos)),
             (qp::DEST_QPN, config.peer.qpn.value()),
-            (qp::RKEY, rkey),
+            (qp::RKEY, lane.peer().rkey),
             (qp::TRANSPORT, transport),
             (qp::INIT_PSN, config.init_psn.value()),
             (qp::UNA_PSN, una),
             (qp::NXT_PSN, next),
-            // Nothing is kept ahead of what is sent.
-            (qp::WR_PSN, next),
+            (qp::WR_PSN, end),
         ] {
-            self.board.set(qp::BASE + offset, word);
+            self.board.set(row + offset, word);
         }
     }
 
@@ -188,36 +216,48 @@ impl Port {
         if params != *front_end.cc() {
             front_end.set_cc(now, params);
         }
+        if self.by_event {
+            destination::act(&self.board, front_end);
+        }
     }
 }
 
-/// A board with one queue pair; its reset values are the settings with which this process was started.
-fn registers(ip: Ipv4Addr, mac: MacAddr, params: &DcqcnParams) -> Responder {
-    let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
-    let build = Build { queue_pairs: 1, clock_khz };
-    let options = global::OPTIONS_SERVICES_BITS.mask | global::OPTIONS_RETRANSMIT_BITS.mask;
-    let config = ResponderConfig {
-        build,
+/// A front end of this many streams, with the registers that can be written and read.
+pub fn of_front_end(streams: u32, writes: &'static [Range<u32>], reads: &'static [Range<u32>]) -> ResponderConfig {
+    ResponderConfig {
+        build: Build { queue_pairs: 0, clock_khz: CLOCK_KHZ },
         map_hash: MAP_HASH,
-        options,
-        streams: 0,
+        options: global::OPTIONS_SERVICES_BITS.mask,
+        streams,
         inputs: 0,
-        writes: Some(WRITES),
-        reads: Some(READS),
+        writes: Some(writes),
+        reads: Some(reads),
+    }
+}
+
+/// Its addresses.
+pub fn place(board: &mut Responder, ip: Ipv4Addr, mac: MacAddr) {
+    let MacAddr([a, b, c, d, e, f]) = mac;
+    board.set(global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b]));
+    board.set(global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f]));
+    board.set(global::LOCAL_IP, ip.to_bits());
+}
+
+/// A board with these queue pairs; its reset values are the settings with which this process was started.
+fn registers(ip: Ipv4Addr, mac: MacAddr, queue_pairs: u32, params: &DcqcnParams) -> Responder {
+    let lists: (&[_], &[_]) = if queue_pairs == 1 { (WRITES, &READS) } else { (&SHARED_WRITES, &SHARED_READS) };
+    let config = ResponderConfig {
+        build: Build { queue_pairs, clock_khz: CLOCK_KHZ },
+        options: global::OPTIONS_SERVICES_BITS.mask | global::OPTIONS_RETRANSMIT_BITS.mask,
+        ..of_front_end(0, lists.0, lists.1)
     };
     let mut board = Responder::new(config);
+    place(&mut board, ip, mac);
     // Bits a cycle, so that a client knows the line rate.
     let width = (params.rate_line.0 >> (CycleRate::FRACTION_BITS - 3)).clamp(64, 512);
-    let MacAddr(octets) = mac;
-    let [a, b, c, d, e, f] = octets;
-    let addresses = [
-        (global::BUILD, global::BUILD_DATA_W_BITS.at(width) | global::BUILD_N_QP_BITS.at(1u32)),
-        (global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
-        (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
-        (global::LOCAL_IP, ip.to_bits()),
-    ];
+    let built = global::BUILD_DATA_W_BITS.at(width) | global::BUILD_N_QP_BITS.at(queue_pairs);
     let parameters = params.words().into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
-    addresses.into_iter().chain(parameters).for_each(|(address, word)| board.set(address, word));
+    parameters.chain([(global::BUILD, built)]).for_each(|(address, word)| board.set(address, word));
     board
 }
 
@@ -230,7 +270,7 @@ mod tests {
     #[test]
     fn reset_values_are_the_command_line_s_and_only_what_acts_can_be_written() {
         let params = DcqcnParams::default();
-        let mut board = registers(IP, MacAddr([2, 0, 10, 0, 0, 2]), &params);
+        let mut board = registers(IP, MacAddr([2, 0, 10, 0, 0, 2]), 1, &params);
         let words: Vec<u32> = (0..DcqcnParams::WORDS as u32).map(|word| board.get(cc::BASE + 4 * word)).collect();
         assert_eq!(DcqcnParams::from_words(&words), params);
         assert_eq!(board.get(global::LOCAL_MAC_LO), 0x0A00_0002);

@@ -5,6 +5,8 @@
 use super::front_end::FrontEnd;
 use super::link::LinkCounts;
 use super::plan::Plan;
+use penstock_cli_common::outcome::Verdict;
+use penstock_cli_common::output::print;
 use penstock_cli_common::output::table::{columns, terminal_width};
 use penstock_ipbus::dcqcn::{show_share, InForce};
 use penstock_units::Time;
@@ -37,6 +39,8 @@ pub struct BoardReport {
     pub lives: u32,
     /// Acknowledged.
     pub messages: u64,
+    /// With --by-event: lost with their queue pairs, or without a server.
+    pub messages_lost: u64,
     pub tx_payload_bytes: u64,
     pub sent_pkts: u64,
     pub retransmitted_pkts: u64,
@@ -85,6 +89,7 @@ pub fn report(
             ip: f.ip().to_string(),
             lives: f.lives(),
             messages: f.messages_done(),
+            messages_lost: f.messages_lost(),
             tx_payload_bytes: c.tx_payload_bytes,
             sent_pkts: c.sent_pkts,
             retransmitted_pkts: c.retransmitted_pkts,
@@ -114,7 +119,11 @@ pub fn report(
         let why = f.trouble().unwrap_or("no server has opened its queue pair");
         format!("{} never came up: {why}", f.ip())
     });
-    let mut faults: Vec<String> = known.into_iter().chain(silent).chain(unfinished).collect();
+    let lost = front_ends.iter().filter(|f| f.messages_lost() > 0).map(|f| {
+        let (ip, lost) = (f.ip(), f.messages_lost());
+        format!("{ip}: {lost} messages lost with their queue pairs; `penstock check --servers` names the events")
+    });
+    let mut faults: Vec<String> = known.into_iter().chain(silent).chain(unfinished).chain(lost).collect();
     if !faults.is_empty() {
         faults.extend(refusal);
     }
@@ -127,6 +136,7 @@ pub fn opening(plan: &Plan, mac: MacAddr) -> String {
     let last = plan.ips().last().unwrap_or(plan.first_ip);
     let how = match plan.server {
         Some(server) => format!("opening queue pairs at {server}"),
+        None if plan.by_event => "waiting for servers that open queue pairs, and for a table of them".to_owned(),
         None => "waiting for servers that open queue pairs".to_owned(),
     };
     format!(
@@ -142,26 +152,47 @@ pub fn opening(plan: &Plan, mac: MacAddr) -> String {
 pub fn closing(report: &Report) -> String {
     let header = ["board", "#messages", "BW average[Gb/sec]", "sent again", "RNR", "CNPs", "lives"];
     let seconds = report.seconds.max(1e-9);
-    let row = |name: &str, boards: &[BoardReport]| {
-        let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
-        vec![
-            name.to_owned(),
-            sum(|b| b.messages).to_string(),
-            format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
-            sum(|b| b.retransmitted_pkts).to_string(),
-            sum(|b| b.rnr_nak).to_string(),
-            sum(|b| b.rp_cnp_received).to_string(),
-            sum(|b| b.lives.into()).to_string(),
-        ]
-    };
-    let listed = if report.boards.len() <= LISTED { report.boards.as_slice() } else { &[] };
-    let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
-    let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
-    let table = columns(&header, &rows, 1, terminal_width());
-    let congestion = congestion(&report.boards).into_iter().map(|line| format!("\n{line}"));
-    let dropped = dropped(report).map(|line| format!("\n{line}"));
-    let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table).chain(congestion).chain(dropped).chain(faults).collect()
+    let table = listing(
+        &header,
+        &report.boards,
+        |board| &board.ip,
+        |boards| {
+            let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
+            vec![
+                sum(|b| b.messages).to_string(),
+                format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
+                sum(|b| b.retransmitted_pkts).to_string(),
+                sum(|b| b.rnr_nak).to_string(),
+                sum(|b| b.rp_cnp_received).to_string(),
+                sum(|b| b.lives.into()).to_string(),
+            ]
+        },
+    );
+    with_lines(table, congestion(&report.boards).into_iter().chain(dropped(report)), &report.faults)
+}
+
+/// A row for each board, unless they are many, and one for all; `cells`: what follows the name.
+pub fn listing<B>(header: &[&str], boards: &[B], name: fn(&B) -> &str, cells: impl Fn(&[B]) -> Vec<String>) -> String {
+    let row = |name: &str, boards: &[B]| [name.to_owned()].into_iter().chain(cells(boards)).collect::<Vec<_>>();
+    let listed = if boards.len() <= LISTED { boards } else { &[] };
+    let each = listed.iter().map(|board| row(name(board), std::slice::from_ref(board)));
+    columns(header, &each.chain([row("all", boards)]).collect::<Vec<_>>(), 1, terminal_width())
+}
+
+/// A table with what is to be said below it.
+pub fn with_lines(table: String, lines: impl IntoIterator<Item = String>, faults: &[String]) -> String {
+    let faults = faults.iter().map(|fault| format!("fault: {fault}"));
+    lines.into_iter().chain(faults).fold(table, |text, line| format!("{text}\n{line}"))
+}
+
+/// Prints a report: as JSON, or as `closing` has it.
+pub fn print_report<R: Serialize>(report: &R, faults: &[String], json: bool, closing: fn(&R) -> String) -> Verdict {
+    let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
+    if json {
+        let json = serde_json::to_value(report).expect("a report has only plain keys");
+        return print(format_args!("{json:#}"), verdict);
+    }
+    print(closing(report), verdict)
 }
 
 /// Packets that nobody of this network's boards and servers should have sent, and those that did not leave or arrive.

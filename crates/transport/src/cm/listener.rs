@@ -51,6 +51,8 @@ pub struct CmListenerConfig {
     /// A connection that was closed or has failed is for the address that had it; another address gets one that no
     /// address has had.
     pub keep_peers: bool,
+    /// No queue pair is given to a new OPEN_QP.
+    pub engaged: bool,
     /// How long the steps of opening may take together, from OPEN_QP on.
     pub half_open: Time,
 }
@@ -58,7 +60,7 @@ pub struct CmListenerConfig {
 impl CmListenerConfig {
     /// Without a bound for an address; 5 s from OPEN_QP to the end of opening.
     pub const fn new(entries: usize) -> Self {
-        CmListenerConfig { entries, per_address: 0, keep_peers: false, half_open: Time::from_s(5) }
+        CmListenerConfig { entries, per_address: 0, keep_peers: false, engaged: false, half_open: Time::from_s(5) }
     }
 }
 
@@ -182,6 +184,11 @@ impl CmListener {
         CmListener { config, entries, opened: 0, counters: CmListenerCounters::default() }
     }
 
+    /// Other values of [`CmListenerConfig::engaged`] and [`CmListenerConfig::keep_peers`] from now on.
+    pub fn set_door(&mut self, engaged: bool, keep_peers: bool) {
+        (self.config.engaged, self.config.keep_peers) = (engaged, keep_peers);
+    }
+
     /// When [`Self::handle_timeout`] is wanted; none while nothing is half open. May change after every call.
     pub fn next_timeout(&self) -> Option<Time> {
         self.entries.iter().filter(|entry| entry.is_half_open()).map(|entry| entry.deadline).min()
@@ -266,11 +273,17 @@ impl CmListener {
             if entry.peer == peer && !host.is_dead(at) {
                 return Some((CmAnswer::Ack, Some(entry.own)));
             }
+            if self.config.engaged {
+                return Some((CmAnswer::NoQp, self.held_by()));
+            }
             if self.lives(at, host) {
                 host.doubt(at);
                 return None;
             }
             self.end(at, Ending::Replaced, host);
+        }
+        if self.config.engaged {
+            return Some((CmAnswer::NoQp, self.held_by()));
         }
         // The sender's own entry goes before another one.
         for at in hit.into_iter().chain(self.available(hit, from, host)) {
@@ -296,8 +309,13 @@ impl CmListener {
         let is_own = |at: &usize| self.entries[*at].owner.ip == from && self.lives(*at, host) && host.serves(*at, from);
         let in_doubt: Vec<_> = (0..self.entries.len()).filter(is_own).collect();
         in_doubt.into_iter().for_each(|at| host.doubt(at));
+        Some((CmAnswer::NoQp, self.held_by()))
+    }
+
+    /// A queue pair that is taken, and the address that holds it.
+    fn held_by(&self) -> Option<CmInfo> {
         let held = self.entries.iter().find(|e| e.phase != Phase::Closed);
-        Some((CmAnswer::NoQp, held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })))
+        held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })
     }
 
     /// Entries that OPEN_QP of `from` may take, the best first: closed ones (where peers keep theirs, its own, and last

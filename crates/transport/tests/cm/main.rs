@@ -453,6 +453,24 @@ fn a_kept_queue_pair_that_was_closed_or_has_failed_is_for_its_last_peer_alone() 
     }
 }
 
+/// As in the gateware's bench.
+#[test]
+fn an_engaged_listener_gives_no_queue_pair_and_serves_those_that_are_open() {
+    let mut board = board(2);
+    let open = |qpn: u32| {
+        let peer = CmInfo { qpn: Qpn::new(qpn), ..server() };
+        CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default())
+    };
+    let first = ask(&mut board, SERVER, open(7));
+    board.0.set_door(true, false);
+    assert_eq!(ask(&mut board, SERVER, open(8)).answer, Some(CmAnswer::NoQp));
+    assert_eq!(ask(&mut board, SERVER, open(7)).sender, first.sender, "the same answer");
+    board.1.dead[0] = true;
+    assert_eq!(ask(&mut board, SERVER, open(7)).answer, Some(CmAnswer::NoQp), "it has failed");
+    board.0.set_door(false, false);
+    assert_eq!(ask(&mut board, SERVER, open(7)).answer, Some(CmAnswer::Ack));
+}
+
 #[test]
 fn steps_out_of_order_and_without_meaning_are_refused() {
     let mut board = board(1);

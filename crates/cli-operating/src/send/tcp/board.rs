@@ -282,7 +282,7 @@ impl Board {
             let len = self.messages.bytes(end.id).len();
             self.tx_payload_bytes += len as u64;
             self.bytes_acked += (STREAM_HEADER_LEN + len + stream_padding(len)) as u64;
-            self.messages.acknowledged();
+            self.messages.ended(self.messages.done());
         }
         if let Some(end) = self.stream.take_ended() {
             if end != End::Aborted && !self.is_refused {

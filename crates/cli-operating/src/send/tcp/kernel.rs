@@ -93,7 +93,7 @@ impl Sender {
                         self.bytes += under.message.len() as u64;
                         self.under = None;
                         self.next += 1;
-                        self.messages.acknowledged();
+                        self.messages.ended(self.messages.done());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return busy,

@@ -15,12 +15,12 @@ mod resolve;
 use super::choices::StackName;
 use super::link::is_gone;
 use super::plan::Plan;
+use super::tables::print_report;
 use super::Arguments;
 use board::{Board, Segments};
 use link::Link;
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::print;
 use penstock_cli_common::output::screen::say;
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
@@ -37,14 +37,7 @@ pub fn send(arguments: &Arguments, plan: &Plan) -> Result<Verdict, Failure> {
         StackName::Emulator => emulate(plan, &tcp, &interrupted)?,
         StackName::Sockets => kernel::send(plan, &tcp, &interrupted)?,
     };
-    let verdict = if report.faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    Ok(match plan.json {
-        true => {
-            let json = serde_json::to_value(&report).expect("a report has only plain keys");
-            print(format_args!("{json:#}"), verdict)
-        }
-        false => print(report::closing(&report), verdict),
-    })
+    Ok(print_report(&report, &report.faults, plan.json, report::closing))
 }
 
 fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<report::Report, Failure> {

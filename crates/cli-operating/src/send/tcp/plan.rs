@@ -26,6 +26,9 @@ impl TcpPlan {
     /// # Errors
     /// The option that cannot be done, with its value and what is allowed.
     pub fn read(a: &Arguments, plan: &Plan) -> Result<TcpPlan, String> {
+        if plan.by_event {
+            return Err("--by-event: goes with --protocol rc; over TCP a stream has one server".to_owned());
+        }
         let server =
             a.boards.connect.ok_or("--protocol tcp: the front ends open the streams, so it needs --connect")?;
         if plan.sharing.is_some() {

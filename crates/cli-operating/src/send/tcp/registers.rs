@@ -8,34 +8,22 @@
 use super::board::Board;
 use super::headers::Datagram;
 use super::link::Link;
+use crate::send::registers::{of_front_end, place, OF_EVERY};
 use penstock_cc::DcqcnParams;
-use penstock_ipbus::map::{Build, MAP_HASH};
-use penstock_ipbus::regs::{cc, counters, events, global, port, source, stream, tcp, timing};
-use penstock_ipbus::{Responder, ResponderConfig};
+use penstock_ipbus::regs::{cc, counters, global, source, stream};
+use penstock_ipbus::Responder;
 use penstock_transport::simple_tcp::{Counts, State};
-use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 use penstock_wire::MacAddr;
+use std::ops::Range;
+use std::sync::LazyLock;
 
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
-const WRITES: &[std::ops::Range<u32>] = &[global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
+const WRITES: &[Range<u32>] = &[global::OPERATOR_IP..global::OPERATOR_ENDED + 4];
 
-/// Beside these: what the build is, the stream, the counters, and registers of parts that are not there, of which
-/// software asks whether they are.
-const READS: &[std::ops::Range<u32>] = &[
-    global::ID..global::MAP_HASH + 4,
-    global::LOCAL_MAC_HI..global::LOCAL_IP + 4,
-    global::LINK_STATUS..global::LINK_STATUS + 4,
-    global::OPTIONS..global::OPTIONS + 4,
-    tcp::BUILD..tcp::BUILD + 4,
-    events::BUILD..events::BUILD + 4,
-    events::STAGES..events::STAGES + 4,
-    timing::STATUS..timing::STATUS + 4,
-    port::LINK..port::LINK + 4,
-    source::STATUS..source::STATUS + 4,
-    cc::BASE..cc::BASE + 4 * DcqcnParams::WORDS as u32,
-    counters::ALL[0].1..counters::ALL[0].1 + 4 * counters::ALL.len() as u32,
-    stream::BASE..stream::BASE + stream::STRIDE,
-];
+static READS: LazyLock<Vec<Range<u32>>> = LazyLock::new(|| {
+    let parameters = cc::BASE..cc::BASE + 4 * DcqcnParams::WORDS as u32;
+    OF_EVERY.iter().cloned().chain([parameters, stream::BASE..stream::BASE + stream::STRIDE]).collect()
+});
 
 /// Those of all front ends.
 pub struct Registers(Vec<Responder>);
@@ -58,25 +46,9 @@ impl Registers {
 }
 
 fn registers(board: &Board, mac: MacAddr) -> Responder {
-    let clock_khz = (BOARD_CLOCK_HZ / 1000) as u32;
-    let mut responder = Responder::new(ResponderConfig {
-        build: Build { queue_pairs: 0, clock_khz },
-        map_hash: MAP_HASH,
-        options: global::OPTIONS_SERVICES_BITS.mask,
-        streams: 1,
-        inputs: 0,
-        writes: Some(WRITES),
-        reads: Some(READS),
-    });
-    let MacAddr([a, b, c, d, e, f]) = mac;
-    for (address, word) in [
-        (global::LOCAL_MAC_HI, u32::from_be_bytes([0, 0, a, b])),
-        (global::LOCAL_MAC_LO, u32::from_be_bytes([c, d, e, f])),
-        (global::LOCAL_IP, board.peers().ip.to_bits()),
-        (global::RING, board.stream().room() as u32),
-    ] {
-        responder.set(address, word);
-    }
+    let mut responder = Responder::new(of_front_end(1, WRITES, &READS));
+    place(&mut responder, board.peers().ip, mac);
+    responder.set(global::RING, board.stream().room() as u32);
     responder
 }
 

@@ -6,15 +6,11 @@ use super::board::Board;
 use super::link::LinkCounts;
 use super::plan::TcpPlan;
 use crate::send::plan::Plan;
-use crate::send::tables::named;
-use penstock_cli_common::output::table::{columns, terminal_width};
+use crate::send::tables::{listing, named, with_lines};
 use penstock_transport::simple_tcp::{Counts, State};
 use penstock_units::Time;
 use penstock_wire::MacAddr;
 use serde::Serialize;
-
-/// More front ends than this are not listed one by one.
-const LISTED: usize = 32;
 
 #[derive(Serialize)]
 pub struct Report {
@@ -138,22 +134,22 @@ pub fn opening(plan: &Plan, tcp: &TcpPlan, mac: MacAddr) -> String {
 pub fn closing(report: &Report) -> String {
     let header = ["board", "#messages", "BW average[Gb/sec]", "sent again", "timeouts", "closed windows", "lives"];
     let seconds = report.seconds.max(1e-9);
-    let row = |name: &str, boards: &[BoardReport]| {
-        let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
-        vec![
-            name.to_owned(),
-            sum(|b| b.messages).to_string(),
-            format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
-            sum(|b| b.retransmitted).to_string(),
-            sum(|b| b.timeouts).to_string(),
-            sum(|b| b.window_closed).to_string(),
-            sum(|b| b.lives.into()).to_string(),
-        ]
-    };
-    let listed = if report.boards.len() <= LISTED { report.boards.as_slice() } else { &[] };
-    let each = listed.iter().map(|board| row(&board.ip, std::slice::from_ref(board)));
-    let rows: Vec<Vec<String>> = each.chain([row("all", &report.boards)]).collect();
-    let table = columns(&header, &rows, 1, terminal_width());
+    let table = listing(
+        &header,
+        &report.boards,
+        |board| &board.ip,
+        |boards| {
+            let sum = |of: fn(&BoardReport) -> u64| boards.iter().map(of).sum::<u64>();
+            vec![
+                sum(|b| b.messages).to_string(),
+                format!("{:.3}", sum(|b| b.tx_payload_bytes) as f64 * 8e-9 / seconds),
+                sum(|b| b.retransmitted).to_string(),
+                sum(|b| b.timeouts).to_string(),
+                sum(|b| b.window_closed).to_string(),
+                sum(|b| b.lives.into()).to_string(),
+            ]
+        },
+    );
     let link = &report.link;
     let counts = [
         ("strangers", link.strangers),
@@ -164,7 +160,5 @@ pub fn closing(report: &Report) -> String {
         ("hop_claims", link.hop_claims),
         ("refused_frames", link.refused_frames),
     ];
-    let counts = named("counted", &counts).map(|line| format!("\n{line}"));
-    let faults = report.faults.iter().map(|fault| format!("\nfault: {fault}"));
-    std::iter::once(table).chain(counts).chain(faults).collect()
+    with_lines(table, named("counted", &counts), &report.faults)
 }
