@@ -127,7 +127,7 @@ class Readout:
             case Readout(moves=False):
                 return [*always, *[self.heal] * 4, self.stop, self.kill, self.give_up]
             case _:
-                hostile = [self.forge, self.crowd]
+                hostile = [self.forge, self.crowd, self.operate]
                 return [*always, self.stop, self.kill, self.cut, self.fill, self.kill_board, *hostile]
 
     def start(self, dice: Random) -> str:
@@ -266,6 +266,22 @@ class Readout:
             self.silent = [socket.create_connection(TOLD.split(":")) for _ in range(count)]
         self.flows(dice)
         return f"{count} connections"
+
+    def operate(self, dice: Random) -> str:
+        """Two operators set the verilated board at the same time, as it sends."""
+        board, number = first_board(GATEWARE), dice.getrandbits(16)
+        fields = {"scratch": number, "cc[3].control.g_shift": 1 + number % 15}
+        command = (self.network.binary, "ctl", "set", board, "--patience", "60s", "--journal", "/dev/null")
+        both = [self.network.start("s", *map(str, command), f"{name}={value}") for name, value in fields.items()]
+        for operator in both:
+            result = ended(operator, LIMIT_S)
+            assert result.status == 0, result
+        ask = (self.network.binary, "ctl", "get", board, *fields, "--patience", "60s", "--json")
+        said = json.loads(self.network.said("s", *map(str, ask)))
+        got = {name: value["number"] for name, value in said["boards"][0]["registers"].items()}
+        assert got == fields, got
+        self.flows(dice)
+        return f"{fields}"
 
     # ---- the account -------------------------------------------------------------------------------------
 

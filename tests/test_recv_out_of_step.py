@@ -10,7 +10,7 @@ import subprocess
 
 import pyarrow.parquet as pq
 import pytest
-from veth import ended, first_board, said_until
+from veth import METRICS, ended, first_board, said_until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -38,6 +38,27 @@ def test_a_stale_board_does_not_decide_where_the_run_begins_and_what_it_sends_is
     table = pq.read_table(tmp_path / "run", columns=["event_number", "sources"]).to_pydict()
     assert table["event_number"] == list(range(begin, begin + events)), "none of the good boards' is lost"
     assert all(sources == [0, 1] for sources in table["sources"])
+
+
+def test_a_number_that_none_follows_does_not_decide_where_the_run_begins(network, tmp_path):
+    """Of two boards one begins far ahead, as with a flipped bit, and sends nothing more."""
+    begin, flipped = 5, 5 | 1 << 40
+    good = send(network, 0, 1, "--first-event", begin, "--rate", 200)
+    wrong = send(network, 1, 1, "--first-event", flipped, "-n", 1)
+    receiver = network.recv(*map(first_board, range(2)), "--out", tmp_path / "run", "--metrics", METRICS)
+    network.counted(50, "events_incomplete")
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
+    report = result.json()
+    table = pq.read_table(tmp_path / "run", columns=["event_number", "sources"]).to_pydict()
+    assert table["event_number"] == list(range(begin, begin + len(table["sources"]))), (
+        "none of the good board's is lost"
+    )
+    assert all(sources == [0] for sources in table["sources"])
+    assert result.status == 1 and report["boards"][1]["strays_ahead"] == 1, result
+    assert f"it sends event {flipped} and the run is at event {begin}" in "".join(report["faults"])
+    good.send_signal(signal.SIGINT)
+    assert ended(wrong).status == 0 and ended(good).status == 0
 
 
 def test_a_board_that_answers_keep_alives_and_sends_nothing_does_not_slow_the_others_down(network):

@@ -6,6 +6,7 @@ between runs nor in an outage. The seed of a random test is printed. `PENSTOCK_S
 of starts and stops, `PENSTOCK_CUTS` that of cuts of up to 30 s (`make soak`).
 """
 
+import json
 import os
 import random
 import signal
@@ -47,10 +48,12 @@ def boards(count: int) -> list[str]:
 def good(process, out: Path) -> tuple[list[int], dict]:
     """Ends well with complete events alone, and nothing between runs: the numbers of its events, and its report."""
     result = ended(process)
-    assert result.status == 0, f"{result.stdout[-3000:]}\n{result.stderr}"
+    report = result.json()
+    known = json.dumps([report["faults"], report["readout"]["builder"], report["boards"]], indent=1)
+    assert result.status == 0, f"{known}\n{result.stderr}"
     numbers, incomplete = stored(out)
     assert not incomplete and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    return numbers, result.json()
+    return numbers, report
 
 
 # Options of the boards and of the receiver, and the boards' shares of the server's line.

@@ -326,6 +326,13 @@ impl<H: Copy + Default> EventBuilder<H> {
         admitted
     }
 
+    /// A source will send this event's fragment, and then later ones, whatever it has sent before.
+    pub fn offered(&mut self, source: u16, event: u64) {
+        if let Some(seq) = self.sequence.place(event).filter(|_| source < self.config.sources.get()) {
+            self.progress.sent(source, seq);
+        }
+    }
+
     /// The run has an end, and the last event before it was handed out.
     pub fn is_over(&self) -> bool {
         self.head >= self.end

@@ -13,6 +13,7 @@ mod consumer;
 mod error;
 mod fragment;
 mod lent;
+mod opening;
 mod report;
 mod slots;
 mod storing;
@@ -36,6 +37,7 @@ use crate::ring::{Region, Ring, RingConfig};
 use crate::sink::{EventSink, Kept, StoreError};
 use crate::sys::{Pages, RingMemory};
 use fragment::{read_fragment, Refused};
+use opening::Opening;
 use slots::{Place, Slots};
 use storing::{Held, Storing};
 
@@ -57,8 +59,8 @@ pub struct Receiver<S> {
     counters: ReceiverCounters,
     /// Messages are nothing but the pattern: no fragments, no events.
     bare: bool,
-    /// While the first event is searched for: the boards whose first fragment is here.
-    opening: Option<Vec<bool>>,
+    /// While the first event is searched for: each source.
+    opening: Option<Vec<Opening>>,
 }
 
 impl<S: EventSink> Receiver<S> {
@@ -269,7 +271,18 @@ impl<S: EventSink> Receiver<S> {
 
     /// The first event is searched for: no board may deliver more than one fragment before [`Self::begin_at`].
     pub fn search(&mut self) {
-        self.opening = Some(vec![false; usize::from(self.builder.config().sources.get())]);
+        self.opening = Some(vec![Opening::default(); usize::from(self.builder.config().sources.get())]);
+    }
+
+    /// While the first event is searched for: events of the fragments that boards have for us after their first ones.
+    pub fn following(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let each = self.opening.iter().flatten().zip(0..);
+        each.filter_map(|(source, board)| source.next.map(|event| (board, event)))
+    }
+
+    /// A board has a fragment of this event for us: see [`EventBuilder::offered`].
+    pub fn offered(&mut self, board: u16, event: u64) {
+        self.builder.offered(board, event);
     }
 
     /// See [`EventBuilder::begin_at`].
@@ -576,7 +589,7 @@ impl<S> Memory for Receiver<S> {
         };
         let Ok(id) = SentId::peek(message) else { return true };
         match &mut self.opening {
-            Some(heard) => heard.get_mut(usize::from(id.source_id)).is_none_or(|heard| !std::mem::replace(heard, true)),
+            Some(sources) => sources.get_mut(usize::from(id.source_id)).is_none_or(|at| at.admits(id.event_number)),
             None => self.builder.admits(id.source_id, id.event_number),
         }
     }

@@ -79,6 +79,9 @@ impl<S: EventSink> Core<S> {
             }
         }
         self.completions = came; // its memory
+        if let Some(search) = &mut self.first_event {
+            self.receiver.following().for_each(|(board, event)| search.follows(usize::from(board), event));
+        }
         if let Some((event, held)) = self.first_event.as_mut().and_then(|search| search.found(self.now)) {
             self.first_event = None;
             self.begin(event, held)?;
@@ -153,8 +156,11 @@ impl<S: EventSink> Core<S> {
 
     /// The first event is known, and what has come of it and of others.
     fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
+        let following: Vec<_> = self.receiver.following().collect();
         self.receiver.begin_at(event);
-        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now, done))
+        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now, done))?;
+        following.into_iter().for_each(|(board, event)| self.receiver.offered(board, event));
+        Ok(())
     }
 
     /// Requests that came again, of all boards, where the back end can tell.

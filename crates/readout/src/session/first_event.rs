@@ -2,7 +2,7 @@
 //! Determines the first event of a run that started before this server: the first one that all boards that agree still
 //! have. Promise: fragments that arrive before it is known are held in their slots, so that they do not count as late.
 //! A board whose event numbers are far from the others' (it has restarted, or its number was set wrong) does not affect
-//! the choice. Boards send in order of event.
+//! the choice, nor does a single number that is wrong. Boards send in order of event.
 
 use penstock_units::Time;
 
@@ -26,6 +26,8 @@ pub(super) struct FirstEvent {
     up: Vec<bool>,
     heard: Vec<bool>,
     first: Vec<Option<u64>>,
+    /// By board: its next event follows its first one.
+    is_followed: Vec<bool>,
     /// Boards agree if their first events can be open together.
     reach: u64,
     patience: Patience,
@@ -38,18 +40,23 @@ impl FirstEvent {
     /// `reach`: how far apart the numbers of events are that can be open together.
     pub(super) fn new(boards: usize, reach: u64, patience: Patience) -> FirstEvent {
         let (up, heard, first) = (vec![false; boards], vec![false; boards], vec![None; boards]);
-        let (message_at, up_at) = (Time::ZERO, Time::ZERO);
-        FirstEvent { held: Vec::new(), up, heard, first, reach, patience, message_at, up_at }
+        let (message_at, up_at, is_followed) = (Time::ZERO, Time::ZERO, vec![false; boards]);
+        FirstEvent { held: Vec::new(), up, heard, first, is_followed, reach, patience, message_at, up_at }
     }
 
     /// When it is known at the latest.
     pub(super) fn due(&self) -> Time {
         let missing = |board: &usize| !self.heard[*board];
         let mut missing = (0..self.heard.len()).filter(missing).peekable();
-        if self.held.is_empty() || missing.peek().is_none() {
-            return if self.held.is_empty() { Time::MAX } else { Time::ZERO };
+        if self.held.is_empty() {
+            return Time::MAX;
         }
-        let silent = self.message_at.max(self.up_at).saturating_add(self.patience.silent);
+        let since = self.message_at.max(self.up_at);
+        let silent = since.saturating_add(self.patience.silent);
+        if missing.peek().is_none() {
+            let is_sure = (0..self.first.len()).all(|board| self.is_sure(board));
+            return if is_sure { Time::ZERO } else { silent.min(since.saturating_add(self.patience.settle)) };
+        }
         match missing.all(|board| self.up[board]) {
             true => silent,
             false => silent.max(self.patience.bring_up).max(self.up_at.saturating_add(self.patience.settle)),
@@ -72,7 +79,27 @@ impl FirstEvent {
         let board = usize::from(done.board);
         self.held.push(done);
         self.heard[board] = true;
-        self.first[board] = self.first[board].into_iter().chain(event).min();
+        match event {
+            Some(event) if self.first[board].is_some() => self.follows(board, event),
+            Some(_) => self.first[board] = event,
+            None => {}
+        }
+    }
+
+    /// What a board sends after its first fragment, whether it is taken now or not. If it is of an earlier event, the
+    /// first one's number was wrong.
+    pub(super) fn follows(&mut self, board: usize, event: u64) {
+        if let Some(first) = &mut self.first[board] {
+            self.is_followed[board] |= event < *first || (1..=self.reach).contains(&(event - *first));
+            *first = event.min(*first);
+        }
+    }
+
+    /// A number counts if that of another board is near it, or the board's next one follows it.
+    fn is_sure(&self, board: usize) -> bool {
+        let Some(first) = self.first[board] else { return true };
+        let near = |other: &&u64| other.abs_diff(first) <= self.reach;
+        self.is_followed[board] || self.first.iter().flatten().filter(near).nth(1).is_some()
     }
 
     /// How many messages of `board` are held.
@@ -86,7 +113,9 @@ impl FirstEvent {
             return None;
         }
         // Messages that are no fragments have no event; where there are no others the run begins at 0.
-        let event = agreed(self.first.iter().flatten().copied().collect(), self.reach).unwrap_or(0);
+        let sure = (0..self.first.len()).filter(|board| self.is_sure(*board)).filter_map(|board| self.first[board]);
+        let event = agreed(sure.collect(), self.reach);
+        let event = event.or_else(|| agreed(self.first.iter().flatten().copied().collect(), self.reach)).unwrap_or(0);
         Some((event, std::mem::take(&mut self.held)))
     }
 }
@@ -126,6 +155,43 @@ mod tests {
         search.hold(Time(96), message(1), Some(5));
         search.hold(Time(97), message(2), Some(4));
         assert_eq!(search.found(Time(97)).map(|(event, held)| (event, held.len())), Some((5, 3)));
+    }
+
+    #[test]
+    fn a_number_that_nothing_confirms_does_not_decide_where_the_run_begins() {
+        const WRONG: u64 = (1 << 40) + 5;
+        let search = |first: &[u64]| {
+            let patience = Patience { silent: Time(50), bring_up: Time(100), settle: Time(40) };
+            let mut search = FirstEvent::new(first.len(), 1024, patience);
+            for (board, &event) in first.iter().enumerate() {
+                search.connected(Time(0), board, true);
+                search.hold(Time(1), message(board as u16), Some(event));
+            }
+            search
+        };
+        let found = |search: &mut FirstEvent, now| search.found(Time(now)).map(|(event, _)| event);
+        // Of two boards one is wrong, and goes on with right numbers, or says no more.
+        let mut both = search(&[6, WRONG]);
+        assert_eq!((found(&mut both, 2), both.due()), (None, Time(41)));
+        both.follows(1, 7);
+        assert_eq!(found(&mut both, 2), Some(7));
+        let mut silent = search(&[6, WRONG]);
+        silent.follows(0, 7);
+        assert_eq!((found(&mut silent, 40), found(&mut silent, 41)), (None, Some(6)));
+        // A board that is alone; one whose later numbers are wrong; and one that sends a single message.
+        let mut alone = search(&[WRONG]);
+        assert_eq!(found(&mut alone, 2), None);
+        alone.follows(0, 6);
+        assert_eq!(found(&mut alone, 2), Some(6));
+        let mut later = search(&[6]);
+        later.follows(0, WRONG);
+        assert_eq!((found(&mut later, 40), found(&mut later, 41)), (None, Some(6)));
+        assert_eq!(found(&mut search(&[6]), 41), Some(6));
+        // One that has begun again is as sure as the others.
+        let mut again = search(&[100_000, 0]);
+        again.follows(0, 100_001);
+        again.follows(1, 1);
+        assert_eq!(found(&mut again, 2), Some(100_000));
     }
 
     #[test]
