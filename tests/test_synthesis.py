@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(REPO / "rtl" / "syn"), str(REPO / "tb" / "lib")]
+sys.path[:0] = [str(REPO / folder) for folder in ("rtl/syn", "tb/lib")]
+PAGE = REPO / "docs/synthesis.md"
 
 import blocks  # noqa: E402
 import clocks  # noqa: E402
@@ -16,6 +17,7 @@ import deep  # noqa: E402
 import devices  # noqa: E402
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
+import measured  # noqa: E402
 import modules  # noqa: E402
 import sites  # noqa: E402
 import synth  # noqa: E402
@@ -204,47 +206,61 @@ def test_a_memory_of_unknown_size_is_refused_by_name():
         synth.cost({"RAM1024X1D": 1})
 
 
-def test_only_the_table_of_the_page_is_replaced():
-    page = f"# Cost\n\n{synth.MARK}| old |\n|---|\n| 1 |\n## Below\n\n| another | table |\n"
-    assert synth.with_table(page, "| new |\n") == f"# Cost\n\n{synth.MARK}| new |\n## Below\n\n| another | table |\n"
-    with pytest.raises(ValueError, match="has no line"):
-        synth.with_table("# Cost\n", "| new |\n")
+DEPTH = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
 
 
-def test_the_table_says_which_laws_a_row_has_and_ends_with_the_published_module():
-    row = {"top": "cc_engine", "n_qp": 1, "params": {"WITH_QCN": 0}, "lut": 9, "bram": 0.5, "max_levels": 8}
-    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
-    *_, ours, published = synth.table([(row, depth, "DCQCN alone", 1.0)]).splitlines()
-    assert ours == "| cc_engine | 1 | DCQCN alone | 9 | 0.5 | 8 | 1, 0 | `a` | `b` |"
-    assert "1337 | 2557 | 18" in published
+def figures(top: str, **changed: object) -> dict:
+    """A row of synth.json."""
+    cost = {"lut": 9, "sites": 8, "ff": 7, "bram": 0.5, "uram": 0, "dsp": 0, "max_levels": 8, "rtl": "01234567"}
+    return {"top": top, "n_qp": 1, "params": {}, **cost, **changed}
+
+
+def test_a_wide_table_is_two_and_ends_with_the_published_module():
+    tables = synth.tables([(figures("cc_engine"), DEPTH, "DCQCN alone", 1.0)])
+    costs, paths = measured.markdown(tables[synth.REACTION]).split("\n\n")
+    head, _, ours, published = costs.splitlines()
+    assert head == "| top | N_QP | laws | LUT | sites | FF | BRAM (36k) | URAM | DSP |"
+    assert ours == "| cc_engine | 1 | DCQCN alone | 9 | 8 | 7 | 0.5 | 0 | 0 |"
+    assert published == "| AdvCam, Table I |  | DCQCN alone |  | 1337 | 2557 | 18 |  | 5 |"
+    head, _, ours = paths.splitlines()
+    assert head == "| top | N_QP | laws | levels | RTL | chains | DSPs | from | to |"
+    assert ours == "| cc_engine | 1 | DCQCN alone | 8 | 01234567 | 1 | 0 | `a` | `b` |"
 
 
 def test_front_ends_have_a_table_of_their_own():
-    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
-    rows = [
-        ({"top": top, "n_qp": 4, "params": {}, "lut": 9, "max_levels": 8}, depth, "x", 1.0)
-        for top in ("penstock_xgmii", "cc_engine")
-    ]
-    found = synth.tables(rows)
-    assert "penstock_xgmii" in found[synth.FRONT_MARK] and "cc_engine" not in found[synth.FRONT_MARK]
-    assert "cc_engine" in found[synth.MARK] and "penstock_xgmii" not in found[synth.MARK]
+    rows = [(figures(top, n_qp=4), DEPTH, "x", 1.0) for top in ("penstock_xgmii", "cc_engine")]
+    found = {name: [row["top"] for row in table] for name, table in synth.tables(rows).items()}
+    assert found == {"front ends": ["penstock_xgmii"], synth.REACTION: ["cc_engine", "AdvCam, Table I"]}
 
 
-def test_rows_of_the_page_that_were_not_made_again_stay():
-    depth = levels.Depth(levels=8, chains=1, dsps=0, start="a", end="b")
+def test_rows_that_were_not_made_again_stay_and_rows_of_no_job_go(tmp_path):
+    file = tmp_path / "rows.json"
+    rows = [{"top": top, "LUT": 7, "from": None} for top in ("a", "gone", "c")]
+    measured.write({"one": rows, "other": rows[:1]}, file)
+    assert measured.read(file) == {"one": rows, "other": rows[:1]}
+    measured.put(
+        "one",
+        [{"top": "c", "LUT": 9, "from": "q"}, {"top": "b", "LUT": 8, "from": "r"}],
+        [("a",), ("b",), ("c",)],
+        file,
+    )
+    assert [tuple(row.values()) for row in measured.read(file)["one"]] == [("a", 7, None), ("b", 8, "r"), ("c", 9, "q")]
+    assert measured.read(file)["other"] == rows[:1]
 
-    def table(lut: int, *builds: tuple[int, str]) -> str:
-        rows = [{"top": "cc_engine", "n_qp": n_qp, "params": {}, "lut": lut} for n_qp, _ in builds]
-        return synth.table([(row, depth, build, 1.0) for row, (_, build) in zip(rows, builds, strict=True)])
 
-    both, alone, gone = (1, "DCQCN and QCN"), (1, "DCQCN alone"), (1, "a build that is no job any more")
-    page = f"# Cost\n\n{synth.MARK}{table(7, alone, gone, both)}\n## Below\n"
-    *_, first, second, published, _, _ = synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS).splitlines()
-    assert first.startswith("| cc_engine | 1 | DCQCN alone | 7 |")
-    assert second.startswith("| cc_engine | 1 | DCQCN and QCN | 9 |")
-    assert published == synth.PUBLISHED
-    page = synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS)
-    assert synth.with_rows(page, table(9, both), synth.MARK, synth.ROWS) == page
+def test_every_table_of_the_page_has_rows_and_every_row_a_job():
+    page, tables = PAGE.read_text(), measured.read()
+    assert {name for name, _ in measured.LINK.findall(page)} == set(tables)
+    text = measured.rendered(page)
+    assert "[Rows:" not in text and "| `event_merger` | 64 bits, 4 inputs |" in text
+    jobs = {(top, n_qp, build) for top, n_qp, build, _ in synth.TOPS} | {synth.PUBLISHED}
+    of_synth = [row for rows in tables.values() for row in rows if "top" in row]
+    assert {tuple(row.values())[:3] for row in of_synth} <= jobs
+    assert {tuple(row.values())[:3] for row in tables["clocks"]} <= set(clocks.JOBS)
+    for name, of_table in blocks.TABLES.items():
+        rows = {(row["block"], row["what it does"]) for row in tables[name]}
+        assert rows - {(blocks.SUM, None)} == {(block, what) for block, _, what in of_table}
+        assert len({blocks.label(block) for block in of_table}) == len(of_table)
 
 
 # Three levels to one register, and two levels with a carry chain between them to another.
@@ -273,25 +289,19 @@ def test_the_slowest_way_is_not_the_deepest_where_a_carry_chain_is_on_it(tmp_pat
 
 
 def test_the_estimate_is_that_of_the_page():
-    page = " ".join(synth.DOCS.read_text().split())
+    page = " ".join(PAGE.read_text().split())
     for luts in (6, 7, 8, 9):
         mhz = f"{clocks.frequency(levels.Depth(luts, 0, 0, '', '')):.0f}"
         assert re.search(rf"\b{luts} (levels )?are {mhz}\b", page), f"{luts} levels, {mhz} MHz"
     assert f"{clocks.PATH_NS} + {clocks.LEVEL_NS} *n* + {clocks.CHAIN_NS} *c* ns" in page
 
 
-def test_the_clocks_of_front_ends_that_were_not_made_again_stay():
-    def table(lut: int, *jobs: clocks.Job) -> str:
-        way = {"levels": 6, "chains": 1, "dsps": 0, "start": "a_q", "end": "b_q"}
-        return clocks.table(
-            [{"rate": rate, "by": by, "n": n, "lut": lut, "depth": way, "rtl": "01234567"} for rate, by, n in jobs]
-        )
-
-    page = f"# Clocks\n\n{clocks.MARK}{table(7, ('25G', 'TCP', 4), ('25G', 'RoCE', 4))}\nBelow\n"
-    new = table(9, ("25G", "RoCE", 4))
-    *_, first, second, _, _ = synth.with_rows(page, new, clocks.MARK, clocks.ROWS).splitlines()
-    assert first == "| 25G | RoCE | 4 | 9 | 6 | 1 | 0 | 398 | 390.6 | 01234567 | `a_q` | `b_q` |"
-    assert second.startswith("| 25G | TCP | 4 | 7 | 6 | 1 | 0 | 398 | 390.6 |")
+def test_a_clock_has_its_path():
+    way = {"levels": 6, "chains": 1, "dsps": 0, "start": "a_q", "end": "b_q"}
+    [row] = clocks.page_rows([{"rate": "25G", "by": "RoCE", "n": 4, "lut": 9, "depth": way, "rtl": "01234567"}])
+    clock, path = measured.markdown([row]).split("\n\n")
+    assert clock.splitlines()[2] == "| 25G | RoCE | 4 | 9 | 398 | 390.6 | 01234567 |"
+    assert path.splitlines()[2] == "| 25G | RoCE | 4 | 6 | 1 | 0 | `a_q` | `b_q` |"
 
 
 def test_modules_are_summed_over_their_instances_and_ranked(tmp_path):
@@ -311,20 +321,13 @@ def block_row(name: str, what: str, **figures) -> dict:
 
 
 def test_the_table_of_blocks_names_what_each_does_and_ends_with_the_sum():
-    rows = [block_row("icrc_append", "ICRC"), block_row("roce_rx", "ICRC check")]
-    *_, first, _, total = blocks.table(rows).splitlines()
+    rows = blocks.page_rows([block_row("icrc_append", "ICRC"), block_row("roce_rx", "ICRC check")])
+    _, _, first, _, total = measured.markdown(blocks.with_total(blocks.WHOLE, rows)).splitlines()
     assert first == "| `icrc_append` | ICRC | 3 | 2 | 5 | 0.5 | 0 | 0 | 4 | 01234567 |"
-    assert total == "| **sum** | | 6 | 4 | 10 | 1 | 0 | 0 | 4 | |"
-
-
-@pytest.mark.parametrize("mark", blocks.TABLES)
-def test_rows_of_the_page_are_read_as_they_were_written(mark):
-    rows = [block_row("event_merger", f"64 bits, {n} inputs", lut=n) for n in (1, 4)]
-    page = f"before\n\n{mark}{blocks.table(rows)}\nafter | `it` |\n"
-    assert blocks.on_page(page, mark) == {(row["block"], row["what"]): row for row in rows}
-    wanted = {(name, what) for name, _, what in blocks.TABLES[mark]}
-    assert set(blocks.on_page(synth.DOCS.read_text(), mark)) == wanted
-    assert len({blocks.label(block) for block in blocks.TABLES[mark]}) == len(wanted)
+    assert total == "| **sum** |  | 6 | 4 | 10 | 1 | 0 | 0 | 4 |  |"
+    again = blocks.with_total(blocks.WHOLE, blocks.with_total(blocks.WHOLE, rows))
+    assert again == blocks.with_total(blocks.WHOLE, rows)
+    assert blocks.with_total("event blocks", rows) == rows
 
 
 # A memory of 1024 words, one of 16 that is read without a clock, and a multiplication.
@@ -366,7 +369,8 @@ def test_the_tables_of_devices_name_each_memory_and_what_it_becomes():
         {"device": "ecp5", "memories": {"u_a.mem": {"DP16KD": 3}}, **row},
         {"device": "polarfire", "memories": {"u_a.mem": {"RAM1K20": 2}, "u_b.mem": {"RAM64x12": 1}}, **row},
     ]
-    assert "| 3 (4-input) | 5 | 0.5 (EBR, 18 kbit) | 0 (LUT RAM, 16 x 4) | 1 (18 x 18) |" in devices.table(rows)
-    *_, first, second = devices.memory_table(rows).splitlines()
+    table = measured.markdown(devices.page_rows(rows))
+    assert "| 3 (4-input) | 5 | 0.5 (EBR, 18 kbit) | 0 (LUT RAM, 16 x 4) | 1 (18 x 18) |" in table
+    *_, first, second = measured.markdown(devices.memory_rows(rows)).splitlines()
     assert first == "| `u_a.mem` | 3 DP16KD | 2 RAM1K20 |"
     assert second == "| `u_b.mem` | flip-flops | 1 RAM64x12 |"

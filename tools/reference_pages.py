@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of the site that are made with it: the options of the `penstock` command and the registers of the gateware, as
-the command prints them, and CONTRIBUTING.md.
+the command prints them, and CONTRIBUTING.md. Measured tables (`measured.py`) are rendered.
 
 A hook of MkDocs (mkdocs.yml). These pages are not kept, so they are never stale. The command is
 `target/release/penstock`, or what the variable PENSTOCK names.
@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY / "rtl/syn"))
+
+from measured import rendered  # noqa: E402
 
 
 def said(*words: str) -> str:
@@ -121,6 +125,11 @@ def python_api() -> str:
 def contributing() -> str:
     """CONTRIBUTING.md, with links as pages of docs/ have them."""
     return re.sub(r"\]\(docs/", "](", (REPOSITORY / "CONTRIBUTING.md").read_text())
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Puts measured tables in the place of the links to their rows (an event of MkDocs)."""
+    return rendered(markdown)
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":

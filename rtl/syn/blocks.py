@@ -6,16 +6,18 @@
 Each block is synthesised alone and flat at 64 bit and N_QP = 4, a minute or so each; the sum is near the row of the
 whole in synth.py. A second table has the modules of the path of events, a third the transmit side of one queue pair
 with and without retransmission. Rows are saved in build/synth/blocks as soon as
-they are made; `--saved` uses saved rows, of any version of the gateware, and makes none. `--docs` puts the tables into
-docs/synthesis.md; rows of blocks that were not chosen stay as they are there.
+they are made; `--saved` uses saved rows, of any version of the gateware, and makes none. `--docs` puts the rows into
+docs/measured/synthesis.json; rows of blocks that were not chosen stay as they are there.
 """
 
 import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 
 import levels
+import measured
 import synth
 import yosys
 
@@ -60,11 +62,9 @@ TRANSMIT_BLOCKS = [
     ("roce_tx", {"N_QP": 1, **ONCE, "SLOTS": 1024}, "the same with 1024 packets in flight"),
 ]
 KEPT = synth.KEPT / "blocks"
-MARK = "<!-- blocks: made by rtl/syn/blocks.py with --docs -->\n"
-EVENT_MARK = "<!-- event blocks: made by rtl/syn/blocks.py with --docs -->\n"
-TRANSMIT_MARK = "<!-- transmit blocks: made by rtl/syn/blocks.py with --docs -->\n"
-TABLES = {MARK: BLOCKS, EVENT_MARK: EVENT_BLOCKS, TRANSMIT_MARK: TRANSMIT_BLOCKS}
-COLUMNS = ("lut", "sites", "ff", "bram", "uram", "dsp")
+WHOLE = "blocks"  # the table of a whole front end, which ends with the sum
+TABLES = {WHOLE: BLOCKS, "event blocks": EVENT_BLOCKS, "transmit blocks": TRANSMIT_BLOCKS}
+SUM = "**sum**"
 
 Block = tuple[str, dict[str, int], str]  # module, its parameters, what the table says of it
 
@@ -84,7 +84,7 @@ def measure(block: Block) -> dict:
         module = synth.netlist(name, params)
         depth = levels.deepest(module)
         costs = {"sites": synth.sites_of(module), **synth.cost(synth.kinds(module))}
-        row = {**{c: costs[c] for c in COLUMNS}, "max_levels": depth.levels, "rtl": found[:8]}
+        row = {**{c: costs[c] for c in synth.COLUMNS.values()}, "max_levels": depth.levels, "rtl": found[:8]}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(row))
     return {"block": name, "what": what} | json.loads(kept.read_text())
@@ -96,59 +96,58 @@ def saved(block: Block) -> dict | None:
     return {"block": block[0], "what": block[2]} | json.loads(files[-1].read_text()) if files else None
 
 
-def table(rows: list[dict], total: bool = True) -> str:
-    """Markdown; `total` adds the sum."""
-    lines = [
-        "| block | what it does | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels | RTL |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+def page_rows(rows: list[dict]) -> list[measured.Row]:
+    """Rows of docs/synthesis.md."""
+    return [
+        {
+            "block": row["block"],
+            "what it does": row["what"],
+            **{heading: row[column] for heading, column in synth.COLUMNS.items()},
+            "levels": row["max_levels"],
+            "RTL": row["rtl"],
+        }
+        for row in rows
     ]
-    for row in rows:
-        figures = " | ".join(f"{row[column]:g}" for column in (*COLUMNS, "max_levels"))
-        lines.append(f"| `{row['block']}` | {row['what']} | {figures} | {row['rtl']} |")
-    if total:
-        sums = " | ".join(f"{sum(row[column] for row in rows):g}" for column in COLUMNS)
-        lines.append(f"| **sum** | | {sums} | {max(row['max_levels'] for row in rows):g} | |")
-    return "\n".join(lines) + "\n"
 
 
-def on_page(page: str, mark: str = MARK) -> dict[tuple[str, str], dict]:
-    """The rows that one of the page's tables has, by block and what it does."""
-    rows = {}
-    for line in page.partition(mark)[2].splitlines()[2:]:
-        if not line.startswith("| `"):
-            break
-        name, what, *figures, made_of = [cell.strip() for cell in line.strip("|").split("|")]
-        numbers = dict(zip((*COLUMNS, "max_levels"), map(float, figures), strict=True))
-        rows[name.strip("`"), what] = {"block": name.strip("`"), "what": what, **numbers, "rtl": made_of}
-    return rows
+def total(rows: Sequence[measured.Row]) -> measured.Row:
+    """The sum of these blocks."""
+    sums = {heading: sum(row[heading] for row in rows) for heading in synth.COLUMNS}
+    return {"block": SUM, "what it does": None, **sums, "levels": max(row["levels"] for row in rows), "RTL": None}
+
+
+def with_total(name: str, rows: Sequence[measured.Row]) -> list[measured.Row]:
+    """The rows of a table; those of a whole front end end with their sum."""
+    blocks = [row for row in rows if row["block"] != SUM]
+    return [*blocks, total(blocks)] if name == WHOLE else blocks
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="blocks with this word in their name")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()
     rtl.generate()
-    chosen = {mark: [block for block in blocks if options.only in block[0]] for mark, blocks in TABLES.items()}
+    chosen = {name: [block for block in blocks if options.only in block[0]] for name, blocks in TABLES.items()}
     try:
-        found = {mark: [saved(b) if options.saved else measure(b) for b in blocks] for mark, blocks in chosen.items()}
+        found = {name: [saved(b) if options.saved else measure(b) for b in blocks] for name, blocks in chosen.items()}
     except yosys.YosysError as error:
         sys.exit(f"blocks: {error}")
-    rows = {mark: [row for row in table_rows if row] for mark, table_rows in found.items()}
+    rows = {name: [row for row in table_rows if row] for name, table_rows in found.items()}
     if not any(rows.values()):
         there = ", ".join(dict.fromkeys(name for blocks in TABLES.values() for name, *_ in blocks))
         print(f"blocks: nothing to show for {options.only!r}; there are {there}")
         return 2
-    for mark, table_rows in rows.items():
+    for name, table_rows in rows.items():
         if not table_rows:
             continue
-        print(table(table_rows, mark == MARK))
+        made = page_rows(table_rows)
+        print(measured.markdown(with_total(name, made)))
         if options.docs:
-            page = synth.DOCS.read_text()
-            known = on_page(page, mark) | {(row["block"], row["what"]): row for row in table_rows}
-            shown = [known[name, what] for name, _, what in TABLES[mark] if (name, what) in known]
-            synth.DOCS.write_text(synth.with_table(page, table(shown, mark == MARK), mark))
+            order = [(block, what) for block, _, what in TABLES[name]]
+            measured.put(name, made, order)
+            measured.put(name, with_total(name, measured.read()[name]), [*order, (SUM, None)])
     return 0
 
 

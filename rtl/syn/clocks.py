@@ -6,8 +6,8 @@
 Each is mapped as by deep.py, every way as short as the mapper finds it, in five to fifteen minutes of one core; the
 rows of synth.py have the fewest LUTs instead. Of all ways the one with the longest `delay` limits the clock. Rows are
 saved in build/synth/clocks as soon as they are made, and made again if the logic or a program has changed; `--saved`
-uses saved rows, of any version, and makes none. `--docs` puts the rows into docs/synthesis.md; those of front ends that
-were not chosen stay as they are there.
+uses saved rows, of any version, and makes none. `--docs` puts the rows into docs/measured/synthesis.json; those of
+front ends that were not chosen stay as they are there.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import levels
+import measured
 import synth
 import yosys
 
 KEPT = synth.KEPT / "clocks"
 PROGRAMS = Path(__file__).parent
-MARK = "<!-- clocks: made by rtl/syn/clocks.py with --docs -->\n"
 # Nanoseconds of a path with two nets of high fan-out, of each of its levels and of each carry chain: the table of
 # routed paths in docs/synthesis.md. And what a multiplier between registers, which belong into its DSP, takes more than
 # such a path: 544 MHz at -2 (DS923, FMAX_MULT_NOMREG).
@@ -35,7 +35,6 @@ NEEDED_MHZ = {"25G": 390.625, "100G": 322.266}
 COUNTS = {"RoCE": list(synth.STORES), "TCP": [4, 16]}
 Job = tuple[str, str, int]  # rate, how messages are sent, number of queue pairs or streams
 JOBS = [(rate, by, n) for by, counts in COUNTS.items() for rate in NEEDED_MHZ for n in counts]
-ROWS = [(rate, by, str(n)) for rate, by, n in JOBS]  # how their rows begin
 
 
 def delay(way: levels.Weight) -> float:
@@ -78,20 +77,16 @@ def saved(job: Job) -> dict | None:
     return json.loads(files[-1].read_text()) if files else None
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown: the slowest way, and the clock that it allows beside the one that the line needs."""
-    lines = [
-        "| front end | by | queue pairs, streams | LUT | levels | chains | DSPs | MHz, estimate | MHz needed | RTL |"
-        " from | to |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+def page_rows(rows: list[dict]) -> list[measured.Row]:
+    """Rows of docs/synthesis.md: the clock that the slowest path allows, the one that the line needs, and the path."""
+    found: list[measured.Row] = []
     for row in rows:
-        way, needed = levels.Depth(**row["depth"]), NEEDED_MHZ[row["rate"]]
-        lines.append(
-            f"| {row['rate']} | {row['by']} | {row['n']} | {row['lut']} | {way.levels} | {way.chains} | {way.dsps} |"
-            f" {frequency(way):.0f} | {needed:.1f} | {row['rtl']} | `{way.start}` | `{way.end}` |"
-        )
-    return "\n".join(lines) + "\n"
+        way = levels.Depth(**row["depth"])
+        clock = {"MHz, estimate": round(frequency(way)), "MHz needed": round(NEEDED_MHZ[row["rate"]], 1)}
+        path = {"levels": way.levels, "chains": way.chains, "DSPs": way.dsps, "from": way.start, "to": way.end}
+        job = {"front end": row["rate"], "by": row["by"], "queue pairs, streams": row["n"]}
+        found.append({**job, "LUT": row["lut"], **clock, "RTL": row["rtl"], **path})
+    return found
 
 
 def main() -> int:
@@ -101,7 +96,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, choices=synth.STORES, help="front ends of so many queue pairs or streams")
     parser.add_argument("--jobs", type=int, default=1, help="front ends at a time; each takes 2 GB of memory")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the rows into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()
     wanted = (options.only, options.by, options.n)
     chosen = [job for job in JOBS if all(want in (None, has) for want, has in zip(wanted, job, strict=True))]
@@ -113,9 +108,10 @@ def main() -> int:
     if not rows:
         print("clocks: no such row is kept; leave out --saved to make it", file=sys.stderr)
         return 2
-    print(table(rows))
+    found = page_rows(rows)
+    print(measured.markdown(found))
     if options.docs:
-        synth.DOCS.write_text(synth.with_rows(synth.DOCS.read_text(), table(rows), MARK, ROWS))
+        measured.put("clocks", found, JOBS)
     return 0
 
 

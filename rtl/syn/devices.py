@@ -9,7 +9,7 @@ is; that of 1 Gb/s is for Nexus, a family with open place and route, where the q
 different families are different things: a LUT has four inputs or six, a block of RAM 16, 20 or 36 kbit. A memory that
 Yosys makes out of flip-flops is not in the second table. Rows are saved in build/synth/devices as soon as they are
 made, and made again if the logic or a program has changed; `--saved` uses saved rows, of any version, and makes none.
-`--docs` puts the tables into docs/synthesis.md.
+`--docs` puts the rows into docs/measured/synthesis.json.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bitstream
+import measured
 import synth
 import yosys
 
@@ -40,10 +41,14 @@ BUILDS = {  # top and parameters
     GIGABIT: ("penstock_1g", GIGABIT_PARAMS),
 }
 KEPT = synth.KEPT / "devices"
-MARK = "<!-- devices: made by rtl/syn/devices.py with --docs -->\n"
-MEMORY_MARK = "<!-- memories: made by rtl/syn/devices.py with --docs -->\n"
 NAMED = 15  # memories of the second table, the largest; the others are one line
-COLUMNS = ("lut", "ff", "block_ram", "small_ram", "multiplier")
+COLUMNS = {
+    "LUT": "lut",
+    "FF": "ff",
+    "blocks of RAM": "block_ram",
+    "small RAM": "small_ram",
+    "multipliers": "multiplier",
+}
 
 
 @dataclass(frozen=True)
@@ -123,10 +128,12 @@ JOBS = [
 ]
 # FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM. And what nextpnr-nexus finds in
 # an LIFCL-40.
-OTHERS = """\
-| FEROCE, published | PolarFire | 13k | 14k | 24 | 108 | | |
-| an LIFCL-40 has | Nexus | 32256 | 32256 | 84 | | 56 | |
-"""
+OTHERS = [
+    {"front end": "FEROCE, published", "family": "PolarFire", "LUT": "13k", "FF": "14k"}
+    | {"blocks of RAM": 24, "small RAM": 108},
+    {"front end": "an LIFCL-40 has", "family": "Nexus", "LUT": 32256, "FF": 32256}
+    | {"blocks of RAM": 84, "multipliers": 56},
+]
 
 
 def netlist(top: str, params: dict[str, int], family: Family, source: Path | None = None) -> dict:
@@ -142,7 +149,8 @@ def cost(module: dict, family: Family) -> dict[str, float]:
     """The columns of the first table."""
     found = synth.kinds(module)
     return {
-        column: sum(weight * found.get(kind, 0) for kind, weight in family.cells[column].items()) for column in COLUMNS
+        column: sum(weight * found.get(kind, 0) for kind, weight in family.cells[column].items())
+        for column in COLUMNS.values()
     }
 
 
@@ -187,21 +195,21 @@ def saved(build: str, name: str) -> dict | None:
     return json.loads(files[-1].read_text()) if files else None
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown: what the front end takes of each family."""
-    lines = [
-        "| front end | family | LUT | FF | blocks of RAM | small RAM | multipliers | RTL |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def page_rows(rows: list[dict]) -> list[measured.Row]:
+    """Rows of docs/synthesis.md: the cost of each build on each family."""
+    found: list[measured.Row] = []
     for row in rows:
         family = FAMILIES[row["device"]]
-        shown = [f"{row[c]:g}" + (f" ({family.notes[c]})" if c in family.notes else "") for c in COLUMNS]
-        lines.append(f"| {row['build']} | {family.title} | {' | '.join(shown)} | {row['rtl']} |")
-    return "\n".join(lines) + "\n" + OTHERS
+        shown = {
+            heading: f"{row[column]:g} ({family.notes[column]})" if column in family.notes else row[column]
+            for heading, column in COLUMNS.items()
+        }
+        found.append({"front end": row["build"], "family": family.title, **shown, "RTL": row["rtl"]})
+    return [*found, *OTHERS]
 
 
-def memory_table(rows: list[dict]) -> str:
-    """Markdown: the memories that take most cells, one a line, and what each family makes of them."""
+def memory_rows(rows: list[dict]) -> list[measured.Row]:
+    """The memories that take most cells, one a row, and the cells of each family."""
     weight: Counter = Counter()
     for row in rows:
         for name, cells in row["memories"].items():
@@ -214,21 +222,20 @@ def memory_table(rows: list[dict]) -> str:
             total.update(row["memories"].get(name, {}))
         return ", ".join(f"{count} {kind}" for kind, count in sorted(total.items())) or "flip-flops"
 
-    lines = [
-        "| memory | " + " | ".join(FAMILIES[row["device"]].title for row in rows) + " |",
-        "|---" * (len(rows) + 1) + "|",
+    groups = {name: [name] for name in named[:NAMED]}
+    if more := named[NAMED:]:
+        groups[f"{len(more)} more"] = more
+    return [
+        {"memory": name, **{FAMILIES[row["device"]].title: cells(row, group) for row in rows}}
+        for name, group in groups.items()
     ]
-    lines += [f"| `{name}` | " + " | ".join(cells(row, [name]) for row in rows) + " |" for name in named[:NAMED]]
-    if named[NAMED:]:
-        lines.append(f"| {len(named[NAMED:])} more | " + " | ".join(cells(row, named[NAMED:]) for row in rows) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=FAMILIES, help="one family; the page's tables want all")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()
     if options.docs and options.only:
         parser.error("--docs writes whole tables: leave out --only (rows that are there already are kept)")
@@ -242,12 +249,10 @@ def main() -> int:
         names = ", ".join(dict.fromkeys(name for _, name in chosen))
         print(f"devices: no row of {names} is kept; leave out --saved to make it")
         return 2
-    print(table(rows))
-    whole = [row for row in rows if row["build"] == WHOLE]
-    print(memory_table(whole))
+    tables = {"devices": page_rows(rows), "memories": memory_rows([row for row in rows if row["build"] == WHOLE])}
+    print("\n".join(map(measured.markdown, tables.values())))
     if options.docs:
-        page = synth.with_table(synth.DOCS.read_text(), table(rows), MARK)
-        synth.DOCS.write_text(synth.with_table(page, memory_table(whole), MEMORY_MARK))
+        measured.write(measured.read() | tables)
     return 0
 
 

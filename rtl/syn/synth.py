@@ -7,7 +7,7 @@ Prints a table and writes `out/synth.json`, an array of {top, n_qp, params, lut,
 max_levels, rtl}: `params` are the parameters besides N_QP, `sites` is `lut` with two LUTs in one site if they fit
 (sites.py), `rtl` is the fingerprint of the logic (fingerprint.py). A row takes minutes, so each is saved in
 build/synth/ as soon as it is made, and made again if the logic or a program has changed; `--saved` uses saved rows, of
-any version, and makes none. `--docs` puts the rows into docs/synthesis.md and leaves the rest of the page unchanged.
+any version, and makes none. `--docs` puts the rows into docs/measured/synthesis.json and leaves the others unchanged.
 modules.py in this folder divides one row among its modules. Yosys 0.70, family xcup: for comparison, not a
 vendor's figures.
 """
@@ -22,7 +22,6 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -30,6 +29,7 @@ sys.path.insert(0, str(REPO / "tb" / "lib"))
 
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
+import measured  # noqa: E402
 import sites  # noqa: E402
 import yosys  # noqa: E402
 
@@ -94,20 +94,15 @@ TOPS = [
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
     (PCS, NO_QP, "2.5 Gb/s", {}),
 ]
-ROWS = [(top, str(n_qp), build) for top, n_qp, build, _ in TOPS]  # how their rows begin
 SWITCH = ("congestion_point", "qcn_switch")
 # AdvCam Table I: its DCQCN module on an XCKU040, one rate for all queue pairs.
-PUBLISHED = "| AdvCam, Table I | | DCQCN alone | | 1337 | 2557 | 18 | | 5 | | | | | |"
-DOCS = REPO / "docs" / "synthesis.md"
+PUBLISHED = ("AdvCam, Table I", None, "DCQCN alone")
+PUBLISHED_COST = {"sites": 1337, "FF": 2557, "BRAM (36k)": 18, "DSP": 5}
+REACTION = "reaction points"
+PUBLISHED_IN = {REACTION: "laws", "limiter": "build"}  # tables with that row, and the heading of its build
+COLUMNS = {"LUT": "lut", "sites": "sites", "FF": "ff", "BRAM (36k)": "bram", "URAM": "uram", "DSP": "dsp"}
 KEPT = REPO / "build" / "synth"
 PROGRAMS = Path(__file__).parent
-MARK = "<!-- table: made by `make synth` with --docs -->\n"
-FRONT_MARK = "<!-- front ends: made by `make synth` with --docs -->\n"
-LIMITER_MARK = "<!-- limiter: made by `make synth` with --docs -->\n"
-EVENT_MARK = "<!-- events: made by `make synth` with --docs -->\n"
-TCP_MARK = "<!-- tcp: made by `make synth` with --docs -->\n"
-PCS_MARK = "<!-- pcs: made by `make synth` with --docs -->\n"
-SWITCH_MARK = "<!-- switch: made by `make synth` with --docs -->\n"
 BRAM = {"RAMB36E2": 1, "RAMB18E2": 0.5}  # in blocks of 36 kbit
 LUT_RAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4}
 LUT_RAM |= {"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM256X1D": 8, "RAM512X1S": 8}
@@ -222,60 +217,36 @@ def measure(job: Job) -> Row:
     return row, depth, build, time.monotonic() - started
 
 
-def table(rows: list[Row], what: str = "laws", last: str = PUBLISHED) -> str:
-    """Markdown; `what` heads the column that identifies builds, `last` is one more row: the published module's."""
-    lines = [
-        f"| top | N_QP | {what} | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels | RTL | chains, DSPs on that way"
-        " | from | to |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row, depth, build, _ in rows:
-        figures = {**row, "params": build}.values()
-        text = " | ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in figures)
-        lines.append(f"| {text} | {depth.chains}, {depth.dsps} | `{depth.start}` | `{depth.end}` |")
-    return "\n".join([*lines, *filter(None, [last])]) + "\n"
+def page_row(row: Row, what: str = "build") -> measured.Row:
+    """A row of docs/synthesis.md; `what` heads the column that identifies builds."""
+    figures, depth, build, _ = row
+    return {
+        "top": figures["top"],
+        "N_QP": figures["n_qp"],
+        what: build,
+        **{heading: figures[column] for heading, column in COLUMNS.items()},
+        "levels": figures["max_levels"],
+        "RTL": figures["rtl"],
+        "chains": depth.chains,
+        "DSPs": depth.dsps,
+        "from": depth.start,
+        "to": depth.end,
+    }
 
 
-def tables(rows: list[Row]) -> dict[str, str]:
-    """The tables of the page by their marks: front ends, events, limiter, TCP, switch, PCS, congestion controller."""
-    ours = [row for row in rows if row[0]["top"] in {top for _, top, _ in FRONT_ENDS}]
-    events = [row for row in rows if row[0]["top"] == "event_source"]
-    tcp = [row for row in rows if row[0]["top"].startswith("tcp_") or row[0]["top"] == ROCE]
-    limiter = [row for row in rows if row[0]["top"] == "penstock_dcqcn"]
-    switch = [row for row in rows if row[0]["top"] in SWITCH]
-    pcs = [row for row in rows if row[0]["top"] == PCS]
-    rest = [row for row in rows if row not in (*ours, *events, *tcp, *limiter, *switch, *pcs)]
-    found = {FRONT_MARK: table(ours, "build", "")} if ours else {}
-    found |= {EVENT_MARK: table(events, "build", "")} if events else {}
-    found |= {LIMITER_MARK: table(limiter, "build")} if limiter else {}
-    found |= {TCP_MARK: table(tcp, "build", "")} if tcp else {}
-    found |= {SWITCH_MARK: table(switch, "build", "")} if switch else {}
-    found |= {PCS_MARK: table(pcs, "build", "")} if pcs else {}
-    return found | ({MARK: table(rest)} if rest else {})
-
-
-def with_table(page: str, new: str, wanted: str = MARK) -> str:
-    """The page with one table replaced: the lines after its mark that begin with a bar, and nothing else."""
-    before, mark, after = page.partition(wanted)
-    if not mark:
-        raise ValueError(f"{DOCS} has no line {wanted.strip()!r}: put it where the table belongs")
-    lines = after.splitlines(keepends=True)
-    old = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
-    return before + mark + new + "".join(lines[old:])
-
-
-def with_rows(page: str, new: str, mark: str, jobs: list[tuple[str, ...]]) -> str:
-    """The page with the rows of a new table in one of its tables. Rows of other jobs stay as they are there.
-
-    `jobs` has the first cells of each row that there may be, in the order of the table.
-    """
-    heads, ours = new.splitlines()[:2], new.splitlines()[2:]
-    there = list(takewhile(lambda line: line.startswith("|"), page.partition(mark)[2].splitlines()))[2:]
-    cells = len(jobs[0])
-    of_job = {tuple(cell.strip() for cell in line.split("|")[1 : 1 + cells]): line for line in [*there, *ours]}
-    rows = [of_job.pop(job) for job in jobs if job in of_job]
-    published = [line for line in ours if line in of_job.values()]
-    return with_table(page, "\n".join([*heads, *rows, *published]) + "\n", mark)
+def tables(rows: list[Row]) -> dict[str, list[measured.Row]]:
+    """The rows of each table of the page that has some."""
+    names = {top: "front ends" for _, top, _ in FRONT_ENDS} | {top: "switch" for top in SWITCH}
+    names |= {"event_source": "events", ROCE: "tcp", "penstock_dcqcn": "limiter", PCS: "pcs"}
+    found: dict[str, list[measured.Row]] = {}
+    for row in rows:
+        top = row[0]["top"]
+        name = "tcp" if top.startswith("tcp_") else names.get(top, REACTION)
+        found.setdefault(name, []).append(page_row(row, "laws" if name == REACTION else "build"))
+    for name, what in PUBLISHED_IN.items():
+        if name in found:
+            found[name].append({"top": PUBLISHED[0], "N_QP": None, what: PUBLISHED[2], **PUBLISHED_COST})
+    return found
 
 
 def main() -> int:
@@ -285,7 +256,7 @@ def main() -> int:
     parser.add_argument("--n-qp", type=int, action="append", help="only rows with so many queue pairs; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="rows at a time")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
-    parser.add_argument("--docs", action="store_true", help="put the rows into docs/synthesis.md")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()
     jobs = [job for job in TOPS if options.only in job[0] and job[1] in (options.n_qp or [job[1]])]
     if not jobs:
@@ -300,13 +271,15 @@ def main() -> int:
             sys.exit(f"synth: {error}")
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "synth.json").write_text(json.dumps([row for row, *_ in rows], indent=2) + "\n")
-    print("\n".join(tables(rows).values()))
+    for table in tables(rows).values():
+        print(measured.markdown(table))
     for row, _, build, seconds in rows:
         print(f"{row['top']} N_QP {row['n_qp']}, {build}: {seconds:.0f} s")
     print(f"written: {options.out / 'synth.json'}")
     if options.docs:
-        for mark, new in tables(rows).items():
-            DOCS.write_text(with_rows(DOCS.read_text(), new, mark, ROWS))
+        order = [*((top, n_qp, build) for top, n_qp, build, _ in TOPS), PUBLISHED]
+        for name, found in tables(rows).items():
+            measured.put(name, found, order)
     return 0
 
 
