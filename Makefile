@@ -30,6 +30,8 @@ XDIST    = -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder
 AT_ONCE := $(JOBS)
 # Much of the time of tests/ is waiting, for timers and machines: three tests keep two cores busy.
 test test-end-to-end: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
+# Tests compile what no GPU has run yet, against a stand-in for its driver; the default build leaves it out.
+WITH_GPU = --features penstock-cli/gpu
 PYTEST   = COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST)
 
 .PHONY: demo profile test test-rust test-benches test-end-to-end check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
@@ -62,18 +64,18 @@ demo: build      ## camera events through three boards, a congested switch and a
 	@$(PENSTOCK) run $(SCENARIO) --out $(OUT)
 
 test: setup      ## every test: Rust crates, gateware benches, end to end
-	cargo test --release --locked --workspace
-	cargo build --release --locked --workspace --all-targets
+	cargo test --release --locked --workspace $(WITH_GPU)
+	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
 	$(PYTEST) tb tests
 
 test-rust: setup ## of `make test` the tests of the Rust crates
-	cargo test --release --locked --workspace
+	cargo test --release --locked --workspace $(WITH_GPU)
 
 test-benches: setup ## of `make test` the gateware benches
 	$(PYTEST) tb
 
 test-end-to-end: setup ## of `make test` the tests of the built commands
-	cargo build --release --locked --workspace --all-targets
+	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
 	$(PYTEST) tests
 
 check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
@@ -81,7 +83,7 @@ check: setup     ## what a change can break, in three minutes: changes against m
 
 lint: setup      ## formatters and linters, nothing is changed
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --all-targets $(WITH_GPU) -- -D warnings
 	cargo clippy --release --locked --workspace --exclude penstock-gpu --no-default-features -- -D warnings
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -93,7 +95,7 @@ formal: setup    ## proofs by k-induction with covers, planted faults of what ha
 	$(PYTHON) rtl/formal/check.py $(or $(FORMAL),--changed)
 	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
-synth: setup     ## cost and depth of logic on UltraScale+ and other families, also out/synth.json (hours); DOCS=--docs: into docs/synthesis.md
+synth: setup     ## cost and depth of logic on UltraScale+ and other families, also out/synth.json (hours); DOCS=--docs: into docs/measured
 	$(PYTHON) rtl/syn/synth.py --out $(OUT) $(DOCS)
 	$(PYTHON) rtl/syn/clocks.py $(DOCS)
 	$(PYTHON) rtl/syn/blocks.py $(DOCS)

@@ -128,7 +128,7 @@ def release(out: Path, jobs: int) -> list[Path]:
     built = build("shared", [], jobs, ["--workspace"])
     check_symbols(built)
     check_packages(built)
-    operating = build("operating", [], jobs, [*OPERATING, "-p", "penstock-py", "--features", "penstock-cli/gpu"])
+    operating = build("operating", [], jobs, [*OPERATING, "-p", "penstock-py"])
     check_symbols(operating)
     static = build("static", STATIC, jobs, OPERATING)
     archive = static_archive(static / "penstock", out)

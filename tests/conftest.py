@@ -102,6 +102,7 @@ def built() -> Path:
     if given := os.environ.get("PENSTOCK_BUILT"):
         return Path(given)
     cargo = ["cargo", "build", "--release", "--locked", "--quiet", "--workspace", "--all-targets"]
+    cargo += ["--features", "penstock-cli/gpu"]
     result = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True, check=False)
     if result.returncode:
         pytest.fail(f"`{' '.join(cargo)}` ended with {result.returncode}:\n{result.stderr[-4000:]}", pytrace=False)

@@ -10,10 +10,14 @@ mod ctl;
 mod farm;
 #[cfg(feature = "gpu")]
 mod gpu_check;
+#[cfg(not(feature = "gpu"))]
+mod no_gpu_check;
 mod recv;
 mod send;
 mod servers_file;
 
+#[cfg(not(feature = "gpu"))]
+use no_gpu_check as gpu_check;
 use penstock_cli_common::outcome::Verdict;
 
 /// A command line of one of these commands.
@@ -30,7 +34,7 @@ pub enum Command {
     /// Verify stored runs byte by byte, and complete files that a killed receiver left
     Check(check::Arguments),
     /// Experimental: check that an NVIDIA GPU gives the processor's results, and measure its event rate
-    #[cfg(feature = "gpu")]
+    #[cfg_attr(not(feature = "gpu"), command(hide = true))]
     GpuCheck(gpu_check::Arguments),
 }
 
@@ -43,7 +47,6 @@ impl Command {
             Command::Ctl(arguments) => ctl::run(arguments),
             Command::Farm(arguments) => farm::run(arguments),
             Command::Check(arguments) => check::run(arguments),
-            #[cfg(feature = "gpu")]
             Command::GpuCheck(arguments) => gpu_check::run(arguments),
         }
     }

@@ -3,6 +3,7 @@
 //! Promise: `--gpu` is refused; the error names the build that supports it.
 
 use super::plan::Plan;
+use crate::no_gpu_check::WITHOUT_GPU;
 use penstock_readout::backend::{Backend, SessionClock, WritesDevice};
 use penstock_readout::{EventSink, PatternReport};
 use serde::Serialize;
@@ -18,11 +19,7 @@ pub enum Done {}
 pub fn open(plan: &Plan) -> Result<Option<Opened>, String> {
     match &plan.gpu {
         None => Ok(None),
-        Some(planned) => Err(format!(
-            "--gpu {}: this penstock was built without GPUs; `cargo build --release -p penstock-cli --features gpu` \
-             builds one with them",
-            planned.index
-        )),
+        Some(planned) => Err(format!("--gpu {}: {WITHOUT_GPU}", planned.index)),
     }
 }
 
