@@ -179,7 +179,7 @@ FIGURES: dict[str, Callable[[Sampled], Drawn]] = {
 def opened(folder: str, board: str | None, queue_pair: int | None) -> Sampled:
     """The boards of a folder; ValueError says what it has instead of what is asked for."""
     run = Run(Path(folder))
-    if not (run.folder / "summary.json").exists() or run.summary.get("kind") != "sample":
+    if not Path(folder, "summary.json").exists() or run.summary.get("kind") != "sample":
         raise ValueError(f"{folder}: there is no result of `penstock ctl sample`")
     read = [entry["name"] for entry in run.summary["boards"] if entry["samples"] > 1]
     if run.trace is None or not read:

@@ -3,13 +3,13 @@
 parameters. Quantities are strings with their units, as in scenario files: "10Gbps", "4us", "150KB".
 """
 
-from penstock.lab import Result, Scenario, run
+from penstock.lab import Scenario, run
 from penstock.points import RunError
 from penstock.results import Run, Series
 from penstock.sweeping import sweep
 from penstock.tuning import tune
 
-__all__ = ["Result", "Run", "RunError", "Scenario", "Series", "run", "sweep", "tune"]
+__all__ = ["Run", "RunError", "Scenario", "Series", "run", "sweep", "tune"]
 
 
 def __getattr__(name: str) -> str:

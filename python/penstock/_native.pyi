@@ -57,11 +57,9 @@ class BoardGroup:
 
 @final
 class Outcome:
-    """What a run has left: summary.json as text, the tables."""
+    """What a run has left: summary.json as text, and the trace."""
 
     summary: str
-    verified: bool
-    flows: Stream
     trace: Stream | None
     never_recorded: list[str]
 

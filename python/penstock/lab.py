@@ -2,8 +2,8 @@
 """Laboratories in this process: scenarios as objects, results as tables.
 
     scenario = penstock.Scenario("scenarios/advcam-5.toml").set("cc.g", "1/64")
-    result = penstock.run(scenario, {"flow.0.size": "4MB"})
-    result.flows.to_pandas(), result.trace, result.summary["jain"]
+    run = penstock.run(scenario, {"flow.0.size": "4MB"})
+    run.flows.to_pandas(), run.trace, run.summary["jain"]
 
 Scenarios are those of the command (docs/lab.md), checked by the same reader. Simulations run without the
 interpreter lock: other threads continue, and Ctrl-C ends a run.
@@ -17,18 +17,15 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from penstock.points import RunError, as_text, out_folder, to_toml
 from penstock.reporting import say
-from penstock.results import Series, series_of
+from penstock.results import Run
 
 
 def compiled() -> ModuleType:
@@ -114,93 +111,37 @@ class Scenario:
         return " ".join([f"<Scenario {self._path}", *_options(self._sets)]) + ">"
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a run has shown.
-
-    `summary` is summary.json (docs/lab.md has its keys), `flows` a table with a row for each flow, columns named as the
-    keys of the flows in the summary (`mct_p99_us` for mct_us.p99). `verified` is what the command's exit status 0 says:
-    the run came to its end, no sender gave up, no switch dropped a frame of a lossless class.
-    """
-
-    summary: dict
-    flows: pa.Table
-    verified: bool
-    _trace: pa.Table | Path | None
-
-    @cached_property
-    def trace(self) -> pa.Table | None:
-        """Samples: time_ps (ps), node, channel, metric, value; None when `trace.interval` is "0ps"."""
-        return pq.read_table(self._trace) if isinstance(self._trace, Path) else self._trace
-
-    @property
-    def status(self) -> int:
-        """The exit status of the command: 0 done and verified, 1 ran and found a fault."""
-        return 0 if self.verified else 1
-
-    def check(self) -> "Result":
-        """The result itself; raises RunError, which says what was wrong, unless it is verified."""
-        if not self.verified:
-            raise RunError("; ".join(self._faults()), 1)
-        return self
-
-    def _faults(self) -> list[str]:
-        summary = self.summary
-        dropped = {s["name"]: s["dropped_headroom"] for s in summary["switches"] if s["dropped_headroom"]}
-        return [
-            *([f"the run ended by {summary['deadlock'] or summary['end']}"] if summary["end"] != "done" else []),
-            *(f"flow {flow['name']}: {flow['failed']}" for flow in summary["flows"] if flow["failed"]),
-            *(f"switch {name} dropped {count} frames of a lossless class" for name, count in dropped.items()),
-        ]
-
-    def series(self, node: str, metric: str, channel: int = 0) -> Series:
-        """One metric of the trace over time. ValueError without a trace, or when nothing has that name: it lists what
-        there is.
-        """
-        if self.trace is None:
-            raise ValueError('there is no trace: set "trace.interval"')
-        return series_of(self.trace, node, metric, channel)
-
-    def __repr__(self) -> str:
-        summary = self.summary
-        end = f"{summary['end']} after {summary['simulated_s'] * 1e3:.3f} ms simulated"
-        rate = f"{self.flows.num_rows} flows, {summary['aggregate_gbps']:.3f} Gb/s"
-        return f"<Result of {summary['scenario']}: {end}, {rate}>"
-
-
 def run(
     scenario: Scenario | str | os.PathLike | Mapping,
     sets: Mapping[str, object] | None = None,
     *,
     out: str | os.PathLike | None = None,
     progress: bool = False,
-) -> Result:
+) -> Run:
     """Runs a scenario to its end, with `sets` overriding its keys.
 
     Tables are the simulator's own memory (a trace has 22 bytes a row). With `out`, a folder, trace.parquet,
     summary.json and capture.pcapng are written there, as `penstock run --out` does, and the trace is read when it is
     asked for. Raises ValueError and OSError as `Scenario` does, RunError when the simulation itself breaks off, and
-    KeyboardInterrupt after Ctrl-C, which leaves whole files. A run that ends with a fault returns: see `Result.check`.
+    KeyboardInterrupt after Ctrl-C, which leaves whole files. A run that ends with a fault returns: see `Run.check`.
     """
     wanted = scenario.copy() if isinstance(scenario, Scenario) else Scenario(scenario)
     wanted.set(sets or {})
     folder = None if out is None else _prepared(Path(out))
     before = time.perf_counter(), time.thread_time()
     try:
-        with _bar(progress) as told:
-            done = compiled().run(wanted.text, wanted.path, _options(wanted.sets), folder, told)
+        with _bar(progress) as advance:
+            done = compiled().run(wanted.text, wanted.path, _options(wanted.sets), folder, advance)
     except RuntimeError as error:
         raise RunError(str(error), 1) from None
     summary = json.loads(done.summary)
     summary["timing"].update(_taken(before, summary["timing"]["traversals"]))
     never = [f"trace.metrics: nothing recorded a metric `{metric}`" for metric in done.never_recorded]
     summary["warnings"] += never
-    trace = pa.table(done.trace) if done.trace is not None else None
-    if folder is not None:
-        (folder / "summary.json").write_text(json.dumps(summary, indent=2))
-        written = folder / "trace.parquet"
-        trace = written if written.exists() else None
-    return Result(summary, pa.table(done.flows), done.verified, trace)
+    if folder is None:
+        return Run(None, (summary, None if done.trace is None else pa.table(done.trace)))
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2))
+    return Run(folder)
 
 
 def _prepared(folder: Path) -> Path:
@@ -228,12 +169,12 @@ class _bar:
         self.bar = tqdm(total=100, unit="%", bar_format=form, disable=not shown)
 
     def __enter__(self) -> Callable[[float, float, int, int], None] | None:
-        return None if self.bar.disable else self.tell
+        return None if self.bar.disable else self.advance
 
     def __exit__(self, *_: object) -> None:
         self.bar.close()
 
-    def tell(self, now_s: float, limit_s: float, over: int, flows: int) -> None:
+    def advance(self, now_s: float, limit_s: float, over: int, flows: int) -> None:
         self.bar.n = round(100 * now_s / limit_s, 1)
         self.bar.set_postfix_str(f"{now_s * 1e3:.2f} ms simulated, {over} of {flows} flows done")
 
@@ -258,7 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
         scenario = Scenario(given.scenario, {key.strip(): value for key, _, value in pairs})
         for warning in scenario.warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        result = run(scenario, out=given.out, progress=not given.json and sys.stderr.isatty())
+        done = run(scenario, out=given.out, progress=not given.json and sys.stderr.isatty())
     except RunError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.status
@@ -268,4 +209,4 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 1
-    return say(json.dumps(result.summary, indent=2) if given.json else str(result)) or result.status
+    return say(json.dumps(done.summary, indent=2) if given.json else str(done)) or done.status

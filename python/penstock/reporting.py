@@ -10,8 +10,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from penstock.points import RunError
 
 SCHEMA = 1  # of the objects
 
@@ -21,8 +23,41 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-J", "--json", action="store_true", help="print the results as JSON")
 
 
+def parser_of(command: str, description: str, *, sets: str, out: str) -> argparse.ArgumentParser:
+    """The options of a command that runs a scenario many times; `sets` is the help of `--set`, `out` the default."""
+    parser = argparse.ArgumentParser(prog=f"penstock {command}", description=description, allow_abbrev=False)
+    parser.add_argument("scenario", help="scenario file")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE[,VALUE...]", help=sets)
+    parser.add_argument("--out", default=out, help="folder for the results (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the results of another scenario in that folder"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_json_option(parser)
+    return parser
+
+
+def report(command: str, work: Callable[[], str]) -> int:
+    """Prints what `work` returns. The exit status is 0, 2 for a wrong request, 130 after Ctrl-C, or that of a run that
+    broke off.
+    """
+    try:
+        text = work()
+    except RunError as error:
+        print(f"penstock {command}: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print(f"penstock {command}: interrupted; the same command again goes on from here", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"penstock {command}: {error}", file=sys.stderr)
+        return 2
+    return say(text)
+
+
 def as_json(kind: str, content: Mapping[str, object]) -> str:
-    """The object: `schema`, `kind`, and what the command has to say."""
+    """The object: `schema`, `kind`, and the results of the command."""
     return json.dumps({"schema": SCHEMA, "kind": kind, **_finite(dict(content))}, indent=2, allow_nan=False)
 
 

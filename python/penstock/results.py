@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the folder that `penstock run` writes."""
+"""Results of `penstock run`, from its folder or from memory."""
 
 import difflib
 import json
@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from penstock.points import RunError
 
 NAMES_SHOWN = 12  # of a list in a message
 
@@ -63,35 +65,112 @@ def listed(wrong: str, names: Iterable[str]) -> str:
     return ", ".join(ordered[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-@dataclass(frozen=True)
-class Run:
-    """A finished run; `folder` (str or PathLike) holds summary.json and trace.parquet."""
+# A row of `Run.flows`; units are in the names.
+FLOWS = pa.schema(
+    [
+        pa.field("id", pa.uint32(), False),
+        *(pa.field(name, pa.string(), False) for name in ("name", "from", "to", "protocol", "law")),
+        *(pa.field(name, pa.uint64(), False) for name in ("posted_bytes", "delivered_bytes")),
+        *(pa.field(name, pa.float64()) for name in ("start_s", "end_s")),
+        pa.field("complete", pa.bool_(), False),
+        pa.field("goodput_gbps", pa.float64(), False),
+        pa.field("messages", pa.uint64(), False),
+        *(pa.field(f"mct_{quantile}_us", pa.float64()) for quantile in ("p50", "p99", "p999", "max")),
+        *(
+            pa.field(name, pa.uint64(), False)
+            for name in ("packets", "retransmissions", "cnps", "feedbacks", "timeouts", "naks", "rnr_naks", "refused")
+        ),
+        pa.field("limiter_drops", pa.uint64(), False),
+        pa.field("failed", pa.string()),
+        pa.field("path", pa.list_(pa.string()), False),
+        pa.field("paused_s", pa.float64(), False),
+        pa.field("hol_victim", pa.bool_(), False),
+    ]
+)
 
-    folder: Path
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A finished run: `Run(folder)` reads summary.json and trace.parquet of a folder (str or PathLike); `penstock.run`
+    returns one whose tables are in memory, or in a folder if it was given one.
+    """
+
+    folder: Path | None
+    _results: tuple[dict, pa.Table | None] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", Path(self.folder))
+        object.__setattr__(self, "folder", None if self.folder is None else Path(self.folder))
 
     @cached_property
     def summary(self) -> dict:
-        """`summary.json`; FileNotFoundError when the folder holds no run."""
-        return json.loads((self.folder / "summary.json").read_text())
+        """summary.json; FileNotFoundError when the folder holds no run."""
+        return self._results[0] if self._results else json.loads((self._home / "summary.json").read_text())
 
     @cached_property
     def trace(self) -> pa.Table | None:
-        """The trace (columns time_ps, node, channel, metric, value); None without one."""
-        path = self.folder / "trace.parquet"
+        """Samples: time_ps (ps), node, channel, metric, value; None when `trace.interval` is "0ps"."""
+        if self._results:
+            return self._results[1]
+        path = self._home / "trace.parquet"
         return pq.read_table(path) if path.exists() else None
+
+    @property
+    def _home(self) -> Path:
+        assert self.folder is not None  # without a folder there are results
+        return self.folder
+
+    @cached_property
+    def flows(self) -> pa.Table:
+        """A row for each flow of a laboratory, columns named as the keys of the flows in the summary (`mct_p99_us` for
+        mct_us.p99).
+        """
+        times = [{f"mct_{name}_us": time for name, time in flow["mct_us"].items()} for flow in self.summary["flows"]]
+        rows = [{**flow, **of_flow} for flow, of_flow in zip(self.summary["flows"], times, strict=True)]
+        return pa.Table.from_pylist(rows, schema=FLOWS)
 
     @property
     def boards(self) -> list[str]:
         """Names of the boards, in order."""
         return [board["name"] for board in self.summary["boards"]]
 
+    @property
+    def verified(self) -> bool:
+        """Whether the command ends with status 0 for this run of a laboratory: it came to its end, no sender gave up,
+        no event was lost or overdue, and no switch dropped a frame of a lossless class.
+        """
+        return not self._faults()
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 done and verified, 1 ran and found a fault."""
+        return 0 if self.verified else 1
+
+    def check(self) -> "Run":
+        """The run itself; raises RunError, which names the faults, unless it is verified."""
+        if faults := self._faults():
+            raise RunError("; ".join(faults), 1)
+        return self
+
+    def _faults(self) -> list[str]:
+        summary = self.summary
+        if summary["kind"] != "lab":
+            kind = summary["kind"]
+            raise ValueError(f"a run of kind {kind}: only summaries of laboratories have a verdict")
+        dropped = {s["name"]: s["dropped_headroom"] for s in summary["switches"] if s["dropped_headroom"]}
+        events = summary["events"] or {}
+        return [
+            *([f"the run ended by {summary['deadlock'] or summary['end']}"] if summary["end"] != "done" else []),
+            *(f"flow {flow['name']}: {flow['failed']}" for flow in summary["flows"] if flow["failed"]),
+            *(f"{events[name]} events {name}" for name in ("lost", "overdue") if events.get(name)),
+            *(f"switch {name} dropped {count} frames of a lossless class" for name, count in dropped.items()),
+        ]
+
     def series(self, node: str, metric: str, channel: int = 0) -> Series:
-        """One metric of the trace. ValueError without a trace, or when nothing has that name: it lists what is."""
+        """One metric of the trace over time. ValueError without a trace, or when nothing has that name: it lists what
+        there is.
+        """
         if self.trace is None:
-            raise ValueError(f'{self.folder} has no trace.parquet: was "trace.interval" 0?')
+            raise ValueError(f'{self.folder or "the run"} has no trace: set "trace.interval"')
         return series_of(self.trace, node, metric, channel)
 
     def setting(self, key: str) -> str:
@@ -100,3 +179,11 @@ class Run:
         if key not in settings:
             raise ValueError(f"{key!r} was not set and has no default; in force were {listed(key, settings)}")
         return settings[key]
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        if summary["kind"] != "lab":
+            return f"<Run of {summary['scenario']} in {self.folder}>"
+        end = f"{summary['end']} after {summary['simulated_s'] * 1e3:.3f} ms simulated"
+        rate = f"{len(summary['flows'])} flows, {summary['aggregate_gbps']:.3f} Gb/s"
+        return f"<Run of {summary['scenario']}: {end}, {rate}>"

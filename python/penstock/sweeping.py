@@ -15,7 +15,6 @@ unit that the column's metadata names, all else is text as it was given.
 | `sweep_flows.parquet` | a flow of a point | `point`, `flow`, and the numbers of the flow's entry |
 """
 
-import argparse
 import itertools
 import os
 import sys
@@ -29,7 +28,7 @@ from tqdm import tqdm
 from penstock.lab import Scenario
 from penstock.points import Point, Results, RunError, as_text, check_jobs
 from penstock.quantities import column as typed_column
-from penstock.reporting import add_json_option, as_json, as_table, say
+from penstock.reporting import as_json, as_table, parser_of, report
 
 SCHEDULER_S = 5  # after which a scheduler that does not answer is given up
 
@@ -291,54 +290,22 @@ def split_values(text: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 0, 2 for a wrong request, 130 after Ctrl-C, or that of a point that broke off."""
-    parser = argparse.ArgumentParser(
-        prog="penstock sweep", description="Run a scenario over a grid of parameters.", allow_abbrev=False
-    )
-    parser.add_argument("scenario", help="scenario file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE...]",
-        help="one value sets a key, several sweep it",
-    )
-    parser.add_argument(
-        "--out", default="out/sweep", help="folder for the tables and the points (default: %(default)s)"
-    )
-    parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
+    """The command; its exit status is that of `reporting.report`."""
+    sets = "one value sets a key, several sweep it"
+    parser = parser_of("sweep", "Run a scenario over a grid of parameters.", sets=sets, out="out/sweep")
     parser.add_argument("--dask", metavar="tcp://HOST:PORT", help="scheduler of a Dask cluster")
     parser.add_argument("--keep", action="store_true", help="keep the traces of every point")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace the tables of another scenario in that folder"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_json_option(parser)
     given = parser.parse_args(arguments)
-    try:
+
+    def work() -> str:
         parameters = parse_sets(given.set)
-        table = sweep(
-            given.scenario,
-            parameters,
-            out=given.out,
-            jobs=given.jobs,
-            dask=given.dask,
-            keep=given.keep,
-            overwrite=given.overwrite,
-            progress=not (given.quiet or given.json),
-        )
-    except RunError as error:
-        print(f"penstock sweep: {error}", file=sys.stderr)
-        return error.status
-    except KeyboardInterrupt:
-        print("penstock sweep: interrupted; the same command again goes on from here", file=sys.stderr)
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"penstock sweep: {error}", file=sys.stderr)
-        return 2
-    files = {"table": f"{given.out}/sweep.parquet", "flows": f"{given.out}/sweep_flows.parquet"}
-    if given.json:
-        content = {"scenario": given.scenario, "parameters": parameters, **files, "points": table.to_pylist()}
-        return say(as_json("sweep", content))
-    count = "1 point" if table.num_rows == 1 else f"{table.num_rows} points"
-    return say(f"{overview(table, parameters)}\n{count}: {files['table']}, {files['flows']}")
+        options = {name: getattr(given, name) for name in ("out", "jobs", "dask", "keep", "overwrite")}
+        table = sweep(given.scenario, parameters, progress=not (given.quiet or given.json), **options)
+        files = {"table": f"{given.out}/sweep.parquet", "flows": f"{given.out}/sweep_flows.parquet"}
+        if given.json:
+            content = {"scenario": given.scenario, "parameters": parameters, **files, "points": table.to_pylist()}
+            return as_json("sweep", content)
+        count = "1 point" if table.num_rows == 1 else f"{table.num_rows} points"
+        return f"{overview(table, parameters)}\n{count}: {files['table']}, {files['flows']}"
+
+    return report("sweep", work)

@@ -13,10 +13,8 @@ One seed gives one search, for any number of processes: proposals are made in ro
 round are passed to the sampler in the order of the proposals.
 """
 
-import argparse
 import math
 import os
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +28,8 @@ from penstock import fronts
 from penstock.best import Best, as_toml
 from penstock.lab import Scenario
 from penstock.objectives import OBJECTIVES, Objective, chosen, gain_percent, goodput_gbps
-from penstock.points import Point, Results, RunError, as_text, check_jobs
-from penstock.reporting import add_json_option, as_json, as_table, say
+from penstock.points import Point, Results, as_text, check_jobs
+from penstock.reporting import as_json, as_table, parser_of, report
 from penstock.sweeping import parameter_table, parse_sets, scenario_file, several
 from penstock.verification import SEEDS, Outcome, SeedPair, Verification
 
@@ -258,11 +256,9 @@ def _is_network(file: str) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 0, 2 for a wrong request, 130 after Ctrl-C, or that of a run that broke off."""
-    parser = argparse.ArgumentParser(
-        prog="penstock tune", description="Look for congestion-control parameters.", allow_abbrev=False
-    )
-    parser.add_argument("scenario", help="scenario file")
+    """The command; its exit status is that of `reporting.report`."""
+    sets = "one value sets a key in every run; several are searched, instead of the default space"
+    parser = parser_of("tune", "Look for congestion-control parameters.", sets=sets, out="out/tune")
     meanings = "; ".join(f"{name}: {objective.meaning}" for name, objective in OBJECTIVES.items())
     parser.add_argument(
         "--objective",
@@ -270,55 +266,32 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="NAME[,NAME...]",
         help=f"to be made small; several are searched together. {meanings}".replace("%", "%%"),
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE...]",
-        help="one value sets a key in every run; several are searched, instead of the default space",
-    )
     parser.add_argument("--trials", type=int, default=40, help="runs (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the search (default: %(default)s)")
-    parser.add_argument("--out", default="out/tune", help="folder for the results (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace the results of another scenario in that folder"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_json_option(parser)
     given = parser.parse_args(arguments)
-    try:
+
+    def work() -> str:
         values = parse_sets(given.set)
+        options = {name: getattr(given, name) for name in ("objective", "trials", "seed", "out", "jobs", "overwrite")}
         best = tune(
             given.scenario,
-            objective=given.objective,
             space={key: several for key, several in values.items() if len(several) > 1} or None,
             fixed={key: one[0] for key, one in values.items() if len(one) == 1},
-            trials=given.trials,
-            seed=given.seed,
-            out=given.out,
-            jobs=given.jobs,
-            overwrite=given.overwrite,
             progress=not (given.quiet or given.json),
+            **options,
         )
-    except RunError as error:
-        print(f"penstock tune: {error}", file=sys.stderr)
-        return error.status
-    except KeyboardInterrupt:
-        print("penstock tune: interrupted; the same command again goes on from here", file=sys.stderr)
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"penstock tune: {error}", file=sys.stderr)
-        return 2
-    files = {"table": f"{given.out}/tune.parquet", "best": f"{given.out}/best.toml"}
-    if len(best.values) > 1:
-        files["front"] = f"{given.out}/front.png"
-    if given.json:
-        return say(as_json("tune", {"scenario": given.scenario, "objective": given.objective, **files, **_found(best)}))
-    sections = [Path(files["best"]).read_text().rstrip("\n"), best.verdict()]
-    if len(best.values) > 1:
-        sections.insert(0, _front_table(best))
-    return say("\n".join([*sections, f"{best.trials.num_rows} trials: {', '.join(files.values())}"]))
+        files = {"table": f"{given.out}/tune.parquet", "best": f"{given.out}/best.toml"}
+        if len(best.values) > 1:
+            files["front"] = f"{given.out}/front.png"
+        if given.json:
+            content = {"scenario": given.scenario, "objective": given.objective, **files, **_found(best)}
+            return as_json("tune", content)
+        sections = [Path(files["best"]).read_text().rstrip("\n"), best.verdict()]
+        if len(best.values) > 1:
+            sections.insert(0, _front_table(best))
+        return "\n".join([*sections, f"{best.trials.num_rows} trials: {', '.join(files.values())}"])
+
+    return report("tune", work)
 
 
 def _found(best: Best) -> dict:

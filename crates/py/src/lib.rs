@@ -11,7 +11,6 @@ mod boards;
 mod group;
 mod run;
 mod stream;
-mod tables;
 mod writing;
 
 use pyo3::prelude::*;

@@ -13,7 +13,6 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::stream::Stream;
-use crate::tables;
 
 /// Simulated time between two looks at a run's end.
 const STEP: Time = Time::from_us(100);
@@ -25,10 +24,6 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Outcome {
     /// summary.json
     summary: String,
-    /// Whether the command would end with status 0.
-    verified: bool,
-    /// One row a flow.
-    flows: Py<Stream>,
     /// None without a trace, or when it is in a file.
     trace: Option<Py<Stream>>,
     /// Metrics asked for that nothing recorded.
@@ -71,7 +66,6 @@ pub fn check(py: Python<'_>, text: String, path: PathBuf, sets: Vec<String>) -> 
 /// Everything of a finished run that may leave its thread.
 struct Finished {
     summary: LabSummary,
-    verified: bool,
     trace: Option<Stream>,
     never_recorded: Vec<String>,
 }
@@ -89,13 +83,9 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let finished = py.detach(|| simulate(&text, &path, &sets, out.as_deref(), progress.as_ref()))?;
-    let unexpected = |error: &dyn std::fmt::Display| PyRuntimeError::new_err(error.to_string());
-    let flows = tables::flows(&finished.summary.flows).map_err(|error| unexpected(&error))?;
-    let flows = Stream::new(vec![flows]).expect("one batch");
     Ok(Outcome {
-        summary: serde_json::to_string(&finished.summary).map_err(|error| unexpected(&error))?,
-        verified: finished.verified,
-        flows: Py::new(py, flows)?,
+        summary: serde_json::to_string(&finished.summary)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?,
         trace: finished.trace.map(|trace| Py::new(py, trace)).transpose()?,
         never_recorded: finished.never_recorded,
     })
@@ -124,8 +114,7 @@ fn simulate(
     capture.map_err(unwritable)?;
     let batches = batches.map_err(unwritable)?.filter(|_| out.is_none());
     let summary = report::summary(&lab, &path.display().to_string(), &scenario, &end);
-    let verified = summary.is_verified();
-    Ok(Finished { summary, verified, trace: batches.and_then(Stream::new), never_recorded })
+    Ok(Finished { summary, trace: batches.and_then(Stream::new), never_recorded })
 }
 
 /// Opens the trace, in memory or in the folder, and the capture.
