@@ -242,10 +242,28 @@ def uses(module: Module) -> set[Path]:
     return {other.file for other in found} - {module.file}
 
 
-def of_crate(root: Path) -> dict[Path, set[Path]]:
-    """For each file of the crate with `root` as `lib.rs` or `main.rs`: the files whose names it uses."""
+def crate_of(root: Path) -> Module:
+    """The crate with `root` as `lib.rs` or `main.rs`."""
     crate = Module(root)
     Reader(crate, root.parent)
+    return crate
+
+
+def facade(root: Path) -> set[str]:
+    """Names that files of a crate import from its re-exports, which are for other crates: `FILE: NAME`."""
+    crate = crate_of(root)
+    return {
+        f"{module.file.name}: {path[1]}"
+        for module in crate.walk()
+        for paths in module.uses.values()
+        for path in paths
+        if module is not crate and path[:1] == ("crate",) and len(path) == 2 and path[1] in crate.reexports
+    }
+
+
+def of_crate(root: Path) -> dict[Path, set[Path]]:
+    """For each file of a crate: the files whose names it uses."""
+    crate = crate_of(root)
     graph: dict[Path, set[Path]] = {}
     for module in crate.walk():
         graph.setdefault(module.file, set()).update(uses(module))

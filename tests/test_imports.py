@@ -12,8 +12,12 @@ CRATES = sorted(path.parent for path in ROOT.glob("crates/*/src"))
 PYTHON = ("python/penstock", "figures", "tb/lib", "tests", "tests/softroce", "regs", "rtl/formal", "rtl/syn")
 
 
+def root_of(crate: Path) -> Path:
+    return next(path for path in (crate / "src/lib.rs", crate / "src/main.rs") if path.exists())
+
+
 def of_crate(crate: Path) -> Graph:
-    return rust_imports.of_crate(next(path for path in (crate / "src/lib.rs", crate / "src/main.rs") if path.exists()))
+    return rust_imports.of_crate(root_of(crate))
 
 
 def named(graph: Graph, root: Path) -> set[str]:
@@ -33,6 +37,23 @@ def test_no_folder_of_a_crate_uses_a_neighbour_that_uses_it(crate: Path) -> None
     graph = of_crate(crate)
     folders = {path.parent for path in graph}
     assert {cycle for folder in folders for cycle in named(rooms(graph, folder), ROOT)} == set()
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_no_file_of_a_crate_imports_from_the_crate_s_re_exports(crate: Path) -> None:
+    assert rust_imports.facade(root_of(crate)) == set()
+
+
+def test_an_import_from_a_re_export_is_found(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod a;\nmod b;\npub use a::{A, C as D};\n",
+        "a.rs": "pub struct A;\npub struct C;\n",
+        "b.rs": "use crate::a::A;\nuse crate::{a, D};\n",
+    }
+    (tmp_path / "src").mkdir()
+    for name, text in files.items():
+        (tmp_path / "src" / name).write_text(text)
+    assert rust_imports.facade(tmp_path / "src/lib.rs") == {"b.rs: D"}
 
 
 @pytest.mark.parametrize("folder", PYTHON)

@@ -2,7 +2,7 @@
 //! The arithmetic of alpha: its formats, and its decay at full and at a coarser resolution, equal to `rtl/cc/cc_step.sv`
 //! to the bit. Source: AdvCam equation 2.
 
-use crate::{DcqcnParams, GFactor};
+use crate::parameters::{DcqcnParams, GFactor};
 
 /// alpha = 1 in the format visible to software.
 pub const ALPHA_ONE: u32 = 1 << 16;

@@ -8,7 +8,7 @@
 //! Source: a CNP has no number that its sender must know but that of the queue pair (IBTA A17.9.3), so anybody who can
 //! send with the server's address can forge it.
 
-use crate::CycleRate;
+use crate::cycle_rate::CycleRate;
 
 /// What a queue pair shows at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One queue pair under either law (DCQCN or QCN), equal to `rtl/cc/cc_step.sv` to the bit.
 
-use crate::{CycleRate, DcqcnParams, Happened, Law, Pacer, QcnParams, QcnState, State, Transmitter};
+use crate::cycle_rate::CycleRate;
+use crate::pacer::Pacer;
+use crate::parameters::{DcqcnParams, Law, QcnParams};
+use crate::qcn::QcnState;
+use crate::reaction::{Happened, State, Transmitter};
 
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pacer: turns a rate into the times at which packets may start.
 
-use crate::CycleRate;
+use crate::cycle_rate::CycleRate;
 
 /// The most credit that a flow can save at any rate: the gateware counts in 19 bits.
 const FULL: i64 = (128 * 1024) << CycleRate::FRACTION_BITS;

@@ -4,8 +4,9 @@
 
 #![allow(clippy::unreadable_literal)] // of what is generated
 
+use crate::cycle_rate::CycleRate;
+use crate::error::ParamError;
 use crate::units::{bytes, cycles, rate, within};
-use crate::{CycleRate, ParamError};
 use core::ops::RangeInclusive;
 use penstock_units::{ByteSize, Rate, Time};
 

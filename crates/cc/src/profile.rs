@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Named parameter sets of DCQCN: our own, computed from the share of a sender, and those of two papers.
 
-use crate::{AlphaRule, DcqcnSettings, StageCounting};
+use crate::parameters::{AlphaRule, DcqcnSettings, StageCounting};
 use penstock_units::{ByteSize, Rate, Time};
 
 /// A named set of DCQCN's parameters.

@@ -5,8 +5,10 @@
 //! rules for a paused reaction point. Rounding: a cut removes `floor(R_C * G_d |F_b|)`, at most half; recovery goes
 //! to `ceil((R_C + R_T) / 2)`. A counter that expires restarts at zero, as in the pseudo-code.
 
+use crate::cycle_rate::CycleRate;
 use crate::lfsr::{jittered, Lfsr};
-use crate::{CycleRate, Happened, QcnParams, Transmitter};
+use crate::parameters::QcnParams;
+use crate::reaction::{Happened, Transmitter};
 
 /// The state word of one queue pair under QCN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

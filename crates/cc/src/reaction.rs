@@ -7,7 +7,10 @@
 //! recovery goes to `ceil((R_C + R_T) / 2)`, so R_C arrives at R_T exactly.
 
 use crate::alpha::{below_resolution, decayed, decayed_often, gain, ALPHA_GUARD_BITS, ALPHA_ONE_FULL};
-use crate::{AlphaRule, CnpBound, CycleRate, DcqcnParams, Law, Pacer, StageCounting};
+use crate::cnp_bound::CnpBound;
+use crate::cycle_rate::CycleRate;
+use crate::pacer::Pacer;
+use crate::parameters::{AlphaRule, DcqcnParams, Law, StageCounting};
 
 /// Surplus bytes of a recovery event are kept for the next one up to this number; more than this can
 /// only result from a threshold that software has just lowered.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion from physical units to register values.
 
-use crate::{CycleRate, ParamError};
+use crate::cycle_rate::CycleRate;
+use crate::error::ParamError;
 use penstock_units::{ByteSize, Rate, Time};
 
 /// A rate in register format.

@@ -180,7 +180,9 @@ fn status_of(error: &ControlError) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Manifest, Recording, Settings};
+    use crate::control::Settings;
+    use crate::manifest::Manifest;
+    use crate::recording::Recording;
     use std::io::{Read, Write};
     use std::net::TcpStream;
 

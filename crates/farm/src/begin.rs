@@ -6,7 +6,7 @@
 use crate::board::{BoardView, Request};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
-use crate::state::{Action, LastCommand, Phase};
+use crate::state::{Action, LastCommand, Leaving, Phase};
 use crate::tables::{Change, Mark};
 use penstock_units::Time;
 
@@ -23,7 +23,7 @@ impl Coordinator {
 
     /// Gives the boards back; `open`: with queue pairs for whoever asks.
     pub fn leave(&mut self, open: bool) {
-        self.leaving = Some(open);
+        self.leaving = Some(if open { Leaving::Open } else { Leaving::Closed });
     }
 
     /// The boards that belong to this coordinator, by name: none once it has left.

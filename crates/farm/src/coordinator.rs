@@ -16,7 +16,7 @@ use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::config::FarmConfig;
 use crate::notice::Notice;
 use crate::server::{Server, ServerView};
-use crate::state::{Action, Attempt, Board, LastCommand, Phase, Refusals};
+use crate::state::{Action, Attempt, Board, LastCommand, Leaving, Phase, Refusals};
 use crate::tables::{Change, Mark, Tables};
 use penstock_units::Time;
 use std::collections::{BTreeSet, VecDeque};
@@ -50,8 +50,8 @@ pub struct Coordinator {
     pub(crate) ending_since: Option<Time>,
     /// The lowest event number above all that a board is known to have sent.
     pub(crate) sent: u64,
-    /// Boards are given back; whether servers that ask get queue pairs then.
-    pub(crate) leaving: Option<bool>,
+    /// Boards are given back.
+    pub(crate) leaving: Option<Leaving>,
     /// Since when boards have been held up by servers that take nothing.
     pub(crate) stuck_since: Option<Time>,
     pub(crate) is_over: bool,

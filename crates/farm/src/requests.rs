@@ -4,7 +4,7 @@
 use crate::board::{BoardView, Request, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
-use crate::state::{Attempt, Board, Phase};
+use crate::state::{Attempt, Board, Leaving, Phase};
 use crate::tables::Mark;
 use penstock_units::Time;
 
@@ -29,9 +29,10 @@ impl Coordinator {
         if view.busy {
             return Some(Request::Look);
         }
-        if let Some(open) = self.leaving {
+        if let Some(leaving) = self.leaving {
             let is_open = !view.engaged && !view.keeps;
-            return Some(if open && !is_open { Request::Door { open, keeps: false } } else { Request::Release });
+            let opens = leaving == Leaving::Open && !is_open;
+            return Some(if opens { Request::Door { open: true, keeps: false } } else { Request::Release });
         }
         if let Some(queue_pairs) = self.boards[at].to_fail.take() {
             return Some(Request::Fail { queue_pairs });

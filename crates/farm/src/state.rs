@@ -36,6 +36,15 @@ pub struct Refusals {
     pub boards: u64,
 }
 
+/// How boards are given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// With queue pairs for every server that asks for one.
+    Open,
+    /// Without queue pairs.
+    Closed,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
     Steady,

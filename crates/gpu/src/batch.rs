@@ -275,8 +275,8 @@ impl Batch {
         }
     }
 
-    pub fn is_done(&mut self) -> Result<bool, CudaError> {
-        self.lane.is_done()
+    pub fn poll_done(&mut self) -> Result<bool, CudaError> {
+        self.lane.poll_done()
     }
 
     pub fn wait(&mut self) -> Result<(), CudaError> {

@@ -156,7 +156,7 @@ impl<B: WritesDevice> GpuDirect<B> {
         while let Some(batch) = self.under_way.front_mut() {
             if waiting {
                 batch.wait()?;
-            } else if !batch.is_done()? {
+            } else if !batch.poll_done()? {
                 break;
             }
             let Some(mut batch) = self.under_way.pop_front() else { break };

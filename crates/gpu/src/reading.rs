@@ -97,8 +97,8 @@ impl Reading {
         Ok(())
     }
 
-    pub fn is_done(&mut self) -> Result<bool, CudaError> {
-        self.lane.is_done()
+    pub fn poll_done(&mut self) -> Result<bool, CudaError> {
+        self.lane.poll_done()
     }
 
     pub fn wait(&mut self) -> Result<(), CudaError> {

@@ -195,7 +195,7 @@ impl<S: EventSink> OnGpu<S> {
     /// Hands on what has come back; `waiting` for the first batch that has not.
     fn collect(&mut self, mut waiting: bool) -> Result<(), StoreError> {
         while let Some(batch) = self.under_way.front_mut() {
-            let done = if std::mem::take(&mut waiting) { batch.wait().map(|()| true) } else { batch.is_done() };
+            let done = if std::mem::take(&mut waiting) { batch.wait().map(|()| true) } else { batch.poll_done() };
             match done {
                 Ok(true) => self.hand_on()?,
                 Ok(false) => break,

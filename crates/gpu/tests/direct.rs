@@ -75,24 +75,8 @@ impl Backend for Nic {
         LocalAddress::of_ip(IP, MacAddr([2, 0, 0, 0, 0, 1]))
     }
 
-    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
-        Err(BackendError::NoPool)
-    }
-
-    fn post_shared(&mut self, _receives: &[RecvWr]) -> Result<(), BackendError> {
-        Err(BackendError::NoPool)
-    }
-
-    fn ran_low(&mut self) -> u64 {
-        0
-    }
-
     fn create_qp(&mut self, _spec: &QpSpec) -> Result<LocalQp, BackendError> {
         panic!("a ring of the host was asked for")
-    }
-
-    fn connect(&mut self, _board: u16, _peer: &PeerQp) -> Result<(), BackendError> {
-        Ok(())
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -117,18 +101,6 @@ impl Backend for Nic {
         state.qps.remove(&board);
         out.append(&mut state.done);
         Ok(())
-    }
-
-    fn fault(&self, _board: u16) -> Option<String> {
-        None
-    }
-
-    fn counters(&mut self) -> Counters {
-        Counters::new()
-    }
-
-    fn board_counters(&self, _board: u16) -> Counters {
-        Counters::new()
     }
 }
 

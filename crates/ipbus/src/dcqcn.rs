@@ -2,9 +2,9 @@
 //! Converts a profile of DCQCN to the registers of a board, and back.
 //! Promise: the values are those of `penstock_cc::Profile`, in every group; the line rate stays as in the build.
 
+use crate::identity::Identity;
 use crate::map::{Scale, Unit};
 use crate::regs::{cc, qcn};
-use crate::Identity;
 use penstock_cc::{CycleRate, DcqcnParams, DcqcnSettings, Law, Profile, QcnParams};
 use penstock_units::Rate;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Boards in software behind UDP sockets of their own, and fleets that speak to them.
 
-use penstock_ipbus::change::{carry_out, plan, Fault, FaultKind, Manner};
+use penstock_ipbus::change::{carry_out, plan, BoardSettings, Fault, FaultKind, Manner};
 use penstock_ipbus::map::{find, Build};
 use penstock_ipbus::regs::global;
 use penstock_ipbus::{Access, BoardAddress, Fleet, Patience, Responder, ResponderConfig};
@@ -106,7 +106,7 @@ fn set_in_turn(
     let manner = Manner { force, wait, journal, operator: None, to_force: "--force", to_name_journal: "--journal" };
     let place = find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0];
     let mut faults = Vec::new();
-    let plans = plan(fleet, &[(0, vec![(place, number)])], &mut faults).unwrap();
+    let plans = plan(fleet, &[BoardSettings { board: 0, settings: vec![(place, number)] }], &mut faults).unwrap();
     let good = carry_out(fleet, &plans, &manner, &mut faults).unwrap();
     (!good.is_empty(), faults)
 }

@@ -2,7 +2,7 @@
 //! Register writes from Python, with the checks, journal and detection of other operators of `penstock ctl`.
 //! Promise: a failure is reported with kind, register and reason; the caller turns it into exceptions or status codes.
 
-use penstock_ipbus::change::{carry_out, plan, ChangeError, Fault, FaultKind, Manner, Setting};
+use penstock_ipbus::change::{carry_out, plan, BoardSettings, ChangeError, Fault, FaultKind, Manner, Setting};
 use penstock_ipbus::map::{find, ValueError};
 use penstock_ipbus::{Fleet, FleetError, Identity};
 use penstock_units::Time;
@@ -30,7 +30,7 @@ pub fn write(
         Err(not_done) => return Ok(vec![not_done]),
     };
     let mut faults = Vec::new();
-    let plans = plan(fleet, &[(board, settings)], &mut faults)?;
+    let plans = plan(fleet, &[BoardSettings { board, settings }], &mut faults)?;
     let error = match carry_out(fleet, &plans, manner, &mut faults) {
         Ok(_) => return Ok(faults.into_iter().map(not_done).collect()),
         Err(ChangeError::Fleet(error)) => return Err(error),

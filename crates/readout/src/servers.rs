@@ -26,8 +26,15 @@ pub const MAX_ROWS: usize = 64;
 /// Which servers share a run, from which event on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
-    /// First event and rows of each table: live servers, each as often as its weight.
-    tables: Vec<(u64, Vec<u16>)>,
+    tables: Vec<ServerTable>,
+}
+
+/// Rows that are in force from an event on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ServerTable {
+    from_event: u64,
+    /// Live servers, each as often as its weight.
+    live: Vec<u16>,
 }
 
 impl Servers {
@@ -90,7 +97,7 @@ impl Servers {
     /// As [`Self::of`].
     pub fn change(&mut self, from_event: u64, live: Vec<u16>) -> Result<(), ServersError> {
         match self.tables.last() {
-            Some((last, before))
+            Some(ServerTable { from_event: last, live: before })
                 if from_event < *last || (from_event == *last && !before.is_empty() && !live.is_empty()) =>
             {
                 return Err(ServersError::Disorder { from_event, last: *last });
@@ -99,31 +106,26 @@ impl Servers {
             _ if live.len() > MAX_ROWS => return Err(ServersError::TooLong { rows: live.len(), from_event }),
             _ => {}
         }
-        self.tables.push((from_event, live));
+        self.tables.push(ServerTable { from_event, live });
         Ok(())
-    }
-
-    /// First event and rows of each table.
-    pub fn tables(&self) -> &[(u64, Vec<u16>)] {
-        &self.tables
     }
 
     /// The rows of the last table.
     pub fn live(&self) -> &[u16] {
-        &self.tables[self.tables.len() - 1].1
+        &self.tables[self.tables.len() - 1].live
     }
 
     /// Who takes an event; nobody where no server was left, or the run has ended.
     pub fn server_of(&self, event: u64) -> Option<u16> {
-        let (_, live) = self.tables.iter().rev().find(|(from, _)| *from <= event).unwrap_or(&self.tables[0]);
-        let row = event.checked_rem(live.len() as u64)?;
-        live.get(usize::try_from(row).ok()?).copied()
+        let table = self.tables.iter().rev().find(|table| table.from_event <= event).unwrap_or(&self.tables[0]);
+        let row = event.checked_rem(table.live.len() as u64)?;
+        table.live.get(usize::try_from(row).ok()?).copied()
     }
 
     /// The first event of `server` from an event on; none if it gets no more.
     pub fn next_of(&self, server: u16, event: u64) -> Option<u64> {
-        self.tables.iter().enumerate().find_map(|(place, (from_event, live))| {
-            let end = self.tables.get(place + 1).map_or(u64::MAX, |(end, _)| *end);
+        self.tables.iter().enumerate().find_map(|(place, ServerTable { from_event, live })| {
+            let end = self.tables.get(place + 1).map_or(u64::MAX, |next| next.from_event);
             let (first, count) = ((*from_event).max(event), live.len() as u64);
             let rows = (0..count).zip(live).filter(|(_, other)| **other == server);
             let ahead = rows.map(|(row, _)| (row + count - first % count) % count).min()?;
@@ -133,7 +135,7 @@ impl Servers {
 
     /// The settings for the event builder of `server`, table by table.
     pub fn shares(&self, server: u16) -> impl Iterator<Item = Share> + '_ {
-        self.tables.iter().map(move |(from_event, live)| Share {
+        self.tables.iter().map(move |ServerTable { from_event, live }| Share {
             from_event: *from_event,
             rows: NonZeroU64::new(live.len() as u64).unwrap_or(NonZeroU64::MIN),
             ours: (0..).zip(live).filter(|(_, other)| **other == server).map(|(row, _)| row).collect(),

@@ -353,10 +353,10 @@ fn a_run_that_ends_at_a_given_event_takes_nothing_after_it_and_what_has_begun() 
     assert_eq!(builder.push(Time::ZERO, id(4, 0), 0), Pushed::Accepted);
     assert_eq!((builder.newest_event(), builder.short_of(1, Some(10)), builder.short_of(0, None)), (Some(4), 5, 0));
     builder.end_before(10);
-    assert!(builder.admits(1, 8) && builder.admits(1, 7), "other servers' events are another matter");
+    assert!(builder.admit(1, 8) && builder.admit(1, 7), "other servers' events are another matter");
     assert_eq!((builder.short_of_end(0), builder.short_of_end(1)), (2, 5));
-    assert!(!builder.admits(1, 10) && !builder.wants(1), "it has nothing before");
+    assert!(!builder.admit(1, 10) && !builder.wants(1), "it has nothing before");
     builder.end_before(2);
     assert_eq!(builder.push(Time::ZERO, id(6, 0), 0), Pushed::Stray(Stray::AfterEnd));
-    assert!(builder.admits(0, 4) && !builder.wants(0), "what has begun is finished");
+    assert!(builder.admit(0, 4) && !builder.wants(0), "what has begun is finished");
 }

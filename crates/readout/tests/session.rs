@@ -56,18 +56,6 @@ impl Backend for Nic {
         LocalAddress::of_ip(self.ip, MacAddr([2, 0, 0, 0, 0, 1]))
     }
 
-    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
-        Err(BackendError::NoPool)
-    }
-
-    fn post_shared(&mut self, _receives: &[RecvWr]) -> Result<(), BackendError> {
-        Err(BackendError::NoPool)
-    }
-
-    fn ran_low(&mut self) -> u64 {
-        0
-    }
-
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
         let mut state = self.state.lock().unwrap();
         state.lives += u32::from(spec.board == 0);
@@ -129,14 +117,6 @@ impl Backend for Nic {
 
     fn fault(&self, board: u16) -> Option<String> {
         (board == 0 && self.state.lock().unwrap().has_failed).then(|| "it has failed".into())
-    }
-
-    fn counters(&mut self) -> Counters {
-        Counters::new()
-    }
-
-    fn board_counters(&self, _board: u16) -> Counters {
-        Counters::new()
     }
 }
 

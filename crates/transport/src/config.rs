@@ -3,7 +3,7 @@
 //! `ResponderConfig::new` takes the settings that have no default and fills in the rest.
 //! Source: IBTA vol. 1, clause 11.2.5 (queue pair attributes).
 
-use crate::MemoryRegion;
+use crate::memory::MemoryRegion;
 use penstock_cc::NotificationPoint;
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;

@@ -38,7 +38,7 @@ mod tcp;
 
 pub use cm::{
     CmAddress, CmEvent, CmFailure, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig,
-    CmReason, CmState, Ending, Refusal,
+    CmReason, CmState, Ending, LifeSign, Refusal,
 };
 pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;

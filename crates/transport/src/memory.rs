@@ -3,7 +3,7 @@
 //! whole message before its first byte is written; the memory itself trusts the responder.
 //! Source: IBTA vol. 1, clause 9.7.4.1 (R_Key) and 10.6.
 
-use crate::Fault;
+use crate::fault::Fault;
 use penstock_wire::{Payload, RethRepr};
 
 /// Where payloads go.
@@ -35,7 +35,7 @@ pub trait Memory {
 
     /// Whether a message that begins at `va` may end now, with a completion and an acknowledgement; `only` is all of it
     /// if it is one packet, of which nothing is written yet. If not, the peer is answered RNR NAK and keeps it.
-    fn admits(&mut self, _va: u64, _only: Option<&Payload>) -> bool {
+    fn admit(&mut self, _va: u64, _only: Option<&Payload>) -> bool {
         true
     }
 

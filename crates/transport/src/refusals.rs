@@ -67,7 +67,7 @@ impl Refusals {
     }
 
     /// Whether this error number has not been reported yet; it counts as reported from now on.
-    pub fn is_news(&mut self, errno: i32) -> bool {
+    pub fn report_once(&mut self, errno: i32) -> bool {
         let is_news = !self.reported.contains(&errno);
         if is_news {
             self.reported.push(errno);
@@ -148,6 +148,6 @@ mod tests {
     fn what_a_device_never_takes_is_lost_at_once_and_each_reason_is_reported_once() {
         let mut rules = Refusals::default();
         assert!(rules.refused(Time::ZERO, FrameRefusal::Never));
-        assert!(rules.is_news(90) && !rules.is_news(90) && rules.is_news(105));
+        assert!(rules.report_once(90) && !rules.report_once(90) && rules.report_once(105));
     }
 }

@@ -3,7 +3,8 @@
 //! ACKs are cumulative, so of several positive ACKs in the queue only the latest is kept.
 //! Source: IBTA vol. 1, clause 9.7.5.1 (responses, coalescing); annex A17.9 (CNP).
 
-use crate::{ResponderConfig, ResponderCounters};
+use crate::config::ResponderConfig;
+use crate::counters::ResponderCounters;
 use penstock_wire::{AethRepr, BthRepr, Ecn, Opcode, Payload, Psn, RocePacket, Syndrome};
 use std::collections::VecDeque;
 

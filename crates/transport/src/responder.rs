@@ -5,12 +5,13 @@
 //! resources, length, R_Key) and 9.7.5 (responses).
 
 use crate::config::pkeys_match;
+use crate::config::{CreditPolicy, ResponderConfig};
+use crate::counters::ResponderCounters;
+use crate::fault::Fault;
 use crate::memory::check_write;
+use crate::memory::{Memory, Window};
+use crate::receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
 use crate::reply::{Replies, Reply};
-use crate::{
-    CreditPolicy, Fault, Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, ResponderConfig, ResponderCounters,
-    Window,
-};
 use penstock_cc::NotificationPoint;
 use penstock_units::Time;
 use penstock_wire::{
@@ -290,7 +291,7 @@ impl Responder {
                 (wr.va.wrapping_add(done.into()), Message::Send { wr, done: done + len })
             }
         };
-        if opcode.position().is_end() && !admits(&message, packet, mem) {
+        if opcode.position().is_end() && !admit(&message, packet, mem) {
             return Err(Refusal::NotReady);
         }
         if !packet.payload.is_empty() {
@@ -439,13 +440,13 @@ impl Responder {
 
 /// Whether a message that ends with this packet may end; one that ends without a completion always may.
 #[inline]
-fn admits(message: &Message, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) -> bool {
+fn admit(message: &Message, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) -> bool {
     let va = match message {
         Message::Write { .. } if !packet.bth.opcode.has_imm() => return true,
         Message::Write { reth, .. } => reth.va,
         Message::Send { wr, .. } => wr.va,
     };
-    mem.admits(va, packet.bth.opcode.position().is_start().then_some(&packet.payload))
+    mem.admit(va, packet.bth.opcode.position().is_start().then_some(&packet.payload))
 }
 
 /// Checks the payload against the rest of the RETH length: after a FIRST or MIDDLE more must be left,

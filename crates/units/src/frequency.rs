@@ -2,7 +2,7 @@
 //! Frequencies of events.
 
 use crate::quantity::{quantity, Kind};
-use crate::Time;
+use crate::time::Time;
 
 const FREQUENCY: Kind = Kind {
     what: "frequency",

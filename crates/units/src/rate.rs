@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rates of data.
 
+use crate::byte_size::ByteSize;
 use crate::quantity::{quantity, Kind};
-use crate::{ByteSize, Time};
+use crate::time::Time;
 
 const RATE: Kind = Kind {
     what: "rate",

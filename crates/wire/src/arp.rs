@@ -3,7 +3,8 @@
 //! Source: RFC 826; RFC 5227 (probes: a sender of 0.0.0.0 has no address yet).
 
 use crate::bytesio::{be16, put16};
-use crate::{ethernet, EthernetView, MacAddr};
+use crate::ethernet;
+use crate::ethernet::{EthernetView, MacAddr};
 use core::net::Ipv4Addr;
 
 /// EtherType of ARP.

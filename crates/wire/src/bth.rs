@@ -10,7 +10,9 @@
 //! ```
 
 use crate::bytesio::{be16, be24, put16, put24};
-use crate::{Opcode, ParseError, Psn, Qpn};
+use crate::error::ParseError;
+use crate::opcode::Opcode;
+use crate::psn::{Psn, Qpn};
 
 /// Offsets of the fields, in bytes.
 mod at {

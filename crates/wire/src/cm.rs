@@ -13,7 +13,8 @@
 //! ```
 
 use crate::bytesio::{be16, be24, be32, be64, put16, put24, put32, put64};
-use crate::{ParseError, Psn, Qpn};
+use crate::error::ParseError;
+use crate::psn::{Psn, Qpn};
 use core::fmt;
 use core::net::Ipv4Addr;
 

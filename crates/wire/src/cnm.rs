@@ -17,9 +17,13 @@ use core::net::Ipv4Addr;
 use bytes::{Bytes, BytesMut};
 
 use crate::bytesio::{be16, put16};
+use crate::error::ParseError;
+use crate::ethernet::MacAddr;
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4};
 use crate::five_tuple::FiveTuple;
-use crate::{ipv4, udp, MacAddr, ParseError, Qpn, MIN_FRAME_LEN, UDP_PORT_ROCE};
+use crate::psn::Qpn;
+use crate::udp::UDP_PORT_ROCE;
+use crate::{ipv4, udp, MIN_FRAME_LEN};
 
 /// Offsets in the frame, in bytes.
 mod at {

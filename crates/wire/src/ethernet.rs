@@ -6,7 +6,7 @@
 //! remain.
 
 use crate::bytesio::{be16, put16};
-use crate::ParseError;
+use crate::error::ParseError;
 use core::fmt;
 
 pub(crate) const LEN: usize = 14;

@@ -3,7 +3,7 @@
 //! Sources: RFC 791; RFC 3168 (ECN); IBTA annex A17.3. Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, put16};
-use crate::ParseError;
+use crate::error::ParseError;
 use core::net::Ipv4Addr;
 
 /// Offsets of the fields, in bytes.

@@ -4,10 +4,22 @@
 //! Sources: IEEE 802.3 clause 31 and annex 31B (pause, opcode 1); IEEE 802.1Qbb (PFC, opcode 0x0101).
 
 use crate::bytesio::{be16, put16};
-use crate::{MacAddr, ParseError};
+use crate::error::ParseError;
+use crate::ethernet::MacAddr;
 
 /// Group address of MAC control frames; bridges never forward it.
 pub const MAC_CONTROL_DST: MacAddr = MacAddr([0x01, 0x80, 0xC2, 0x00, 0x00, 0x01]);
+
+/// Offsets after the Ethernet header, in bytes.
+mod at {
+    pub const OPCODE: usize = 0;
+    /// Of a pause frame.
+    pub const QUANTA: usize = 2;
+    /// Of a PFC frame.
+    pub const ENABLED: usize = 2;
+    /// The quanta of class 0 of a PFC frame.
+    pub const CLASS_QUANTA: usize = 4;
+}
 
 const OPCODE_PAUSE: u16 = 0x0001;
 const OPCODE_PFC: u16 = 0x0101;
@@ -40,11 +52,11 @@ impl MacControl {
             _ => Ok(()),
         };
         need(2)?;
-        match be16(data, 0) {
-            OPCODE_PAUSE => need(4).map(|()| Some(MacControl::Pause { quanta: be16(data, 2) })),
+        match be16(data, at::OPCODE) {
+            OPCODE_PAUSE => need(4).map(|()| Some(MacControl::Pause { quanta: be16(data, at::QUANTA) })),
             OPCODE_PFC => need(20).map(|()| {
-                let quanta = core::array::from_fn(|class| be16(data, 4 + 2 * class));
-                Some(MacControl::Pfc { enabled: data[3], quanta })
+                let quanta = core::array::from_fn(|class| be16(data, at::CLASS_QUANTA + 2 * class));
+                Some(MacControl::Pfc { enabled: data[at::ENABLED + 1], quanta })
             }),
             _ => Ok(None),
         }
@@ -54,14 +66,14 @@ impl MacControl {
     pub(crate) fn write(&self, data: &mut [u8]) {
         match self {
             MacControl::Pause { quanta } => {
-                put16(data, 0, OPCODE_PAUSE);
-                put16(data, 2, *quanta);
+                put16(data, at::OPCODE, OPCODE_PAUSE);
+                put16(data, at::QUANTA, *quanta);
             }
             MacControl::Pfc { enabled, quanta } => {
-                put16(data, 0, OPCODE_PFC);
-                put16(data, 2, u16::from(*enabled));
+                put16(data, at::OPCODE, OPCODE_PFC);
+                put16(data, at::ENABLED, u16::from(*enabled));
                 for (class, quanta) in quanta.iter().enumerate() {
-                    put16(data, 4 + 2 * class, *quanta);
+                    put16(data, at::CLASS_QUANTA + 2 * class, *quanta);
                 }
             }
         }

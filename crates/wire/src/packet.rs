@@ -4,11 +4,17 @@
 //! Source: IEEE 802.3 clause 3.
 
 use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};
+use crate::error::ParseError;
+use crate::ethernet::MacAddr;
 use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
 use crate::five_tuple::FiveTuple;
 use crate::ipv4::{self, Ipv4View};
+use crate::mac_control::MacControl;
 use crate::mac_control::MAC_CONTROL_DST;
-use crate::{tcp, udp, wire_len, MacAddr, MacControl, ParseError, RocePacket, TcpPacket, MIN_FRAME_LEN, UDP_PORT_ROCE};
+use crate::roce::RocePacket;
+use crate::tcp::TcpPacket;
+use crate::udp::UDP_PORT_ROCE;
+use crate::{tcp, udp, wire_len, MIN_FRAME_LEN};
 use bytes::{Bytes, BytesMut};
 
 /// One frame, from destination MAC to its last byte before the FCS.

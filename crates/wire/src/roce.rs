@@ -4,15 +4,20 @@
 //! computes the real ICRC. The opcode determines which extension headers exist.
 //! Source: IBTA vol. 1, clause 9 and annex A17.
 
+use crate::aeth::AethRepr;
+use crate::bth::BthRepr;
 use crate::bth::BthView;
+use crate::error::{ParseError, ReprError};
+use crate::ethernet::{EthernetView, MacAddr};
 use crate::frame_parts::{FrameParts, HEAD_MAX, ICRC_LEN};
+use crate::ipv4::Ecn;
 use crate::ipv4::{Ipv4Repr, Ipv4View};
 use crate::opcode::CNP_RESERVED_LEN;
+use crate::opcode::{Opcode, Operation};
+use crate::payload::Payload;
+use crate::reth::RethRepr;
 use crate::udp::UdpView;
 use crate::{aeth, bth, crc, ethernet, ipv4, reth, udp};
-use crate::{
-    AethRepr, BthRepr, Ecn, EthernetView, MacAddr, Opcode, Operation, ParseError, Payload, ReprError, RethRepr,
-};
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
 

@@ -6,8 +6,12 @@
 //! Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, be32, put16, put32};
+use crate::error::ParseError;
+use crate::ethernet;
+use crate::ethernet::{EthernetView, MacAddr};
+use crate::ipv4::Ecn;
 use crate::ipv4::{self, Ipv4Repr, Ipv4View};
-use crate::{ethernet, Ecn, EthernetView, MacAddr, ParseError, Payload};
+use crate::payload::Payload;
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
 

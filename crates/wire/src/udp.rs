@@ -4,7 +4,7 @@
 //! Sources: RFC 768; IBTA annex A17.3. Why no crate is used: `ethernet.rs`.
 
 use crate::bytesio::{be16, put16};
-use crate::ParseError;
+use crate::error::ParseError;
 
 /// Offsets of the fields, in bytes.
 mod at {

@@ -36,7 +36,7 @@ impl Losses {
         if !self.refusals.refused(Time::from_duration(self.begun.elapsed()), refusal) {
             return Sent::Full;
         }
-        if self.refusals.is_news(error as i32) {
+        if self.refusals.report_once(error as i32) {
             let why = match error {
                 Errno::EAGAIN => "it has taken none for 1 s",
                 Errno::EMSGSIZE => "its MTU is smaller",

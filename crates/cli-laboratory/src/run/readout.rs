@@ -221,8 +221,8 @@ impl Memory for Counted<'_> {
         self.memory.refuses(va, len)
     }
 
-    fn admits(&mut self, va: u64, only: Option<&Payload>) -> bool {
-        self.memory.admits(va, only)
+    fn admit(&mut self, va: u64, only: Option<&Payload>) -> bool {
+        self.memory.admit(va, only)
     }
 
     fn message_ended(&mut self, region: u64) {

@@ -8,6 +8,7 @@ use super::faults::Faults;
 use super::session::{Session, SessionOf};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
+use penstock_ipbus::change::Command;
 use serde_json::json;
 
 /// The changes that a command makes to boards.
@@ -22,7 +23,7 @@ pub struct Action<'a> {
 pub fn everywhere(boards: &BoardArguments, write: &WriteArguments, action: &Action) -> Result<Verdict, Failure> {
     let mut session = Session::open(boards)?;
     let mut faults = session.unfit();
-    let actions: Vec<_> = session.fit().map(|(board, _)| (board, action.writes.clone())).collect();
+    let actions: Vec<_> = session.fit().map(|(board, _)| Command { board, writes: action.writes.clone() }).collect();
     let good = session.command(&actions, write, &mut faults)?;
     Ok(tell(&session, boards.link.json, action.done, &good, &faults))
 }

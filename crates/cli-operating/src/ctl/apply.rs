@@ -11,7 +11,7 @@ use super::session::Session;
 use super::set::{as_json, of_word};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
-use penstock_ipbus::change::{own_address, Plan};
+use penstock_ipbus::change::{own_address, BoardSettings, Plan};
 use penstock_ipbus::map::name_of;
 use penstock_ipbus::regs::{access, access_entry, destination, server};
 use penstock_ipbus::{Access, Request};
@@ -51,7 +51,7 @@ pub fn diff(arguments: &DiffArguments) -> Result<Verdict, Failure> {
 pub fn apply(arguments: &Arguments) -> Result<Verdict, Failure> {
     let Work { mut session, plans, commits, mut faults } = prepare(&arguments.of)?;
     let good = session.carry_out(&plans, &arguments.write, &mut faults)?;
-    let commits: Vec<_> = commits.into_iter().filter(|(board, ..)| good.contains(board)).collect();
+    let commits: Vec<_> = commits.into_iter().filter(|commit| good.contains(&commit.board)).collect();
     commit(&mut session, &commits, &mut faults)?;
     let text = match arguments.of.link.json {
         true => as_json(&session, &plans, &good, &faults).to_string(),
@@ -61,11 +61,19 @@ pub fn apply(arguments: &Arguments) -> Result<Verdict, Failure> {
     Ok(print(text, faults.verdict()))
 }
 
+/// A destination table that is to be put into force.
+#[derive(Clone, Copy)]
+struct Commit {
+    board: usize,
+    /// The first event that it is for.
+    first: u64,
+    servers: usize,
+}
+
 struct Work {
     session: Session,
     plans: Vec<Plan>,
-    /// Boards whose destination table is to be put into force: (board, first event, servers).
-    commits: Vec<(usize, u64, usize)>,
+    commits: Vec<Commit>,
     faults: Faults,
 }
 
@@ -97,15 +105,18 @@ fn prepare(arguments: &DiffArguments) -> Result<Work, Failure> {
     if !problems.is_empty() {
         return Err(refused(problems));
     }
-    let settings: Vec<_> = resolved.iter().map(|(number, resolved)| (*number, resolved.settings.clone())).collect();
+    let settings: Vec<_> = resolved
+        .iter()
+        .map(|(number, resolved)| BoardSettings { board: *number, settings: resolved.settings.clone() })
+        .collect();
     let mut plans = session.plan(&settings, &mut faults)?;
     session.possible(&plans)?;
     plans.iter_mut().for_each(admits_us);
     let commits = resolved.iter().filter_map(|(number, resolved)| {
-        let (first, count) = resolved.commit?;
+        let (first, servers) = resolved.commit?;
         let rows = server::BASE..server::BASE + server::COUNT * server::STRIDE;
         let plan = plans.iter().find(|plan| plan.board == *number)?;
-        plan.words.iter().any(|word| rows.contains(&word.address)).then_some((*number, first, count))
+        plan.words.iter().any(|word| rows.contains(&word.address)).then_some(Commit { board: *number, first, servers })
     });
     let commits = commits.collect();
     Ok(Work { session, plans, commits, faults })
@@ -128,7 +139,7 @@ fn admits_us(plan: &mut Plan) {
 }
 
 /// Puts destination tables into force, and waits until they are.
-fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut Faults) -> Result<(), Failure> {
+fn commit(session: &mut Session, commits: &[Commit], faults: &mut Faults) -> Result<(), Failure> {
     let request = |first: u64| -> Request {
         [
             Access::write(destination::SWITCH_EVENT_LO, first as u32),
@@ -139,21 +150,21 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
         .collect()
     };
     let commits = unowned(session, commits, faults)?;
-    let requests: Vec<_> = commits.iter().map(|(board, first, _)| (*board, request(*first))).collect();
+    let requests: Vec<_> = commits.iter().map(|commit| (commit.board, request(commit.first))).collect();
     let mut waiting = Vec::new();
     for (commit, outcome) in commits.iter().zip(session.run(&requests)?) {
         match outcome {
             Ok(_) => waiting.push(*commit),
             Err(error) => {
                 let (register, message) = session.named(&error);
-                faults.push(session.address(commit.0), register, message);
+                faults.push(session.address(commit.board), register, message);
             }
         }
     }
     // It takes some 70 clock cycles: less than a packet does.
     for _ in 0..100 {
         let looks: Vec<_> =
-            waiting.iter().map(|(board, ..)| (*board, Access::read(destination::STATUS).into())).collect();
+            waiting.iter().map(|commit| (commit.board, Access::read(destination::STATUS).into())).collect();
         let mut busy = Vec::new();
         for (commit, outcome) in waiting.iter().zip(session.run(&looks)?) {
             let register = Some("destination.status".to_owned());
@@ -161,16 +172,16 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
                 Ok(words) if destination::STATUS_BUSY_BITS.of(words[0][0]) != 0 => busy.push(*commit),
                 Ok(words) if destination::STATUS_REFUSED_BITS.of(words[0][0]) != 0 => {
                     let message = "the new table is refused: an event at or above destination.first has gone already";
-                    faults.push(session.address(commit.0), register, message);
+                    faults.push(session.address(commit.board), register, message);
                 }
                 Ok(words) => {
                     let live = destination::STATUS_LIVE_BITS.of(words[0][0]);
-                    if live as usize != commit.2 {
-                        let message = format!("counts {live} live servers, and {} were written", commit.2);
-                        faults.push(session.address(commit.0), register, message);
+                    if live as usize != commit.servers {
+                        let message = format!("counts {live} live servers, and {} were written", commit.servers);
+                        faults.push(session.address(commit.board), register, message);
                     }
                 }
-                Err(error) => faults.push(session.address(commit.0), register, error),
+                Err(error) => faults.push(session.address(commit.board), register, error),
             }
         }
         waiting = busy;
@@ -178,20 +189,16 @@ fn commit(session: &mut Session, commits: &[(usize, u64, usize)], faults: &mut F
             return Ok(());
         }
     }
-    for (board, ..) in waiting {
+    for commit in waiting {
         let message = "is still busy with the new table";
-        faults.push(session.address(board), Some("destination.status".to_owned()), message);
+        faults.push(session.address(commit.board), Some("destination.status".to_owned()), message);
     }
     Ok(())
 }
 
 /// The boards with a table without a coordinator.
-fn unowned(
-    session: &mut Session,
-    commits: &[(usize, u64, usize)],
-    faults: &mut Faults,
-) -> Result<Vec<(usize, u64, usize)>, Failure> {
-    let looks: Vec<_> = commits.iter().map(|(board, ..)| (*board, Access::read(destination::OWNER).into())).collect();
+fn unowned(session: &mut Session, commits: &[Commit], faults: &mut Faults) -> Result<Vec<Commit>, Failure> {
+    let looks: Vec<_> = commits.iter().map(|commit| (commit.board, Access::read(destination::OWNER).into())).collect();
     let mut free = Vec::new();
     for (commit, outcome) in commits.iter().zip(session.run(&looks)?) {
         let register = Some("destination.owner".to_owned());
@@ -200,9 +207,9 @@ fn unowned(
             Ok(words) => {
                 let message =
                     format!("coordinator {} commands the table: the new one is not put into force", words[0][0]);
-                faults.push(session.address(commit.0), register, message);
+                faults.push(session.address(commit.board), register, message);
             }
-            Err(error) => faults.push(session.address(commit.0), register, error),
+            Err(error) => faults.push(session.address(commit.board), register, error),
         }
     }
     Ok(free)

@@ -9,6 +9,7 @@ use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
 use super::session::Session;
 use penstock_cli_common::outcome::{Failure, Verdict};
+use penstock_ipbus::change::Command;
 use penstock_ipbus::regs::{connection, qp};
 use penstock_ipbus::{Access, Request};
 use std::collections::BTreeMap;
@@ -54,7 +55,10 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         let command = |row: u32| connection::COMMAND_CLOSE_BITS.mask | connection::COMMAND_QP_BITS.at(row);
         let actions: Vec<_> = open
             .iter()
-            .filter_map(|(board, rows)| Some((*board, vec![(connection::COMMAND, command(*rows.get(turn)?))])))
+            .filter_map(|(board, rows)| {
+                let writes = vec![(connection::COMMAND, command(*rows.get(turn)?))];
+                Some(Command { board: *board, writes })
+            })
             .collect();
         let taken = session.command(&actions, &arguments.write, &mut faults)?;
         wait(&mut session, taken, &mut faults)?;
@@ -66,7 +70,10 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     });
     let by_registers: Vec<_> = left
         .iter()
-        .map(|(board, rows)| (*board, rows.iter().map(|row| (qp::BASE + row * qp::STRIDE + qp::STATE, 0)).collect()))
+        .map(|(board, rows)| Command {
+            board: *board,
+            writes: rows.iter().map(|row| (state_address(*row), 0)).collect(),
+        })
         .collect();
     session.command(&by_registers, &arguments.write, &mut faults)?;
     let states = self::states(&mut session, &left, &mut faults)?;

@@ -85,20 +85,24 @@ fn of_copies(group: &'static str, names: &'static [&'static str], count: u32) ->
     })
 }
 
-/// How many queue pairs and streams of a board are counted, too.
-type Rows = (usize, u32, u32);
+/// The numbers of queue pairs and streams of a board that are counted, too.
+struct Rows {
+    board: usize,
+    queue_pairs: u32,
+    streams: u32,
+}
 
 fn rows(session: &mut Session, arguments: &Arguments, faults: &mut Faults) -> Result<Vec<Rows>, Failure> {
     let queue_pairs = |count: u32| if arguments.queue_pairs { count } else { 0 };
     let fit: Vec<_> = session.fit().map(|(board, of)| (board, queue_pairs(of.build.queue_pairs))).collect();
     if !arguments.streams {
-        return Ok(fit.into_iter().map(|(board, queue_pairs)| (board, queue_pairs, 0)).collect());
+        return Ok(fit.into_iter().map(|(board, queue_pairs)| Rows { board, queue_pairs, streams: 0 }).collect());
     }
     let requests: Vec<_> = fit.iter().map(|(board, _)| (*board, Request::from(streams::count_access()))).collect();
     let mut rows = Vec::new();
     for ((board, queue_pairs), outcome) in fit.into_iter().zip(session.run(&requests)?) {
         match outcome {
-            Ok(words) => rows.push((board, queue_pairs, streams::count_of(words[0][0]))),
+            Ok(words) => rows.push(Rows { board, queue_pairs, streams: streams::count_of(words[0][0]) }),
             Err(error) => {
                 let (register, message) = session.named(&error);
                 faults.push(session.address(board), register, message);
@@ -112,14 +116,14 @@ fn read(session: &mut Session, rows: &[Rows], faults: &mut Faults) -> Result<(Ve
     let rows_of = |queue_pairs: u32, streams: u32| {
         of_copies("qp", OF_QUEUE_PAIR, queue_pairs).chain(of_copies("stream", OF_STREAM, streams))
     };
-    let request = |(board, queue_pairs, streams): &Rows| -> (usize, Request) {
+    let request = |Rows { board, queue_pairs, streams }: &Rows| -> (usize, Request) {
         let whole = Access::Read { address: ALL[0].1, count: ALL.len() };
-        let others = rows_of(*queue_pairs, *streams).map(|(_, address)| Access::read(address));
-        (*board, std::iter::once(whole).chain(others).collect())
+        let copies = rows_of(*queue_pairs, *streams).map(|(_, address)| Access::read(address));
+        (*board, std::iter::once(whole).chain(copies).collect())
     };
     let requests: Vec<_> = rows.iter().map(request).collect();
     let mut read: Vec<(usize, HashMap<u32, u32>)> = Vec::new();
-    for ((board, queue_pairs, streams), outcome) in rows.iter().zip(session.run(&requests)?) {
+    for (Rows { board, queue_pairs, streams }, outcome) in rows.iter().zip(session.run(&requests)?) {
         match outcome {
             Ok(words) => {
                 let whole = ALL.iter().map(|(_, address)| *address);
@@ -132,9 +136,10 @@ fn read(session: &mut Session, rows: &[Rows], faults: &mut Faults) -> Result<(Ve
             }
         }
     }
-    let most = rows.iter().fold((0, 0), |most, (_, qps, streams)| (most.0.max(*qps), most.1.max(*streams)));
+    let queue_pairs = rows.iter().map(|rows| rows.queue_pairs).max().unwrap_or(0);
+    let streams = rows.iter().map(|rows| rows.streams).max().unwrap_or(0);
     let whole = ALL.iter().map(|(name, address)| ((*name).to_owned(), *address));
-    let counted = whole.chain(rows_of(most.0, most.1)).map(|(name, address)| {
+    let counted = whole.chain(rows_of(queue_pairs, streams)).map(|(name, address)| {
         let numbers = read.iter().map(|(_, words)| words.get(&address).copied());
         (name, numbers.collect())
     });

@@ -4,7 +4,7 @@
 use super::arguments::BoardArguments;
 use super::device::Device;
 use super::faults::Faults;
-use super::session::{Session, SessionOf};
+use super::session::{BoardPlaces, Session, SessionOf};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
 use penstock_ipbus::map::{Field, Place, Scale, Target};
@@ -23,8 +23,11 @@ pub struct Arguments {
 /// A place with its number.
 pub type Reading = (Place, u64);
 
-/// The readings of the boards: (board, readings).
-pub type Readings = Vec<(usize, Vec<Reading>)>;
+/// The readings of a board.
+pub struct BoardReadings {
+    pub board: usize,
+    pub readings: Vec<Reading>,
+}
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     tell(Session::open(&arguments.boards)?, &arguments.names, arguments.boards.link.json)
@@ -49,15 +52,17 @@ pub fn tell<D: Device>(mut session: SessionOf<D>, names: &[String], as_json: boo
 /// Reads places of boards; what cannot be read is a fault.
 pub fn read<D: Device>(
     session: &mut SessionOf<D>,
-    places: &[(usize, Vec<Place>)],
+    places: &[BoardPlaces],
     faults: &mut Faults,
-) -> Result<Readings, Failure> {
-    let requests: Vec<_> = places.iter().map(|(board, places)| (*board, request(places))).collect();
+) -> Result<Vec<BoardReadings>, Failure> {
+    let requests: Vec<_> = places.iter().map(|of| (of.board, request(&of.places))).collect();
     let outcomes = session.run(&requests)?;
     let mut readings = Vec::new();
-    for ((board, places), outcome) in places.iter().zip(outcomes) {
+    for (BoardPlaces { board, places }, outcome) in places.iter().zip(outcomes) {
         match numbers(places, outcome) {
-            Ok(numbers) => readings.push((*board, places.iter().copied().zip(numbers).collect())),
+            Ok(numbers) => {
+                readings.push(BoardReadings { board: *board, readings: places.iter().copied().zip(numbers).collect() })
+            }
             Err(error) => {
                 let (register, message) = session.named(&error);
                 faults.push(session.address(*board), register, message);
@@ -79,18 +84,18 @@ pub fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessErr
     Ok(places
         .iter()
         .map(|place| {
-            let (own, others) = rest.split_at(place.addresses().count());
-            rest = others;
-            place.number(own)
+            let (words, more) = rest.split_at(place.addresses().count());
+            rest = more;
+            place.number(words)
         })
         .collect())
 }
 
 /// `BOARD REGISTER VALUE`, aligned; for a register with several fields, these follow its word.
-fn lines<D: Device>(session: &SessionOf<D>, readings: &Readings) -> Vec<String> {
+fn lines<D: Device>(session: &SessionOf<D>, readings: &[BoardReadings]) -> Vec<String> {
     let rows: Vec<[String; 3]> = readings
         .iter()
-        .flat_map(|(board, readings)| {
+        .flat_map(|BoardReadings { board, readings }| {
             let address = session.address(*board).to_string();
             let scale = scale(session, *board);
             readings.iter().map(move |(place, number)| [address.clone(), place.name(), shown(place, *number, scale)])
@@ -129,10 +134,10 @@ pub fn shown(place: &Place, number: u64, scale: Scale) -> String {
     }
 }
 
-fn json<D: Device>(session: &SessionOf<D>, readings: &Readings, faults: &Faults) -> Value {
+fn json<D: Device>(session: &SessionOf<D>, readings: &[BoardReadings], faults: &Faults) -> Value {
     let boards: Vec<Value> = readings
         .iter()
-        .map(|(board, readings)| {
+        .map(|BoardReadings { board, readings }| {
             let scale = scale(session, *board);
             let registers: Map<String, Value> =
                 readings.iter().map(|(place, number)| (place.name(), value_json(place, *number, scale))).collect();

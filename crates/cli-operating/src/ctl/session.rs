@@ -7,7 +7,7 @@ use super::boards::Listed;
 use super::device::Device;
 use super::faults::Faults;
 use penstock_cli_common::outcome::Failure;
-use penstock_ipbus::change::{self, ChangeError, Plan, Setting};
+use penstock_ipbus::change::{self, BoardSettings, ChangeError, Command, Plan};
 use penstock_ipbus::map::Place;
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, Identity, Outcome, Patience, Request, Unfit};
 use penstock_units::Time;
@@ -20,6 +20,12 @@ pub struct Member<D> {
 
 /// A change waits so long for other operators.
 const WAIT: Time = Time::from_s(30);
+
+/// The places that the names of a command stand for on a device.
+pub struct BoardPlaces {
+    pub board: usize,
+    pub places: Vec<Place>,
+}
 
 /// The devices, in the order of the list.
 pub struct SessionOf<D> {
@@ -79,11 +85,11 @@ impl<D: Device> SessionOf<D> {
     }
 
     /// The places that names stand for on a board; all names that stand for none are refused at once.
-    pub fn places(&self, names: &[String]) -> Result<Vec<(usize, Vec<Place>)>, Failure> {
+    pub fn places(&self, names: &[String]) -> Result<Vec<BoardPlaces>, Failure> {
         let all = self.fit().map(|(number, identity)| {
             let places = places_of(names, &identity);
             places
-                .map(|places| (number, places))
+                .map(|places| BoardPlaces { board: number, places })
                 .map_err(|why| Failure::Refused(format!("{}: {why}", self.address(number))))
         });
         let found: Vec<_> = all.collect::<Result<_, _>>()?;
@@ -107,8 +113,8 @@ impl<D: Device> SessionOf<D> {
         self.fleet.run(requests).map_err(fault)
     }
 
-    /// Reads what is there; the words that differ from the settings.
-    pub fn plan(&mut self, settings: &[(usize, Vec<Setting>)], faults: &mut Faults) -> Result<Vec<Plan>, Failure> {
+    /// Reads the present values; the words that differ from the settings.
+    pub fn plan(&mut self, settings: &[BoardSettings], faults: &mut Faults) -> Result<Vec<Plan>, Failure> {
         change::plan(&mut self.fleet, settings, &mut faults.0).map_err(fault)
     }
 
@@ -127,10 +133,10 @@ impl<D: Device> SessionOf<D> {
         change::carry_out(&mut self.fleet, plans, &write.manner(self.wait), &mut faults.0).map_err(not_made)
     }
 
-    /// Writes words that do something; the boards that took them.
+    /// Carries out commands; the boards that accepted theirs.
     pub fn command(
         &mut self,
-        commands: &[(usize, Vec<(u32, u32)>)],
+        commands: &[Command],
         write: &WriteArguments,
         faults: &mut Faults,
     ) -> Result<Vec<usize>, Failure> {

@@ -8,7 +8,7 @@ use super::get::scale;
 use super::session::{Session, SessionOf};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
-use penstock_ipbus::change::{Plan, Setting};
+use penstock_ipbus::change::{BoardSettings, Plan, Setting};
 use serde_json::{json, Value};
 
 #[derive(clap::Args)]
@@ -64,13 +64,13 @@ pub fn make<D: Device>(
 fn settings<D: Device>(
     session: &SessionOf<D>,
     assignments: &[(String, String)],
-) -> Result<Vec<(usize, Vec<Setting>)>, Failure> {
+) -> Result<Vec<BoardSettings>, Failure> {
     session
         .fit()
         .map(|(number, _)| {
             let found = settings_of(session, number, assignments);
             found
-                .map(|found| (number, found))
+                .map(|settings| BoardSettings { board: number, settings })
                 .map_err(|why| Failure::Refused(format!("{}: {why}", session.address(number))))
         })
         .collect()

@@ -6,6 +6,7 @@ use super::acting::tell;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::session::Session;
 use penstock_cli_common::outcome::{Failure, Verdict};
+use penstock_ipbus::change::Command;
 use penstock_ipbus::regs::source;
 use penstock_ipbus::Access;
 
@@ -35,7 +36,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut faults = session.unfit();
     let is_start = arguments.what == What::Start;
     let word = if is_start { source::COMMAND_START_BITS.mask } else { source::COMMAND_STOP_BITS.mask };
-    let actions: Vec<_> = session.fit().map(|(board, _)| (board, vec![(source::COMMAND, word)])).collect();
+    let actions: Vec<_> =
+        session.fit().map(|(board, _)| Command { board, writes: vec![(source::COMMAND, word)] }).collect();
     let mut waiting = session.command(&actions, &arguments.write, &mut faults)?;
     let mut good = Vec::new();
     if is_start {

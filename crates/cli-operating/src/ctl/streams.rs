@@ -83,16 +83,23 @@ pub fn of_words(words: &[Vec<u32>]) -> Vec<Stream> {
     words.chunks_exact(ACCESSES).map(stream).collect()
 }
 
-/// The streams of a board, by its number.
-pub type OfBoard = (usize, Result<Vec<Stream>, AccessError>);
+/// The streams of a board.
+pub struct BoardStreams {
+    pub board: usize,
+    pub streams: Result<Vec<Stream>, AccessError>,
+}
 
 /// The streams of boards, by the board's number and how many it has.
-pub fn read(session: &mut Session, counts: &[(usize, u32)]) -> Result<Vec<OfBoard>, Failure> {
+pub fn read(session: &mut Session, counts: &[(usize, u32)]) -> Result<Vec<BoardStreams>, Failure> {
     let requests: Vec<(usize, Request)> =
         counts.iter().map(|(board, count)| (*board, accesses(*count).collect())).collect();
     let outcomes = session.run(&requests)?;
     let streams = |words: Vec<Vec<u32>>| of_words(&words);
-    Ok(counts.iter().zip(outcomes).map(|((board, _), outcome)| (*board, outcome.map(streams))).collect())
+    Ok(counts
+        .iter()
+        .zip(outcomes)
+        .map(|((board, _), outcome)| BoardStreams { board: *board, streams: outcome.map(streams) })
+        .collect())
 }
 
 fn stream(words: &[Vec<u32>]) -> Stream {

@@ -6,7 +6,7 @@
 use super::device::Device;
 use super::faults::Faults;
 use super::get::{self, scale, value_json};
-use super::session::{places_of, Member, Session, SessionOf};
+use super::session::{places_of, BoardPlaces, Member, Session, SessionOf};
 use penstock_cli_common::interrupt::{be_hasty, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
@@ -103,7 +103,7 @@ impl<'a> Watch<'a> {
         let reported = |board: &Member<D>| board.identity.as_ref().err().map(discriminant);
         let mut boards: Vec<OfBoard> =
             session.boards.iter().map(|board| OfBoard { reported: reported(board), ..OfBoard::default() }).collect();
-        for (board, places) in places {
+        for BoardPlaces { board, places } in places {
             boards[board].places = places;
         }
         let mut watch = Watch { names, json, boards, verdict: Verdict::Verified };

@@ -5,7 +5,8 @@
 //! without these registers (another make) is also reported.
 //! Source: docs/congestion-control.md.
 
-use super::boards::Weighted;
+use super::observer::{Observer, Turn};
+use super::plan::LinePlan;
 use super::sink::Sink;
 use super::tables;
 use penstock_cc::{DcqcnParams, Profile};
@@ -16,7 +17,7 @@ use penstock_ipbus::regs::cc;
 use penstock_ipbus::{
     Access, AccessError, BoardAddress, Fleet, FleetError, Identity, Outcome, Patience, RequestId, PORT,
 };
-use penstock_readout::session::{BoardState, Session};
+use penstock_readout::session::{BoardState, Session, SessionError};
 use penstock_units::{Rate, Time};
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,11 +87,12 @@ impl Line {
     ///
     /// # Errors
     /// There is no socket, or the system refuses to send.
-    pub fn tell(line: Rate, sources: &[Weighted], interrupted: &AtomicBool) -> Result<Line, FleetError> {
+    pub fn open(plan: &LinePlan, interrupted: &AtomicBool) -> Result<Line, FleetError> {
+        let LinePlan { rate, sources } = plan;
         let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
         let mut addresses: Vec<BoardAddress> = Vec::new();
         let mut boards: Vec<ShareState> = Vec::new();
-        for ((at, source), share) in sources.iter().enumerate().zip(shares(line, &weights)) {
+        for ((at, source), share) in sources.iter().enumerate().zip(shares(*rate, &weights)) {
             let address = BoardAddress(SocketAddrV4::new(source.spec.ip, PORT));
             match addresses.iter().position(|known| known.0 == address.0) {
                 Some(known) => boards[known].sources.push(at),
@@ -133,7 +135,7 @@ impl Line {
     }
 
     /// Boards that have come up since they got their share get it again.
-    pub fn look(&mut self, now: Time, session: &mut Session<Sink>) {
+    fn request_shares(&mut self, now: Time, session: &mut Session<Sink>) {
         if now >= self.next {
             self.next = now + INTERVAL;
             let reports = session.report().boards;
@@ -218,6 +220,13 @@ impl Line {
             }
         }
         Ok(is_heard)
+    }
+}
+
+impl Observer for Line {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        self.request_shares(turn.now, turn.session);
+        Ok(())
     }
 }
 

@@ -4,8 +4,9 @@
 //! Source: OpenMetrics 1.0; docs/recv.md lists the names.
 
 use super::listening::not_listening;
+use super::observer::{Observer, ServerState, Turn};
 use penstock_dashboard::serve_metrics;
-use penstock_readout::session::{BoardReport, BoardState, SessionReport};
+use penstock_readout::session::{BoardReport, BoardState, SessionError, SessionReport};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{text, DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The last that the receiver has told; none before the first.
+/// The latest report of the receiver; none before the first.
 type Latest = Arc<Mutex<Option<Published>>>;
 
 #[derive(Debug, Clone)]
@@ -25,17 +26,8 @@ struct Published {
     report: Arc<SessionReport>,
     /// Its part in a farm.
     server: Option<ServerState>,
-    /// How often it has told: whoever takes the text for a heartbeat sees whether the receiver lives.
+    /// Number of reports: a heartbeat that repeats it shows that the receiver hangs.
     turns: u64,
-}
-
-/// A server's number, and what it has read from the file of servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerState {
-    pub number: u16,
-    pub tables: u64,
-    /// Of those tables (`penstock_farm::Tables::digest`).
-    pub digest: u32,
 }
 
 pub struct Metrics {
@@ -53,11 +45,14 @@ impl Metrics {
             .map_err(|error| not_listening("--metrics", address, &error))?;
         Ok(Metrics { latest, turns: 0 })
     }
+}
 
-    pub fn tell(&mut self, report: SessionReport, server: Option<ServerState>) {
+impl Observer for Metrics {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
         self.turns += 1;
-        let published = Published { report: Arc::new(report), server, turns: self.turns };
+        let published = Published { report: Arc::new(turn.session.report()), server: turn.server, turns: self.turns };
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
+        Ok(())
     }
 }
 

@@ -6,6 +6,8 @@
 mod arguments;
 mod boards;
 mod choices;
+mod conclusion;
+mod ending;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod line;
@@ -14,32 +16,36 @@ mod memory;
 mod metrics;
 #[cfg(not(feature = "gpu"))]
 mod no_gpu;
+mod observer;
 mod plan;
 mod sharing;
 mod silence;
 mod sink;
 mod speed;
 mod state;
+mod state_file;
 mod tables;
 mod view;
 
 use choices::{GpuDirectChoice, NumaChoice};
+use conclusion::{last_words, Outcome};
+use ending::{breaks, finish, given_up, End, WaitNotices};
 use line::Line;
+use metrics::Metrics;
+use observer::{Observer, Turn};
 use penstock_cli_common::interrupt::{self, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::say;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_readout::backend::{Backend, PacketBackend, SessionClock, TcpBackend, Verbs};
-use penstock_readout::session::{Session, SessionConfig, SessionError, SessionReport};
-use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, StoreError};
+use penstock_readout::session::{Session, SessionConfig, SessionError};
+use penstock_readout::{node_of_device, stay_on_node, Dataset, EventSource, NumaError, Share};
 use penstock_units::Time;
-use plan::{BackendPlan, EndPlan, Plan};
+use plan::{BackendPlan, Plan};
 use sharing::Sharing;
-use silence::Silence;
+use silence::{BringUp, Silence};
 use sink::Sink;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::time::Duration;
+use state::State;
 use view::View;
 
 #[cfg(not(feature = "gpu"))]
@@ -49,10 +55,6 @@ pub use arguments::Arguments;
 
 /// Time between two polls of progress, metrics and requests.
 const TURN: Time = Time::from_ms(100);
-
-/// A run with a limit on events or messages is given up if every board was refused and none has sent anything for this
-/// time.
-const REFUSED: Time = Time::from_s(10);
 
 /// Receives; prints what went wrong itself.
 pub fn run(arguments: &Arguments) -> Verdict {
@@ -64,16 +66,14 @@ fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::Refused(error.to_string())
 }
 
-fn receive(plan: Plan) -> Result<Verdict, Failure> {
+fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
     let timeout = plan.session.builder.timeout;
     let sharing = plan.sharing.as_ref().map(|(file, server)| Sharing::open(file, *server, timeout));
-    let mut sharing = sharing.transpose().map_err(Failure::Refused)?;
-    let mut plan = plan;
+    let sharing = sharing.transpose().map_err(Failure::Refused)?;
     plan.files.writer.metadata.extend(sharing.iter().flat_map(Sharing::names));
-    let plan = plan;
     stay(&plan).map_err(refused)?;
     let clock = SessionClock::start();
-    let mut metrics = plan.metrics.map(metrics::Metrics::serve).transpose().map_err(Failure::Refused)?;
+    let metrics = plan.metrics.map(Metrics::serve).transpose().map_err(Failure::Refused)?;
     let mut gpu = gpu::open(&plan).map_err(refused)?;
     let backend = open_backend(&plan, clock.clone(), gpu.as_mut())?;
     // Before that there is nothing to bring to an end: a signal ends the wait for a device at once.
@@ -88,232 +88,146 @@ fn receive(plan: Plan) -> Result<Verdict, Failure> {
     plan::no_board_is_here(&plan.session.boards, address.ip).map_err(Failure::Refused)?;
     let sink = Sink::open(&plan, gpu).map_err(refused)?;
     let shares = sharing.as_ref().map(Sharing::shares).unwrap_or_default();
-    let config = SessionConfig { shares, ..plan.session.clone() };
-    let mut session = Session::new(config, backend, clock, sink).map_err(refused)?;
-    if let Some(file) = &plan.check.reference {
-        let dataset = Dataset::load(file).map_err(refused)?;
-        let boards = u16::try_from(plan.session.boards.len()).map_err(refused)?;
-        session = session.with_reference(EventSource::new(&dataset, boards).map_err(refused)?);
-    }
-    if let Some(pattern) = plan.check.pattern {
-        session = session.with_pattern(pattern, plan.check.bare);
-    }
-    let mut memory = state::State::open(plan.state.as_deref(), address.ip);
-    session.forget_earlier(&memory.earlier());
+    let mut session = open_session(&plan, shares, backend, clock, sink).map_err(refused)?;
+    let state = State::open(plan.state.as_deref(), address.ip);
+    session.forget_earlier(&state.earlier());
     // After everything that a run requires, and before the first queue pair is opened.
-    let tell = |(line, sources): &(_, Vec<_>)| Line::tell(*line, sources, &interrupted);
-    let mut line = plan.line.as_ref().map(tell).transpose().map_err(refused)?;
-    line.iter().filter(|_| !plan.json).filter_map(Line::summary).for_each(say);
+    let line = plan.line.as_ref().map(|plan| Line::open(plan, &interrupted)).transpose().map_err(refused)?;
     let title = tables::opening(&plan, &address);
+    let mut view = None;
     if !plan.json {
+        line.iter().filter_map(Line::summary).for_each(say);
         say(&title);
+        view = View::open(title, plan.end.events.or(plan.end.messages), plan.out.is_some());
     }
-    let mut view =
-        (!plan.json).then(|| View::open(title, plan.end.events.or(plan.end.messages), plan.out.is_some())).flatten();
-
-    let (mut boards_reported, mut next_turn, count) = (false, Time::ZERO, plan.session.boards.len());
     plan.end.events.iter().for_each(|events| session.end_after(*events));
-    let (mut waiting, mut end) = (Waiting::default(), End::new(&plan, interrupted));
-    let (mut broken, mut silence_due) = (None, Time::MAX);
-    let mut silence = Silence::new(plan.session.builder.timeout);
     interrupt::speaks_itself();
-    loop {
-        if interrupt::gives_up() {
-            break;
-        }
-        let turn = match end.has_come(&mut session) {
-            Ok(true) => break,
-            Ok(false) => session.step(TURN),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = turn {
-            broken = Some(breaks(&session, &error));
-            break;
-        }
-        let now = session.now();
-        if now < next_turn {
-            continue;
-        }
-        if let Some(error) = session.receiver().stalled().filter(|error| end.is_near && !error.is_busy()) {
-            waiting.report_disk(error);
-        }
-        if end.is_near {
-            waiting.report_boards(&session.out_of_reach());
-        }
-        next_turn = now + TURN;
-        // Boards get no slots while storage is waited for, and a server of several may have no part of the events.
-        let waits = session.receiver().stalled().is_some() || sharing.is_some();
-        let may_send = if waits { 0 } else { session.boards_up() };
-        if let Some(message) = silence.look(now, session.messages(), may_send).filter(|_| !end.is_near) {
-            say(message);
-        }
-        if let Some(sharing) = &mut sharing {
-            if let Err(error) = sharing.look(&mut session) {
-                broken = Some(breaks(&session, &error));
-                break;
+    let observers = Observers {
+        sharing,
+        waits: WaitNotices::default(),
+        silence: Silence::new(timeout),
+        line,
+        state,
+        view,
+        metrics,
+        bring_up: BringUp::new(&plan),
+    };
+    let run = Run { end: End::new(&plan, interrupted), plan, session, observers };
+    Ok(run.complete())
+}
+
+/// The session, with the data that payloads are compared with.
+fn open_session(
+    plan: &Plan,
+    shares: Vec<Share>,
+    backend: Box<dyn Backend>,
+    clock: SessionClock,
+    sink: Sink,
+) -> Result<Session<Sink>, Box<dyn std::error::Error>> {
+    let config = SessionConfig { shares, ..plan.session.clone() };
+    let mut session = Session::new(config, backend, clock, sink)?;
+    if let Some(file) = &plan.check.reference {
+        let dataset = Dataset::load(file)?;
+        let boards = u16::try_from(plan.session.boards.len())?;
+        session = session.with_reference(EventSource::new(&dataset, boards)?);
+    }
+    Ok(match plan.check.pattern {
+        Some(pattern) => session.with_pattern(pattern, plan.check.bare),
+        None => session,
+    })
+}
+
+/// A run under way.
+struct Run {
+    plan: Plan,
+    session: Session<Sink>,
+    end: End,
+    observers: Observers,
+}
+
+impl Run {
+    /// Receives until the run ends, and reports.
+    fn complete(mut self) -> Verdict {
+        let mut broken = self.watch().map_err(|error| breaks(&self.session, &error)).err();
+        let sharing = self.observers.sharing.as_ref();
+        let up = if sharing.is_some() { 0 } else { self.session.boards_up() };
+        let silent = self.observers.silence.fault(self.session.now(), up, self.end.by_time);
+        let before = self.session.report();
+        self.observers.view = None;
+        interrupt::last_words(last_words(&self.plan, &mut self.session));
+        let mut is_finished = false;
+        if broken.is_none() {
+            match finish(&mut self.session, &mut self.observers.waits) {
+                Ok(finished) => is_finished = finished,
+                Err(error) => broken = Some(breaks(&self.session, &error)),
             }
         }
-        if let Some(line) = &mut line {
-            line.look(now, &mut session);
-        }
-        memory.keep(&session.remembered());
-        if end.is_near {
-            interrupt::last_words(last_words(&plan, &mut session));
-        }
-        if let Some(view) = view.as_mut().filter(|view| view.is_due()) {
-            let stalled = session.receiver().stalled().map(ToString::to_string);
-            view.draw(session.report(), stalled);
-        }
-        if let Some(metrics) = &mut metrics {
-            metrics.tell(session.report(), sharing.as_ref().map(Sharing::state));
-        }
-        if !boards_reported && (now > plan.session.bring_up || session.boards_up() == count) {
-            boards_reported = true;
-            tables::brought_up(&session.report()).iter().for_each(say);
-            silence_due = now.saturating_add(plan.session.bring_up.max(Time::from_s(5)));
-        }
-        if now >= silence_due {
-            silence_due = Time::MAX;
-            tables::silent(&session.report()).iter().for_each(say);
-        }
-    }
-    let up = if sharing.is_some() { 0 } else { session.boards_up() };
-    let silent = silence.fault(session.now(), up, end.by_time);
-    let report = session.report();
-    drop(view);
-    interrupt::last_words(last_words(&plan, &mut session));
-    let mut is_finished = false;
-    if broken.is_none() {
-        match finish(&mut session, &mut waiting) {
-            Ok(finished) => is_finished = finished,
-            Err(error) => broken = Some(breaks(&session, &error)),
-        }
-    }
-    // The report is always given: it names the fault and the progress of the run.
-    let unstored = (!is_finished).then(|| session.store_rest().err()).flatten().map(|error| error.to_string());
-    let unstored = unstored.filter(|error| broken.as_ref().is_none_or(|known| !known.starts_with(error)));
-    memory.keep(&session.remembered());
-    let gpu = session.receiver().sink().gpu.as_ref().map(gpu::now);
-    let in_vain = sharing.as_ref().and_then(|sharing| sharing.waited_in_vain(session.messages()));
-    let needs_boards = sharing.as_ref().is_none_or(Sharing::has_part);
-    let shared = sharing.into_iter().flat_map(|sharing| sharing.faults).chain(in_vain);
-    let stopped = (!is_finished && interrupt::gives_up()).then(|| {
-        session.give_up();
-        given_up(&plan, &session)
-    });
-    let faults = broken.into_iter().chain(silent).chain(stopped).chain(unstored).chain(shared).collect();
-    let shares = line.map(|mut line| line.shares());
-    let (text, verdict) = conclude(&plan, report, session.report(), gpu, shares, faults, needs_boards);
-    interrupt::speaks_itself();
-    Ok(print(text, verdict))
-}
-
-/// The fault of a run that a second signal has stopped.
-fn given_up(plan: &Plan, session: &Session<Sink>) -> String {
-    let receiver = session.receiver();
-    let (kept, open) = (receiver.kept(), receiver.open_events() as u64);
-    let unwritten = receiver.events_stored().saturating_sub(kept.events);
-    let begun = format!("{open} that had begun, from event {} on", receiver.next_event());
-    let events = match (unwritten, open) {
-        (0, 0) => "no event was given up".to_owned(),
-        (0, _) => format!("{open} events are given up: {begun}"),
-        (_, 0) => format!("{unwritten} events are given up: none of these is on the disk"),
-        _ => format!("{} events are given up: {unwritten} that are not on the disk and {begun}", unwritten + open),
-    };
-    let files = match (&plan.out, kept.unclosed) {
-        (None, _) => String::new(),
-        (Some(_), 0) => format!("; {} events are on the disk", kept.events),
-        (Some(_), unclosed) => format!(
-            "; {} events are on the disk, {unclosed} of them in a file that is not closed: `penstock check --recover` \
-             completes it",
-            kept.events
-        ),
-    };
-    format!("stopped by a second signal: {events}{files}")
-}
-
-/// The report of a run that cannot be brought to its end any more.
-fn last_words(plan: &Plan, session: &mut Session<Sink>) -> String {
-    let report = session.report();
-    let fault = given_up(plan, session);
-    conclude(plan, report.clone(), report, None, None, vec![fault], true).0
-}
-
-/// The fault of a run that an error ends. Events are stored in order: all before it are as they would have been.
-fn breaks(session: &Session<Sink>, error: &SessionError) -> String {
-    format!("{error}; this concerns events from {} on", session.receiver().next_event())
-}
-
-/// When a run is over. What has begun is finished: an event of which some fragments are here waits for the others.
-struct End {
-    plan: EndPlan,
-    bare: bool,
-    interrupted: Arc<AtomicBool>,
-    /// The run continues only for events that have begun.
-    is_near: bool,
-    /// It has lasted for as long as was asked for.
-    by_time: bool,
-}
-
-impl End {
-    fn new(plan: &Plan, interrupted: Arc<AtomicBool>) -> Self {
-        End { plan: plan.end, bare: plan.check.bare, interrupted, is_near: false, by_time: false }
+        // The report is always given: it names the fault and the progress of the run.
+        let unstored = (!is_finished).then(|| self.session.store_rest().err()).flatten().map(|error| error.to_string());
+        let unstored = unstored.filter(|error| broken.as_ref().is_none_or(|fault| !fault.starts_with(error)));
+        self.observers.state.keep(&self.session.remembered());
+        let gpu = self.session.receiver().sink().gpu.as_ref().map(gpu::now);
+        let sharing = self.observers.sharing.as_ref();
+        let in_vain = sharing.and_then(|sharing| sharing.waited_in_vain(self.session.messages()));
+        let needs_boards = sharing.is_none_or(Sharing::has_part);
+        let shared = sharing.into_iter().flat_map(|sharing| sharing.faults.clone()).chain(in_vain);
+        let stopped = (!is_finished && interrupt::gives_up()).then(|| {
+            self.session.give_up();
+            given_up(&self.plan, &self.session)
+        });
+        let faults = broken.into_iter().chain(silent).chain(stopped).chain(unstored).chain(shared).collect();
+        let shares = self.observers.line.as_mut().map(Line::shares);
+        let outcome = Outcome { before, after: self.session.report(), gpu, shares, faults, needs_boards };
+        let (text, verdict) = outcome.conclude(&self.plan);
+        interrupt::speaks_itself();
+        print(text, verdict)
     }
 
-    fn has_come(&mut self, session: &mut Session<Sink>) -> Result<bool, SessionError> {
-        let counts = self.plan.events.is_some() || self.plan.messages.is_some();
-        let is_in_vain = counts && session.is_refused(REFUSED);
-        let is_time = is_in_vain || session.now() >= self.plan.deadline || self.interrupted.load(Ordering::Relaxed);
-        if is_time && !self.is_near {
-            self.is_near = true;
-            self.by_time = session.now() >= self.plan.deadline;
-            session.end_now()?;
-        }
-        let messages = session.receiver().messages_compared();
-        let enough = self.plan.messages.is_some_and(|n| messages >= n) || (self.bare && is_time);
-        Ok(enough || session.is_over())
-    }
-}
-
-/// Events that wait for a disk or for boards at the end of a run.
-#[derive(Default)]
-struct Waiting {
-    disk_reported: bool,
-    boards_reported: bool,
-}
-
-impl Waiting {
-    fn report_boards(&mut self, boards: &[&str]) {
-        if !boards.is_empty() && !std::mem::replace(&mut self.boards_reported, true) {
-            let boards = boards.join(", ");
-            say(format_args!(
-                "waiting: {boards} cannot be reached; events wait for --outage seconds, Ctrl-C twice gives them up"
-            ));
-        }
-    }
-
-    fn report_disk(&mut self, error: &StoreError) {
-        if !std::mem::replace(&mut self.disk_reported, true) {
-            say(format_args!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
-        }
-    }
-}
-
-/// Closes all. What was acknowledged is not given up for a full disk or want of file descriptors: it waits for them.
-/// False: a second signal has ended that.
-fn finish(session: &mut Session<Sink>, waiting: &mut Waiting) -> Result<bool, SessionError> {
-    loop {
-        if interrupt::gives_up() {
-            session.hang_up(Time::from_ms(200), || false)?;
-            return Ok(false);
-        }
-        match session.finish(Time::from_s(2), interrupt::gives_up) {
-            Err(SessionError::Store(error)) if error.is_retriable() => {
-                waiting.report_disk(&error);
-                std::thread::sleep(Duration::from_millis(100));
+    /// Receives until the run ends or a second signal gives it up.
+    fn watch(&mut self) -> Result<(), SessionError> {
+        let mut next_turn = Time::ZERO;
+        while !interrupt::gives_up() && !self.end.poll(&mut self.session)? {
+            self.session.step(TURN)?;
+            let now = self.session.now();
+            if now >= next_turn {
+                next_turn = now + TURN;
+                let is_ending = self.end.is_near;
+                if is_ending {
+                    interrupt::last_words(last_words(&self.plan, &mut self.session));
+                }
+                let mut turn = Turn { session: &mut self.session, now, is_ending, server: None };
+                self.observers.list().into_iter().try_for_each(|observer| observer.observe(&mut turn))?;
             }
-            result => return result.map(|()| true),
         }
+        Ok(())
+    }
+}
+
+/// Everything that watches a run.
+struct Observers {
+    sharing: Option<Sharing>,
+    waits: WaitNotices,
+    silence: Silence,
+    line: Option<Line>,
+    state: State,
+    view: Option<View>,
+    metrics: Option<Metrics>,
+    bring_up: BringUp,
+}
+
+impl Observers {
+    /// The server's part first: others need it.
+    fn list(&mut self) -> [&mut dyn Observer; 8] {
+        [
+            &mut self.sharing,
+            &mut self.waits,
+            &mut self.silence,
+            &mut self.line,
+            &mut self.state,
+            &mut self.view,
+            &mut self.metrics,
+            &mut self.bring_up,
+        ]
     }
 }
 
@@ -323,46 +237,6 @@ fn stay(plan: &Plan) -> Result<(), NumaError> {
         None => Ok(()),
         Some(NumaChoice::Node(node)) => stay_on_node(node),
         Some(NumaChoice::Nic) => stay_on_node(node_of_device(plan.nic.as_deref().unwrap_or("the RDMA device"))?),
-    }
-}
-
-/// Boards as they were before they were closed, all else as it is now.
-fn conclude(
-    plan: &Plan,
-    before: SessionReport,
-    mut after: SessionReport,
-    mut gpu: Option<gpu::Done>,
-    shares: Option<serde_json::Value>,
-    mut faults: Vec<String>,
-    needs_boards: bool,
-) -> (String, Verdict) {
-    after.readout.pattern = gpu.as_mut().and_then(gpu::take_pattern).or(after.readout.pattern);
-    let states = before.boards.into_iter().zip(after.boards).map(|(before, mut after)| {
-        (after.state, after.step, after.trouble) = (before.state, before.step, before.trouble);
-        after
-    });
-    let boards = states.collect();
-    let report = SessionReport { boards, seconds: before.seconds, cpu_seconds: before.cpu_seconds, ..after };
-    faults.extend(tables::faults(&report, needs_boards));
-    faults.extend(gpu.iter().flat_map(gpu::faults));
-    let verdict = if faults.is_empty() { Verdict::Verified } else { Verdict::Fault };
-    match plan.json {
-        true => {
-            let mut json = serde_json::to_value(&report).expect("a report has only plain keys");
-            json["faults"] = serde_json::json!(faults);
-            json["is_stored"] = serde_json::json!(plan.out.is_some());
-            if let Some(shares) = shares {
-                json["shares"] = shares;
-            }
-            if let Some(gpu) = &gpu {
-                json["gpu"] = serde_json::json!(gpu);
-            }
-            (format!("{json:#}"), verdict)
-        }
-        false => {
-            let gpu = gpu.as_ref().map(|gpu| gpu::line(gpu, plan.charges()));
-            (tables::closing(&report, plan.out.is_some(), gpu, &faults), verdict)
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::arguments::{Arguments, BackendArguments, BoardArguments, RunArguments
 use super::boards::{read_boards, Boards, Weighted};
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use super::memory::{check_memory, pool, slots};
-use super::{speed, state};
+use super::{speed, state_file};
 use clap::ValueEnum;
 use penstock_cli_common::arguments::number::{positive, TCP_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
@@ -37,8 +37,8 @@ pub struct Plan {
     /// The device or interface, if one is named.
     pub nic: Option<String>,
     pub numa: Option<NumaChoice>,
-    /// This server's line, and the sources that share it, if boards get shares.
-    pub line: Option<(Rate, Vec<Weighted>)>,
+    /// None: boards get no shares.
+    pub line: Option<LinePlan>,
     /// The file of the servers that share the run, and which of them this is.
     pub sharing: Option<(PathBuf, u16)>,
     pub end: EndPlan,
@@ -60,6 +60,12 @@ pub enum BackendPlan {
     Verbs(VerbsConfig),
     Packet(PacketConfig),
     Tcp(TcpConfig),
+}
+
+/// This server's line, and the sources that share it.
+pub struct LinePlan {
+    pub rate: Rate,
+    pub sources: Vec<Weighted>,
 }
 
 /// When a run ends.
@@ -129,7 +135,7 @@ impl Plan {
             backend,
             nic: nic.device.clone().or(nic.iface.clone()),
             numa: nic.numa,
-            line: line.map(|line| (line, sources)),
+            line: line.map(|rate| LinePlan { rate, sources }),
             sharing: run.servers.clone().zip(run.server),
             end: end(run),
             check: CheckPlan { pattern, bare: check.bare, reference: check.data.clone() },
@@ -291,7 +297,7 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
             let boards = session.boards.iter().map(|board| board.ip).collect();
             let ip = arguments.ip.unwrap_or(Ipv4Addr::UNSPECIFIED);
             let port = arguments.port.unwrap_or(TCP_PORT);
-            let kept = state::file(all.boards.state.as_deref(), ip).map(|mut file| {
+            let kept = state_file::file(all.boards.state.as_deref(), ip).map(|mut file| {
                 file.as_mut_os_string().push(format!("-port-{port}"));
                 file
             });

@@ -3,7 +3,7 @@
 //! Promise: a change that comes too late moves no event, and is a fault of the run. The run ends for this server before
 //! the event that was announced, without being told otherwise.
 
-use super::metrics::ServerState;
+use super::observer::{Observer, ServerState, Turn};
 use super::sink::Sink;
 use crate::servers_file::Farm;
 use penstock_cli_common::output::screen::say;
@@ -13,6 +13,7 @@ use penstock_readout::{Share, ShareError};
 use penstock_units::Time;
 use std::path::Path;
 
+/// This server's part of the run.
 pub struct Sharing {
     farm: Farm,
     /// Changes that could not be made.
@@ -58,18 +59,18 @@ impl Sharing {
         self.shares().iter().any(|share| !share.ours.is_empty())
     }
 
-    /// What the coordinator of the farm wants to know.
-    pub fn state(&self) -> ServerState {
+    /// The state that the farm's coordinator reads.
+    fn state(&self) -> ServerState {
         let tables = self.farm.read();
         let count = tables.count() as u64;
         ServerState { number: self.farm.server(), tables: count, digest: tables.digest(count).unwrap_or(0) }
     }
 
-    /// Takes what was announced since the last look.
+    /// Applies the changes announced since the last call.
     ///
     /// # Errors
     /// Those of the sink.
-    pub fn look(&mut self, session: &mut Session<Sink>) -> Result<(), SessionError> {
+    fn apply_changes(&mut self, session: &mut Session<Sink>) -> Result<(), SessionError> {
         self.end_if_quiet(session)?;
         let changes = match self.farm.look() {
             None => return Ok(()),
@@ -89,7 +90,7 @@ impl Sharing {
             };
             match changed {
                 Ok(()) => {
-                    self.tell(&change);
+                    self.report(&change);
                     match change.mark {
                         Mark::None => {}
                         Mark::Begin => session.begin_at(change.first)?,
@@ -140,7 +141,7 @@ impl Sharing {
         servers.shares(self.farm.server()).last().expect("there is a table at least")
     }
 
-    fn tell(&self, change: &Change) {
+    fn report(&self, change: &Change) {
         let Share { from_event, rows, ours } = self.share(change);
         match (change.mark, ours.is_empty()) {
             (Mark::End, _) => say(format_args!("the run ends before event {from_event}")),
@@ -151,5 +152,13 @@ impl Sharing {
                 say(format_args!("from event {from_event} on this server takes those that are {ours} modulo {rows}"));
             }
         }
+    }
+}
+
+impl Observer for Sharing {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        self.apply_changes(turn.session)?;
+        turn.server = Some(self.state());
+        Ok(())
     }
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Boards are up, and nothing comes: said while it lasts, and a fault of a run that ends so.
-//! Promise: a run whose events are rare is told of a few times only, because each silence that ends by itself doubles
-//! the patience with the next one.
+//! Boards that are not up or send nothing: reported during the run, and a fault of a run that ends so.
+//! Promise: a run whose events are rare causes a few messages only: each silence that ends by itself doubles the patience
+//! with the next one.
 
+use super::observer::{Observer, Turn};
+use super::plan::Plan;
+use super::tables;
+use penstock_cli_common::output::screen::say;
+use penstock_readout::session::SessionError;
 use penstock_units::Time;
 
 /// Looks at the messages of all boards together.
@@ -19,8 +24,8 @@ impl Silence {
         Silence { patience: event_timeout, messages: 0, since: Time::ZERO, is_reported: false }
     }
 
-    /// What is to be said at `now`, if anything. `boards` are up and may send; 0 also while storage is waited for.
-    pub fn look(&mut self, now: Time, messages: u64, boards: usize) -> Option<String> {
+    /// The message at `now`, if there is one. `boards` are up and may send; 0 also while storage is waited for.
+    fn look(&mut self, now: Time, messages: u64, boards: usize) -> Option<String> {
         let silent = now.saturating_sub(self.since);
         if messages != self.messages || boards == 0 {
             let came = messages != self.messages;
@@ -50,6 +55,49 @@ impl Silence {
             "no message {verb} for {silent:.1} s, and {boards} board{s} {are} up: are there triggers, and does every hop \
              take the boards' longest packets?"
         )
+    }
+}
+
+impl Observer for Silence {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        // Boards get no slots while storage is waited for, and a server of several may have no part of the events.
+        let waits = turn.session.receiver().stalled().is_some() || turn.server.is_some();
+        let may_send = if waits { 0 } else { turn.session.boards_up() };
+        if let Some(message) = self.look(turn.now, turn.session.messages(), may_send).filter(|_| !turn.is_ending) {
+            say(message);
+        }
+        Ok(())
+    }
+}
+
+/// Reports once which boards came up, and once which of those have sent nothing.
+pub struct BringUp {
+    boards: usize,
+    time: Time,
+    /// When boards that are up must have sent something; set when the boards are reported.
+    silence_due: Option<Time>,
+}
+
+impl BringUp {
+    pub fn new(plan: &Plan) -> BringUp {
+        BringUp { boards: plan.session.boards.len(), time: plan.session.bring_up, silence_due: None }
+    }
+}
+
+impl Observer for BringUp {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        match self.silence_due {
+            None if turn.now > self.time || turn.session.boards_up() == self.boards => {
+                tables::brought_up(&turn.session.report()).iter().for_each(say);
+                self.silence_due = Some(turn.now.saturating_add(self.time.max(Time::from_s(5))));
+            }
+            Some(due) if turn.now >= due => {
+                tables::silent(&turn.session.report()).iter().for_each(say);
+                self.silence_due = Some(Time::MAX);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,9 @@
 //! killed one left: boards have few queue pairs, and while they send nothing they do not detect a dead server.
 //! Promise: written under another name and renamed; a file that cannot be read or written only causes a warning.
 
-use penstock_readout::session::Remembered;
+use super::observer::{Observer, Turn};
+use super::state_file;
+use penstock_readout::session::{Remembered, SessionError};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,7 @@ pub struct State {
 
 impl State {
     pub fn open(file: Option<&Path>, ip: Ipv4Addr) -> State {
-        State { file: self::file(file, ip), written: None, warned: false }
+        State { file: state_file::file(file, ip), written: None, warned: false }
     }
 
     /// The queue pairs that the last receiver left open.
@@ -49,18 +51,9 @@ impl State {
     }
 }
 
-/// The file of a receiver at an address, as the command line has it; none: nothing is remembered.
-pub fn file(given: Option<&Path>, ip: Ipv4Addr) -> Option<PathBuf> {
-    match given {
-        Some(file) if file == Path::new("none") => None,
-        Some(file) => Some(file.to_owned()),
-        None => folder().map(|folder| folder.join(format!("recv-{ip}"))),
+impl Observer for State {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        self.keep(&turn.session.remembered());
+        Ok(())
     }
-}
-
-/// As the XDG base directory specification has it.
-fn folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
-    Some(state.or_else(home)?.join("penstock"))
 }

@@ -3,9 +3,10 @@
 //! Promise: drawn only on a terminal; fits any size of it; boards with problems come first.
 //! Counters have the kernel's names in the report and short ones here.
 
+use super::observer::{Observer, Turn};
 use super::tables::{megabytes, why};
 use penstock_cli_common::output::screen::Screen;
-use penstock_readout::session::{BoardReport, BoardState, SessionReport};
+use penstock_readout::session::{BoardReport, BoardState, SessionError, SessionReport};
 use std::time::{Duration, Instant};
 
 const REDRAW: Duration = Duration::from_millis(300);
@@ -30,12 +31,8 @@ impl View {
         Some(View { screen, title, wanted, is_stored, earlier: None, drawn: None })
     }
 
-    pub fn is_due(&self) -> bool {
-        self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW)
-    }
-
     /// Draws; `stalled` is why storage waits.
-    pub fn draw(&mut self, report: SessionReport, stalled: Option<String>) {
+    fn draw(&mut self, report: SessionReport, stalled: Option<String>) {
         let (width, height) = Screen::size();
         let page = Page {
             title: &self.title,
@@ -49,6 +46,16 @@ impl View {
         self.screen.draw(&page.lines(width, height));
         self.earlier = Some(report);
         self.drawn = Some(Instant::now());
+    }
+}
+
+impl Observer for View {
+    fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
+            let stalled = turn.session.receiver().stalled().map(ToString::to_string);
+            self.draw(turn.session.report(), stalled);
+        }
+        Ok(())
     }
 }
 

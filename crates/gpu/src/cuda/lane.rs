@@ -247,7 +247,7 @@ impl Lane {
     ///
     /// # Errors
     /// The driver's: what has gone wrong in the work.
-    pub fn is_done(&mut self) -> Result<bool, CudaError> {
+    pub fn poll_done(&mut self) -> Result<bool, CudaError> {
         self.gpu.enter()?;
         // SAFETY: the stream is alive.
         match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
@@ -261,7 +261,7 @@ impl Lane {
     /// Waits for the work.
     ///
     /// # Errors
-    /// As [`Self::is_done`].
+    /// As [`Self::poll_done`].
     pub fn wait(&mut self) -> Result<(), CudaError> {
         self.stream.synchronize().map_err(failed("cuStreamSynchronize"))?;
         self.busy = false;

@@ -22,4 +22,4 @@ pub use fault::{Fault, FaultKind};
 pub use journal::{Entry, Journal, JournalError};
 pub use manner::Manner;
 pub use operator::own_address;
-pub use writing::{carry_out, command, plan, possible, Plan, Setting, Word};
+pub use writing::{carry_out, command, plan, possible, BoardSettings, Command, Plan, Setting, Word};

@@ -66,15 +66,27 @@ impl Plan {
     }
 }
 
-/// Reads what is there; the words that differ from the settings.
+/// The settings of one board, by its number in the fleet.
+#[derive(Debug, Clone)]
+pub struct BoardSettings {
+    pub board: usize,
+    pub settings: Vec<Setting>,
+}
+
+/// Writes to one board that trigger an action.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// Its number in the fleet.
+    pub board: usize,
+    /// Address and word of each, in order.
+    pub writes: Vec<(u32, u32)>,
+}
+
+/// Reads the present values; the words that differ from the settings.
 ///
 /// # Errors
 /// As [`Fleet::turn`].
-pub fn plan(
-    fleet: &mut Fleet,
-    settings: &[(usize, Vec<Setting>)],
-    faults: &mut Vec<Fault>,
-) -> Result<Vec<Plan>, FleetError> {
+pub fn plan(fleet: &mut Fleet, settings: &[BoardSettings], faults: &mut Vec<Fault>) -> Result<Vec<Plan>, FleetError> {
     let addresses = |settings: &[Setting]| -> Vec<u32> {
         let mut seen: Vec<u32> = settings.iter().flat_map(|(place, _)| place.addresses().collect::<Vec<_>>()).collect();
         seen.sort_unstable();
@@ -83,23 +95,20 @@ pub fn plan(
     };
     let wanted: Vec<Vec<u32>> = settings
         .iter()
-        .map(|(_, settings)| {
-            let own = addresses(settings).into_iter().chain(settings.iter().filter_map(state_of));
-            own.chain(telling(fleet.map())).collect()
+        .map(|BoardSettings { settings, .. }| {
+            let written = addresses(settings).into_iter().chain(settings.iter().filter_map(state_of));
+            written.chain(build_registers(fleet.map())).collect()
         })
         .collect();
-    let requests: Vec<_> = settings
-        .iter()
-        .zip(&wanted)
-        .map(|((board, _), wanted)| (*board, Request::reads(wanted.iter().copied())))
-        .collect();
+    let requests: Vec<_> =
+        settings.iter().zip(&wanted).map(|(of, wanted)| (of.board, Request::reads(wanted.iter().copied()))).collect();
     let outcomes = fleet.run(&requests)?;
     let mut plans = Vec::new();
-    for (((board, settings), wanted), outcome) in settings.iter().zip(wanted).zip(outcomes) {
+    for ((BoardSettings { board, settings }, wanted), outcome) in settings.iter().zip(wanted).zip(outcomes) {
         match outcome {
             Ok(words) => {
                 let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
-                let of_build: Vec<u32> = telling(fleet.map()).map(|address| old[&address]).collect();
+                let of_build: Vec<u32> = build_registers(fleet.map()).map(|address| old[&address]).collect();
                 let options = options(&of_build);
                 plans.push(Plan { board: *board, words: differing(settings, &old), options });
             }
@@ -109,8 +118,8 @@ pub fn plan(
     Ok(plans)
 }
 
-/// The registers that tell the parts of a build, where the map has them.
-fn telling(map: &'static Map) -> impl Iterator<Item = u32> {
+/// The registers with the parts of a build, where the map has them.
+fn build_registers(map: &'static Map) -> impl Iterator<Item = u32> {
     Options::REGISTERS.into_iter().filter(move |_| map.has_operators)
 }
 
@@ -187,22 +196,22 @@ pub fn carry_out(
     Ok(good)
 }
 
-/// Writes words that do something to boards, side by side and in order: (board, address and word of each); the boards
-/// that took it. A board whose build lacks what heeds them is a fault, and not written to.
+/// Carries out commands, all boards side by side; the boards that accepted theirs. A board whose build lacks the part that
+/// a register belongs to is a fault, and not written to.
 ///
 /// # Errors
 /// There is no journal, or as [`Fleet::turn`].
 pub fn command(
     fleet: &mut Fleet,
-    commands: &[(usize, Vec<(u32, u32)>)],
+    commands: &[Command],
     manner: &Manner,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<usize>, ChangeError> {
     let mut change = Change { fleet, manner, journal: Journal::open(manner)?, faults };
-    let boards: Vec<usize> = commands.iter().map(|(board, _)| *board).collect();
+    let boards: Vec<usize> = commands.iter().map(|command| command.board).collect();
     let mut good = Vec::new();
     change.in_turn(&boards, |change, tickets| {
-        let begun = |(board, _): &&(usize, Vec<(u32, u32)>)| tickets.iter().any(|ticket| ticket.board == *board);
+        let begun = |command: &&Command| tickets.iter().any(|ticket| ticket.board == command.board);
         good.extend(change.command(&commands.iter().filter(begun).collect::<Vec<_>>())?);
         Ok(())
     })?;
@@ -233,17 +242,18 @@ impl Change<'_> {
     }
 
     /// Writes the words of commands.
-    fn command(&mut self, commands: &[&(usize, Vec<(u32, u32)>)]) -> Result<Vec<usize>, ChangeError> {
+    fn command(&mut self, commands: &[&Command]) -> Result<Vec<usize>, ChangeError> {
         let map = self.fleet.map();
-        let look =
-            |writes: &[(u32, u32)]| Request::reads(telling(map).chain(writes.iter().map(|(address, _)| *address)));
-        let requests: Vec<_> = commands.iter().map(|(board, writes)| (*board, look(writes))).collect();
+        let look = |writes: &[(u32, u32)]| {
+            Request::reads(build_registers(map).chain(writes.iter().map(|(address, _)| *address)))
+        };
+        let requests: Vec<_> = commands.iter().map(|command| (command.board, look(&command.writes))).collect();
         let mut plans = Vec::new();
-        for ((board, writes), outcome) in commands.iter().zip(self.fleet.run(&requests)?) {
+        for (Command { board, writes }, outcome) in commands.iter().copied().zip(self.fleet.run(&requests)?) {
             match outcome {
                 Ok(read) => {
                     let read: Vec<u32> = read.into_iter().flatten().collect();
-                    let (of_build, old) = read.split_at(telling(map).count());
+                    let (of_build, old) = read.split_at(build_registers(map).count());
                     let words = writes.iter().zip(old.iter().copied());
                     let word = |((address, new), old): (&(u32, u32), u32)| Word {
                         address: *address,

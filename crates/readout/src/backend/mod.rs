@@ -191,8 +191,8 @@ pub trait Backend {
         None
     }
 
-    /// Whether anybody reads payloads on the host; asked before a board is connected. Who has them elsewhere brings
-    /// them only then, but brings headers always.
+    /// Whether payloads are read on the host; called before a board is connected. A back end that holds them elsewhere
+    /// copies them only then; headers are copied always.
     fn want_payloads(&mut self, _wanted: bool) {}
 
     /// How messages are received, as a sentence for the user: which of several methods is used, and why.
@@ -201,12 +201,12 @@ pub trait Backend {
     }
 
     /// Whether boards connect to the back end itself: then there is no connection manager, and [`Self::poll_link`]
-    /// tells of them.
+    /// reports them.
     fn connects_itself(&self) -> bool {
         false
     }
 
-    /// Whether it asks the memory before it acknowledges a message ([`Memory::admits`]). A NIC does not.
+    /// Whether it calls [`Memory::admit`] before it acknowledges a message. A NIC does not.
     fn admits_before_ack(&self) -> bool {
         false
     }
@@ -228,17 +228,22 @@ pub trait Backend {
     /// as boards: others are answered RNR NAK before they take the last ones.
     ///
     /// # Errors
-    /// The device cannot use so much memory.
-    fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError>;
+    /// The device cannot use so much memory, or the back end has no pools.
+    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
+        let name = self.name();
+        Err(BackendError::Unavailable(format!("--srq: back end {name} has a ring for each board; leave it out")))
+    }
 
     /// Gives receives to the pool.
     ///
     /// # Errors
     /// There is no pool; or the device refuses.
-    fn post_shared(&mut self, receives: &[RecvWr]) -> Result<(), BackendError>;
+    fn post_shared(&mut self, _receives: &[RecvWr]) -> Result<(), BackendError> {
+        Err(BackendError::NoPool)
+    }
 
-    /// From now on a board may fill this number of receives of the pool, for a back end that does not ask before it
-    /// acknowledges: what comes after the end of the run stays at the board.
+    /// From now on a board may fill this number of receives of the pool, for a back end without
+    /// [`Self::admits_before_ack`]: fragments after the end of the run stay at the board.
     ///
     /// # Errors
     /// As [`Self::post_shared`].
@@ -247,7 +252,9 @@ pub trait Backend {
     }
 
     /// How often the pool has run low since the last call.
-    fn ran_low(&mut self) -> u64;
+    fn ran_low(&mut self) -> u64 {
+        0
+    }
 
     /// Makes the queue pair of a board, not connected yet, over the ring's memory. Number, first PSN and key cannot be
     /// guessed.
@@ -256,11 +263,13 @@ pub trait Backend {
     /// `HasQp`; or the device has no more of them, or of memory.
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError>;
 
-    /// Connects it: from now on it takes what this peer sends, and nothing of others.
+    /// Connects it: from now on it accepts packets of this peer only.
     ///
     /// # Errors
     /// `NoQp`; or the device refuses.
-    fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError>;
+    fn connect(&mut self, _board: u16, _peer: &PeerQp) -> Result<(), BackendError> {
+        Ok(())
+    }
 
     /// Posts receives, in this order. They may be posted before the queue pair is connected.
     ///
@@ -301,13 +310,19 @@ pub trait Backend {
     fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError>;
 
     /// Why the queue pair of a board is in error; none if it is not, or is not there.
-    fn fault(&self, board: u16) -> Option<String>;
+    fn fault(&self, _board: u16) -> Option<String> {
+        None
+    }
 
     /// Counts of the whole device or socket.
-    fn counters(&mut self) -> Counters;
+    fn counters(&mut self) -> Counters {
+        Counters::new()
+    }
 
-    /// Counts of one board's queue pair, all its lives together; empty where the device does not tell.
-    fn board_counters(&self, board: u16) -> Counters;
+    /// Counts of one board's queue pair, all its lives together; empty if the device counts by port only.
+    fn board_counters(&self, _board: u16) -> Counters {
+        Counters::new()
+    }
 
     /// The time from a message's arrival until `poll` returned it; none if the arrival time is unknown.
     fn latencies(&self) -> Option<&Latencies> {

@@ -317,7 +317,7 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// Whether a fragment may be taken: its event is not after the end of the run. A source of which one is not taken
     /// has sent, in order, all that it has before the end.
-    pub fn admits(&mut self, source: u16, event: u64) -> bool {
+    pub fn admit(&mut self, source: u16, event: u64) -> bool {
         let admitted = self.sequence.place(event).is_none_or(|seq| seq < self.end);
         if !admitted && source < self.config.sources.get() {
             self.progress.sent(source, self.end);
@@ -395,12 +395,12 @@ impl<H: Copy + Default> EventBuilder<H> {
     fn due(&mut self, now: Time) -> Option<(u64, u64)> {
         let now = self.patience.step(now);
         self.progress.absence.step(now);
-        let waited = self.patience.is_over(now, self.head, &self.progress);
+        let waited = self.patience.poll(now, self.head, &self.progress);
         self.held = None;
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
             let is_given_up = self.open_events() > 0
-                && (self.flushing || self.waits_for_nobody() || (waited && !is_whole && !self.is_held(now)));
+                && (self.flushing || self.waits_for_nobody() || (waited && !is_whole && !self.hold(now)));
             if !is_whole && !is_given_up {
                 return None;
             }
@@ -418,7 +418,7 @@ impl<H: Copy + Default> EventBuilder<H> {
     }
 
     /// Whether the head, whose time is over, lacks a fragment of a source that may be on its way back and still hold it.
-    fn is_held(&mut self, now: Time) -> bool {
+    fn hold(&mut self, now: Time) -> bool {
         let (head, progress) = (self.head, &self.progress);
         let Some(over_at) = self.patience.give_up_at() else { return false };
         self.suspects.clear();

@@ -56,7 +56,7 @@ impl Patience {
     }
 
     /// Whether the head has waited long enough.
-    pub(super) fn is_over(&mut self, now: Time, head: u64, progress: &Progress) -> bool {
+    pub(super) fn poll(&mut self, now: Time, head: u64, progress: &Progress) -> bool {
         self.polled_at = now;
         let is_fresh = self.complete_at.saturating_add(self.timeout) > now;
         self.give_up_at().is_some_and(|at| at <= now) && !(is_fresh && progress.is_any_behind(head))

@@ -578,7 +578,7 @@ impl<S> Memory for Receiver<S> {
 
     /// Nothing after the end of the run is acknowledged, so that it is there for the next one. Nor are later fragments
     /// of a board before the first event is known: those before it would be lost.
-    fn admits(&mut self, va: u64, only: Option<&Payload>) -> bool {
+    fn admit(&mut self, va: u64, only: Option<&Payload>) -> bool {
         if self.bare || (self.opening.is_none() && !self.builder.has_end()) {
             return true;
         }
@@ -590,7 +590,7 @@ impl<S> Memory for Receiver<S> {
         let Ok(id) = SentId::peek(message) else { return true };
         match &mut self.opening {
             Some(sources) => sources.get_mut(usize::from(id.source_id)).is_none_or(|at| at.admits(id.event_number)),
-            None => self.builder.admits(id.source_id, id.event_number),
+            None => self.builder.admit(id.source_id, id.event_number),
         }
     }
 }

@@ -11,7 +11,7 @@ use penstock_wire::{CmInfo, CmMessage, Ipv4Addr, Psn, Qpn};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::LocalQp;
-use crate::{Notice, Standing};
+use crate::builder::{Notice, Standing};
 
 /// The start of [`super::BoardReport::trouble`], after the address, if the back end reports why it has ended a queue
 /// pair.

@@ -8,8 +8,9 @@ use penstock_wire::RnrTimer;
 use super::board::BoardSpec;
 use super::pool::PoolSize;
 use crate::backend::PollMode;
+use crate::builder::{BuilderConfig, Share};
+use crate::ring::RingConfig;
 use crate::sys::Pages;
-use crate::{BuilderConfig, RingConfig, Share};
 
 /// The settings of a session.
 #[derive(Debug, Clone)]

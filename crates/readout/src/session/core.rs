@@ -3,7 +3,7 @@
 //! Promise: messages acknowledged to a board are delivered before its slots are written again, even if its queue pair
 //! has failed. Source: IBTA 9.7.5.1 (an acknowledgement means that the message has arrived).
 
-use penstock_transport::{CmAddress, CmEvent, CmListener, Mtu, RecvOpcode, RecvStatus};
+use penstock_transport::{CmAddress, CmEvent, CmListener, LifeSign, Mtu, RecvOpcode, RecvStatus};
 use penstock_units::Time;
 use penstock_wire::{CmInfo, RnrTimer};
 
@@ -11,7 +11,8 @@ use super::board::{Board, Heard, IN_ERROR};
 use super::error::SessionError;
 use super::first_event::FirstEvent;
 use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
-use crate::{EventSink, Receiver, StoreError};
+use crate::receiver::Receiver;
+use crate::sink::{EventSink, StoreError};
 
 /// Added to faults of boards that share a pool.
 const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
@@ -248,11 +249,11 @@ impl<S: EventSink> Core<S> {
         let board = &self.boards[i];
         let from = CmAddress { ip: board.spec.ip, port: board.opener.port() };
         listener.adopt(i, board.own(), board.opener.peer(), from);
-        self.is_up(i);
+        self.mark_up(i);
     }
 
     /// A board may send.
-    pub(super) fn is_up(&mut self, i: usize) {
+    pub(super) fn mark_up(&mut self, i: usize) {
         self.boards[i].up();
         let (board, now) = (i as u16, self.now);
         if self.boards[i].lives == 1 {
@@ -274,9 +275,9 @@ impl<S: EventSink> Core<S> {
             if heard == Some(Heard::Again) {
                 self.receiver.reached(now, i as u16);
             }
-            let alive = (heard == Some(Heard::Alive)).then_some(false);
+            let alive = (heard == Some(Heard::Alive)).then_some(LifeSign::Present);
             let sign = alive.or_else(|| board.opener.take_life());
-            sign.into_iter().for_each(|was_away| self.receiver.alive(now, i as u16, was_away));
+            sign.into_iter().for_each(|sign| self.receiver.alive(now, i as u16, sign == LifeSign::Returned));
         }
         for at in 0..self.receiver.suspects().len() {
             let board = &mut self.boards[usize::from(self.receiver.suspects()[at])];
@@ -294,7 +295,7 @@ impl<S: EventSink> Core<S> {
                 if self.boards[i].lives > 0 {
                     self.receiver.reconnected(board);
                 }
-                self.is_up(i);
+                self.mark_up(i);
             }
             LinkChange::Down(why) => {
                 self.boards[i].lost(self.now, why);

@@ -4,7 +4,10 @@
 use penstock_wire::Ipv4Addr;
 
 use crate::backend::BackendError;
-use crate::{MemoryError, ReceiverError, ShareError, StoreError};
+use crate::builder::ShareError;
+use crate::receiver::ReceiverError;
+use crate::sink::StoreError;
+use crate::sys::MemoryError;
 
 /// Why a session cannot begin or go on.
 #[derive(Debug, thiserror::Error)]

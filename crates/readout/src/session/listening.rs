@@ -8,7 +8,7 @@ use penstock_wire::{CmInfo, CmTransmit, Ipv4Addr};
 
 use super::board::{BoardState, Opens};
 use super::core::Core;
-use crate::EventSink;
+use crate::sink::EventSink;
 
 /// A board that does not know keep-alives and whose data have not come for so long may take its place with another
 /// queue pair. One that does is asked.
@@ -42,7 +42,7 @@ impl<S: EventSink> CmHost for Core<S> {
     }
 
     fn ready(&mut self, entry: usize) {
-        self.is_up(entry);
+        self.mark_up(entry);
     }
 
     fn close(&mut self, entry: usize, why: Ending) {

@@ -28,8 +28,13 @@ pub use report::{BoardReport, SessionReport};
 pub use sockets::CmPort;
 
 use crate::backend::{Backend, PollMode, QpSpec, SessionClock};
+use crate::builder::{BuilderConfig, Share, ShareError};
+use crate::check::Reference;
+use crate::pattern::Pattern;
+use crate::receiver::{Receiver, ReceiverConfig};
+use crate::ring::RingConfig;
+use crate::sink::EventSink;
 use crate::sys::{thread_cpu_time, RingMemory};
-use crate::{BuilderConfig, EventSink, Pattern, Receiver, ReceiverConfig, Reference, RingConfig, Share, ShareError};
 use board::Board;
 use core::Core;
 use first_event::{FirstEvent, Patience};

@@ -8,8 +8,10 @@ use std::num::NonZeroU16;
 use super::core::Core;
 use super::error::SessionError;
 use crate::backend::{Backend, PoolSpec};
+use crate::receiver::PoolConfig;
+use crate::ring::RingConfig;
+use crate::sink::EventSink;
 use crate::sys::{Pages, RingMemory};
-use crate::{EventSink, PoolConfig, RingConfig};
 
 /// The size of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

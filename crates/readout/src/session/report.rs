@@ -12,8 +12,10 @@ use super::board::BoardState;
 use super::core::Core;
 use super::pool::Pool;
 use crate::backend::{Counters, PollMode};
+use crate::builder::SourceCounters;
 use crate::poll::Latencies;
-use crate::{EventSink, ReceiverReport, SourceCounters};
+use crate::receiver::ReceiverReport;
+use crate::sink::EventSink;
 
 /// One board.
 #[derive(Debug, Clone, Serialize)]

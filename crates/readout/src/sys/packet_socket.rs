@@ -349,7 +349,7 @@ impl PacketSocket {
     /// Reports a lost frame, the first one of each reason.
     fn report(&mut self, error: &io::Error, len: usize) {
         let (name, errno) = (&self.name, error.raw_os_error().unwrap_or(0));
-        if self.refusals.is_news(errno) {
+        if self.refusals.report_once(errno) {
             match errno {
                 libc::ENETDOWN => tracing::warn!("{name} is down: frames are lost until it is up again"),
                 libc::EAGAIN => tracing::warn!("{name} has taken no frame for 1 s: frames are lost until it takes some"),
@@ -386,7 +386,7 @@ impl PacketSocket {
         if error.raw_os_error() != Some(libc::ENETDOWN) || !is_there {
             return Err(error);
         }
-        if self.refusals.is_news(libc::ENETDOWN) {
+        if self.refusals.report_once(libc::ENETDOWN) {
             tracing::warn!("{} is down: frames are lost until it is up again", self.name);
         }
         Ok(())

@@ -128,7 +128,7 @@ fn a_source_that_is_back_after_the_end_of_the_run_is_not_waited_for_at_the_end()
     builder.back(Time(10), 1);
     builder.end_before(1);
     assert_eq!(told_at(&mut builder, Time(10)), [], "it may still send it");
-    assert!(!builder.admits(1, 7));
+    assert!(!builder.admit(1, 7));
     assert_eq!(told_at(&mut builder, Time(20)), [(0, false)], "it sends in order");
     assert!(builder.is_over());
 }

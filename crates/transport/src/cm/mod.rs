@@ -22,7 +22,7 @@ mod opener;
 use penstock_wire::{CmRequest, Ipv4Addr, Qpn};
 
 pub use listener::{CmAddress, CmHost, CmListener, CmListenerConfig, CmListenerCounters, Ending, Refusal};
-pub use opener::{CmEvent, CmOpener, CmOpenerConfig, CmState};
+pub use opener::{CmEvent, CmOpener, CmOpenerConfig, CmState, LifeSign};
 
 /// Why a board did not come up, or is up no longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

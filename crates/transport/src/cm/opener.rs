@@ -89,10 +89,19 @@ pub struct CmOpener {
     unanswered: u32,
     /// This side has opened the connection, and can open it again.
     requested: bool,
-    /// A sign of life that the owner has not taken, and whether a question before it was in vain.
-    life: Option<bool>,
+    /// A sign of life that the owner has not taken.
+    life: Option<LifeSign>,
     /// Reported once when a connection is given up: the board's queue pair is free.
     farewell: Option<CmMessage>,
+}
+
+/// What an answer of a board means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifeSign {
+    /// It answered at once.
+    Present,
+    /// It answered a repeated request only: it was out of reach.
+    Returned,
 }
 
 impl CmOpener {
@@ -162,9 +171,8 @@ impl CmOpener {
         }
     }
 
-    /// Whether the board has answered since the last call: it was opened, or it was asked whether it lives. With true if
-    /// the question had to be repeated: it was out of reach. Never without keep-alives.
-    pub fn take_life(&mut self) -> Option<bool> {
+    /// The board's sign of life since the last call: it was opened, or answered a keep-alive. None without keep-alives.
+    pub fn take_life(&mut self) -> Option<LifeSign> {
         self.life.take()
     }
 
@@ -300,7 +308,8 @@ impl CmOpener {
             }
             CmRequest::CloseQp => Some(self.closed()),
             _ => {
-                self.life = Some(self.unanswered > 0 || self.question.is_some_and(|question| question.sent > 1));
+                let was_away = self.unanswered > 0 || self.question.is_some_and(|question| question.sent > 1);
+                self.life = Some(if was_away { LifeSign::Returned } else { LifeSign::Present });
                 (self.question, self.keeps_alive, self.introduction) = (None, true, None);
                 self.heard(now);
                 None
@@ -321,7 +330,7 @@ impl CmOpener {
                 self.heard(now);
                 self.unanswered = unanswered;
                 if !matches!(why, CmReason::Silent { .. }) {
-                    self.life = Some(false);
+                    self.life = Some(LifeSign::Present);
                 }
                 None
             }
@@ -344,7 +353,7 @@ impl CmOpener {
         (self.state, self.question, self.heard) = (CmState::Open, None, now);
         (self.done, self.keeps_alive, self.unanswered) = (Some(CmRequest::OpenQp), false, 0);
         self.introduction = Some((now + self.config.timeout, INTRODUCTIONS));
-        self.life = self.config.keep_alive.map(|_| false);
+        self.life = self.config.keep_alive.map(|_| LifeSign::Present);
     }
 
     fn closed(&mut self) -> CmEvent {

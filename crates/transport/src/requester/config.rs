@@ -3,7 +3,7 @@
 //! `RequesterConfig::new` takes the settings that have no default and fills in the rest.
 //! Source: IBTA vol. 1, clauses 9.7.6.1.3 (ACK timer) and 11.2.5 (queue pair attributes).
 
-use crate::{Endpoint, Mtu};
+use crate::config::{Endpoint, Mtu};
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Ecn, Psn, DEFAULT_PKEY};

@@ -5,7 +5,7 @@
 //! Source: IBTA vol. 1, clause 9.7.2 (PSNs of messages).
 
 use super::SendWr;
-use crate::Mtu;
+use crate::config::Mtu;
 use penstock_wire::Position;
 use std::collections::VecDeque;
 
@@ -138,7 +138,7 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verb;
+    use crate::requester::Verb;
 
     fn message(wr_id: u64, len: u32) -> SendWr {
         SendWr { wr_id, verb: Verb::Write, va: 0, len, remote_va: 0, rkey: 0, solicited: false }

@@ -16,7 +16,7 @@
 
 use super::error::FragmentError;
 use super::id::{le, FragmentId};
-use crate::crc32c;
+use crate::crc::crc32c;
 
 /// First four bytes of every fragment.
 pub(super) const MAGIC: [u8; 4] = *b"PSTF";

@@ -23,8 +23,8 @@ use super::header::{FragmentHeader, HEADER_LEN, MAGIC, VERSION};
 use super::id::{le, FragmentId};
 use super::part::{Part, PartFlags, MAX_PARTS, PART_ALIGN, PART_LEN};
 use super::parts::Parts;
+use crate::crc::crc32c;
 use crate::crc::crc32c_combine;
-use crate::crc32c;
 
 /// The version with length and CRC-32C in a trailer.
 pub const VERSION_2: u16 = 2;

@@ -15,6 +15,7 @@ use penstock_cli_common::outcome::Failure;
 use penstock_dashboard::{
     Applied, Control, ControlError, Manifest, Parameter, Recorder, Scope, Sender, Series, Settings,
 };
+use penstock_ipbus::change::BoardSettings;
 use penstock_ipbus::map::{find, Place};
 use penstock_ipbus::regs::counters::ALL;
 use penstock_ipbus::{Identity, Request};
@@ -259,7 +260,7 @@ fn apply(session: &mut Session, control: &Control, write: &WriteArguments, at_ps
     let settings = boards.iter().map(|board| {
         let found = set::settings_of(session, *board, &assignments);
         found
-            .map(|found| (*board, found))
+            .map(|settings| BoardSettings { board: *board, settings })
             .map_err(|why| ControlError::Refused(format!("{}: {why}", session.address(*board))))
     });
     let settings: Vec<_> = settings.collect::<Result<_, _>>()?;

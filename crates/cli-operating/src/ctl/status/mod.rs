@@ -7,7 +7,7 @@ use super::arguments::LinkArguments;
 use super::boards::BoardList;
 use super::faults::Faults;
 use super::session::Session;
-use super::streams::{self, Stream};
+use super::streams::{self, BoardStreams, Stream};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::table::{columns, terminal_width};
 use penstock_cli_common::output::{print, screen::say};
@@ -195,8 +195,8 @@ fn read(session: &mut Session, faults: &mut Faults) -> Result<Vec<Status>, Failu
         }
     }
     counts.retain(|(_, streams)| *streams > 0);
-    for (board, outcome) in streams::read(session, &counts)? {
-        match outcome {
+    for BoardStreams { board, streams } in streams::read(session, &counts)? {
+        match streams {
             Ok(streams) => {
                 found
                     .iter_mut()

@@ -2,7 +2,7 @@
 //! `penstock ctl switch counters`: shows the counters of each port of switches, and the octets in its queues.
 
 use super::arguments::SwitchArguments;
-use crate::ctl::get::{self, Reading};
+use crate::ctl::get::{self, BoardReadings, Reading};
 use crate::ctl::session::SessionOf;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let places = session.places(&["port".to_owned(), "queue".to_owned()])?;
     let readings = get::read(&mut session, &places, &mut faults)?;
     let mut ports = Vec::new();
-    for (switch, readings) in &readings {
+    for BoardReadings { board: switch, readings } in &readings {
         let Ok(build) = session.boards[*switch].identity else { continue };
         ports.extend((0..build.ports).map(|port| Port {
             switch: *switch,
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     let text = match arguments.of.link.json {
         true => {
-            let switches: Vec<Value> = readings.iter().map(|(switch, _)| as_json(&session, *switch, &ports)).collect();
+            let switches: Vec<Value> = readings.iter().map(|of| as_json(&session, of.board, &ports)).collect();
             json!({"boards": switches, "faults": faults.json()}).to_string()
         }
         false => table(&session, &ports, arguments.all),
@@ -71,7 +71,8 @@ fn table(session: &SessionOf<Switch>, ports: &[Port], all: bool) -> String {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     // Switches may have different numbers of queues: those of the first with the most.
     let longest = ports.iter().map(|port| &port.counted).max_by_key(|counted| counted.len());
-    let of = |port: &Port, name: &str| port.counted.iter().find(|(known, _)| known == name).map(|(_, number)| *number);
+    let of =
+        |port: &Port, name: &str| port.counted.iter().find(|(counter, _)| counter == name).map(|(_, number)| *number);
     let rows: Vec<Vec<String>> = longest
         .into_iter()
         .flatten()
@@ -86,13 +87,13 @@ fn table(session: &SessionOf<Switch>, ports: &[Port], all: bool) -> String {
 }
 
 fn as_json(session: &SessionOf<Switch>, switch: usize, ports: &[Port]) -> Value {
-    let own = ports.iter().filter(|port| port.switch == switch);
-    let own: Vec<Value> = own
+    let of_switch = ports.iter().filter(|port| port.switch == switch);
+    let of_switch: Vec<Value> = of_switch
         .map(|port| {
             let counted: Map<String, Value> =
                 port.counted.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
             json!({"port": port.port, "counters": counted})
         })
         .collect();
-    json!({"board": session.address(switch).to_string(), "map_hash": format!("0x{:08X}", SWITCH.hash), "ports": own})
+    json!({"board": session.address(switch).to_string(), "map_hash": format!("0x{:08X}", SWITCH.hash), "ports": of_switch})
 }

@@ -5,6 +5,7 @@ use super::arguments::SwitchArguments;
 use crate::ctl::acting::tell;
 use crate::ctl::arguments::WriteArguments;
 use penstock_cli_common::outcome::{Failure, Verdict};
+use penstock_ipbus::change::Command;
 use penstock_ipbus::map::{Scale, Unit};
 use penstock_ipbus::regs::qcn_switch::global;
 use penstock_ipbus::Switch;
@@ -43,7 +44,8 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     for (switch, build) in session.fit() {
         possible(arguments, build).map_err(|why| Failure::Refused(format!("{}: {why}", session.address(switch))))?;
     }
-    let commands: Vec<_> = session.fit().map(|(switch, _)| (switch, words(arguments).to_vec())).collect();
+    let commands: Vec<_> =
+        session.fit().map(|(board, _)| Command { board, writes: words(arguments).to_vec() }).collect();
     let good = session.command(&commands, &arguments.write, &mut faults)?;
     let done = match arguments.free {
         true => format!("entry {} is free", arguments.entry),

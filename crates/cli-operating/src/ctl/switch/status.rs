@@ -3,7 +3,7 @@
 
 use super::arguments::SwitchArguments;
 use crate::ctl::faults::Faults;
-use crate::ctl::get;
+use crate::ctl::get::{self, BoardReadings, Reading};
 use crate::ctl::session::SessionOf;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::table::{columns, terminal_width};
@@ -63,7 +63,7 @@ pub fn run(arguments: &SwitchArguments) -> Result<Verdict, Failure> {
     let readings = get::read(&mut session, &places, &mut faults)?;
     let found: Vec<Status> = readings
         .iter()
-        .filter_map(|(switch, readings)| {
+        .filter_map(|BoardReadings { board: switch, readings }| {
             let build = *session.boards[*switch].identity.as_ref().ok()?;
             Some(status(*switch, build, readings))
         })
@@ -104,7 +104,7 @@ pub fn run(arguments: &SwitchArguments) -> Result<Verdict, Failure> {
     Ok(print(columns(&header, &rows, 6, terminal_width()), verdict))
 }
 
-fn status(switch: usize, build: Switch, readings: &[(Place, u64)]) -> Status {
+fn status(switch: usize, build: Switch, readings: &[Reading]) -> Status {
     let of = |name: &str| readings.iter().find(|(place, _)| place.name() == name).map_or(0, |(_, number)| *number);
     let sum = |group: &str, registers: &[&str]| -> u64 {
         let is_one = |place: &Place| place.group.name == group && registers.contains(&place.register.name);

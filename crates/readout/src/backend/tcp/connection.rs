@@ -140,7 +140,7 @@ pub(super) struct Connection<S = Stream> {
     at: usize,
     /// A message is held for which there was no slot.
     starved: bool,
-    /// A whole message is in its slot and may not be taken now: see [`Memory::admits`].
+    /// A whole message is in its slot and may not be taken now: see [`Memory::admit`].
     held_back: bool,
     /// Messages up to this event are here already, and are dropped.
     pub(super) known: Option<u64>,
@@ -218,7 +218,7 @@ impl<S: ByteSource> Connection<S> {
             match self.stream.read(&mut bytes[..wanted]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(len) => self.held.extend_from_slice(&bytes[..len]),
-                Err(error) => self.is_empty_for_now(error)?,
+                Err(error) => self.note_would_block(error)?,
             }
         }
         let begins = self.held.get(STREAM_HEADER_LEN..BEGINNING);
@@ -230,7 +230,7 @@ impl<S: ByteSource> Connection<S> {
         Ok(Introduced::As(u16::from_le_bytes([first[SOURCE_AT], first[SOURCE_AT + 1]]), event))
     }
 
-    fn is_empty_for_now(&mut self, error: io::Error) -> io::Result<()> {
+    fn note_would_block(&mut self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::WouldBlock => {
                 self.readable = false;
@@ -269,7 +269,7 @@ impl<S: ByteSource> Connection<S> {
             match self.read(memory, stage) {
                 Ok(0) => return Turn::Over(self.ended("the board has closed it")),
                 Ok(len) => taken += len,
-                Err(error) => match self.is_empty_for_now(error) {
+                Err(error) => match self.note_would_block(error) {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                         return Turn::Over(self.ended("the board has ended it (RST)"));
@@ -360,7 +360,7 @@ impl<S: ByteSource> Connection<S> {
                     slots.push_front(slot);
                     continue;
                 }
-                if !memory.admits(slot.va, None) {
+                if !memory.admit(slot.va, None) {
                     break Parsed::HeldBack;
                 }
                 self.slot = None;

@@ -26,8 +26,7 @@ use penstock_wire::{stream_refusal, Ipv4Addr, MacAddr, Psn, Qpn};
 use socket2::SockRef;
 
 use super::{
-    Backend, BackendError, Completion, Counters, LinkChange, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
-    SessionClock,
+    Backend, BackendError, Completion, Counters, LinkChange, LocalAddress, LocalQp, PollMode, QpSpec, SessionClock,
 };
 use crate::sys::heard_ago;
 use connection::{keep_alive, Connection, Introduced, Stream, Turn};
@@ -468,26 +467,10 @@ impl Backend for TcpBackend {
         heard_ago(stream).ok().map(Time::from_duration)
     }
 
-    fn share_receives(&mut self, _pool: &PoolSpec) -> Result<u64, BackendError> {
-        Err(BackendError::Unavailable("--srq: each stream has a ring of its own over TCP; leave it out".to_owned()))
-    }
-
-    fn post_shared(&mut self, _receives: &[RecvWr]) -> Result<(), BackendError> {
-        Err(BackendError::NoPool)
-    }
-
-    fn ran_low(&mut self) -> u64 {
-        0
-    }
-
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
         let end = self.ends.get_mut(usize::from(spec.board)).ok_or(BackendError::NoQp { board: spec.board })?;
         end.slot_bytes = (spec.len / spec.max_receives.max(1) as usize) as u32;
         Ok(LocalQp { qpn: Qpn::new(0), psn: Psn::new(0), rkey: 0, base: spec.memory.addr(), ip: self.config.ip })
-    }
-
-    fn connect(&mut self, _board: u16, _peer: &PeerQp) -> Result<(), BackendError> {
-        Ok(())
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -527,10 +510,6 @@ impl Backend for TcpBackend {
             self.over(at, LinkChange::Down("closed by this server".to_owned()));
         }
         Ok(())
-    }
-
-    fn fault(&self, _board: u16) -> Option<String> {
-        None
     }
 
     fn counters(&mut self) -> Counters {

@@ -380,11 +380,6 @@ impl Backend for Verbs {
         counters.sort();
         counters
     }
-
-    /// Devices count by port.
-    fn board_counters(&self, _board: u16) -> Counters {
-        Counters::new()
-    }
 }
 
 impl WritesDevice for Verbs {
