@@ -112,6 +112,31 @@ fn a_cnp_in_the_cooldown_restarts_the_interval_of_alpha_and_holds_its_decay() {
     assert_eq!((next.alpha_full, next.alpha_elapsed), (start.alpha_full, 0));
 }
 
+/// What docs/security.md says of reaction points that have no floor: a forger notifies at every visit.
+#[test]
+fn without_a_floor_forged_notifications_hold_the_least_rate_and_the_law_comes_back_when_they_end() {
+    let params = CcParams::default();
+    let laws = [
+        (Law::Dcqcn, params.dcqcn.rate_min, params.dcqcn.rate_line, Happened { cnp: true, ..NOTHING }),
+        (Law::Qcn, params.qcn.rate_min, params.qcn.rate_line, Happened { feedback: 63, ..NOTHING }),
+    ];
+    for ((law, least, line, forged), back_us) in laws.into_iter().zip([69_998, 168_270]) {
+        let (mut flow, mut credit) = (Flow::new(law, 1, &params), 0);
+        let mut visit = |what: Happened| {
+            credit += u64::from(flow.rate_current().0) * u64::from(VISIT);
+            let bytes = (credit >> 24) as u32;
+            credit &= (1 << 24) - 1;
+            flow.visit(Happened { bytes, ..what }, law, &params);
+            flow.rate_current()
+        };
+        let lowest = (0..500_000).map(|_| visit(forged)).min();
+        assert_eq!(lowest, Some(least), "{law:?}");
+        let visits = 1 + (0..u64::MAX).take_while(|_| visit(NOTHING).0 < line.0 / 4).count() as u64;
+        let took_us = visits * u64::from(VISIT) * 1_000_000 / CLOCK_HZ;
+        assert_eq!(took_us, back_us, "{law:?}: {} of {}", least.to_rate(CLOCK_HZ), line.to_rate(CLOCK_HZ));
+    }
+}
+
 #[test]
 fn a_released_limiter_draws_on_where_it_was() {
     let params = QcnParams::default();
