@@ -185,7 +185,7 @@ def test_messages_longer_than_a_slot_are_refused_by_name_at_both_ends(wire, stac
     first, second = boards(2)
     if stack == "sockets":
         wire.address("b", first)
-    receiver = recv(wire, first, second, "--slot-size", slot, "--first-event", 0, "--metrics", METRICS)
+    receiver = recv(wire, first, second, "--slot-size", slot, "--first-event", 0, "--metrics", METRICS, "--outage", 2)
     refused = ended(send(wire, "-n", 5000, "-l", length, "--slot-size", 8192, "--stack", stack))
     why = f"a message of {length + 40} bytes, and slots of {slot}: `penstock recv --slot-size {length + 40}`"
     assert refused.status == 1, refused
