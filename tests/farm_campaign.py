@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from veth import ended, until
 RING = ("--slots", 8, "--slot-size", 16384)
 # Machines that are busy elsewhere make boards, heartbeats and servers slow.
 PATIENCE = ("--board-patience", "30s", "--heartbeat-patience", "60s", "--start-patience", "100s", "--look", "200ms")
+# A receiver that has come late waits at the end for what its predecessor had; it cannot know that.
+PATIENCE_MS = 30_000
 HOME = "10.77.0.9"  # the coordinator's
 VERBS = ("write-imm", "send-imm")  # of each verilated board: a receiver takes either
 SOFTWARE, LENGTH = 2, 1500  # boards in software after those, and bytes of their fragments
@@ -111,7 +114,7 @@ class Farm:
             "--state",
             "none",
         )
-        wait = ("--event-timeout", 60_000, "--flush", 50)
+        wait = ("--event-timeout", PATIENCE_MS, "--flush", 50)
         command = (self.network.binary, "recv", *self.boards, *fixed, *share, *wait, *RING)
         self.receivers[server] = self.network.start(self.ENDS[server], *map(str, command))
 
@@ -292,13 +295,13 @@ class Farm:
         assert not any(report["misplaced"].values()), report["misplaced"]
         lost = {number: of["server"] for of in report["missing_of"] for number in of["numbers"]}
         kept: dict[int, int] = {}
-        incomplete = set()
+        incomplete: dict[int, list[int]] = {}
         for server, of in self.run.folders.items():
             for folder in of:
                 found = stored(folder, self.sent, {0: 0, 1: 1})
                 assert not found.marked and not kept.keys() & set(found.numbers), "each event once"
                 kept |= dict.fromkeys(found.numbers, server)
-                incomplete |= set(found.missing)
+                incomplete |= found.missing
                 shutil.rmtree(folder, ignore_errors=True)
         stop = max(kept, default=begin - 1) + 1 if self.following is None else self.following
         assert sorted([*kept, *lost]) == list(range(begin, stop)), f"{begin} to {stop}: {lost}"
@@ -307,7 +310,9 @@ class Farm:
         assert all(owners[event] == server for event, server in kept.items()), "each at its server"
         in_trouble = {owners[event] for event in (*lost, *incomplete)}
         assert in_trouble <= self.run.troubled, f"{in_trouble} have lost events, {self.run.troubled} were in trouble"
+        lacking = dict(Counter(source for sources in incomplete.values() for source in sources))
         text = f"events {begin} to {stop - 1}, {len(lost)} lost, {len(incomplete)} incomplete"
+        text += f" for want of boards {lacking}" if incomplete else ""
         return f"{text}, servers {self.run.troubled or 'none'} were in trouble"
 
     def ended(self, dice: Random) -> None:

@@ -177,12 +177,7 @@ impl Coordinator {
                 state.last_event = is_ours.then_some((now, view.next_event));
                 self.sent = self.sent.max(view.next_event);
                 let before = state.view.take();
-                if let Some((before, known)) = &before {
-                    // From 0 on it is no pace: the table was set up anew.
-                    let events = view.next_event.checked_sub(known.next_event);
-                    let events = events.filter(|events| known.next_event > 0 || *events == 0);
-                    state.pace = events.map(|events| (events, now.saturating_sub(*before)));
-                }
+                state.note_pace(now, before.as_ref(), view.next_event, self.config.look);
                 state.silent_since = now;
                 if let Some((_, before)) = &before {
                     self.note_naks(now, board, before, &view);
@@ -456,17 +451,18 @@ impl Coordinator {
     /// The same of one board.
     pub(crate) fn unreached(&self, now: Time, board: &Board) -> Option<u64> {
         let (seen, view) = board.view.as_ref()?;
+        let expected = |(events, time): (u64, Time)| {
+            let span = u128::from((now.saturating_sub(*seen) + self.lead).as_ps());
+            let expected = (u128::from(events) * span).checked_div(u128::from(time.as_ps())).unwrap_or(0);
+            u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1)
+        };
         let ahead = match board.pace {
             // A waiting board sends nothing: the change may start directly after the sent events.
             _ if view.waits || view.held => 0,
             // Nor does one whose detector rests; where it does not, the change is tried again.
             Some((0, _)) => 0,
-            Some((events, time)) if time > Time::ZERO => {
-                let span = now.saturating_sub(*seen) + self.lead;
-                let expected = u128::from(events) * u128::from(span.as_ps()) / u128::from(time.as_ps());
-                u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1)
-            }
-            _ => 1,
+            // Two views may be so near that all between them was a burst.
+            pace => pace.into_iter().chain(board.long_pace).map(expected).min().unwrap_or(1),
         };
         Some(view.next_event.saturating_add(ahead))
     }
@@ -527,5 +523,24 @@ impl Coordinator {
             board.last_command = board.last_command.filter(|last_command| *last_command != LastCommand::Wait)
         });
         self.enter(now, Phase::Cancelling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_between_two_near_views_puts_no_change_far_off() {
+        let config = FarmConfig::new(7, vec!["board".into()], Vec::new());
+        let mut coordinator = Coordinator::new(config, Tables::new("run".into(), vec![0]), Time::ZERO);
+        let mut seen = |ms: u64, next_event: u64| {
+            let view = BoardView { owner: 7, next_event, ..BoardView::default() };
+            coordinator.handle_board(Time::from_ms(ms), 0, Ok(view));
+            coordinator.unreached(Time::from_ms(ms), &coordinator.boards[0]).unwrap() - next_event
+        };
+        assert_eq!([seen(1, 100), seen(21, 120)], [1, 21], "an event a millisecond, for the time of a change");
+        assert_eq!(seen(22, 160), 21, "40 have waited for something");
+        assert_eq!(seen(42, 200), 41);
     }
 }

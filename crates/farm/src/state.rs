@@ -117,8 +117,11 @@ impl LastCommand {
 pub(crate) struct Board {
     /// The last answer, and when it came; none while what is known may be wrong.
     pub view: Option<(Time, BoardView)>,
-    /// The first event that had not gone, as the views of before and of now say, and the time between them.
+    /// Events that went between the last two views, and in what time; the same over no less than from look to look.
     pub pace: Option<(u64, Time)>,
+    pub long_pace: Option<(u64, Time)>,
+    /// Since when the latter is measured anew, and the event that was next then.
+    pub long_since: Option<(Time, u64)>,
     pub is_pending: bool,
     /// Since when it has not answered.
     pub silent_since: Time,
@@ -162,11 +165,29 @@ pub(crate) struct Board {
 }
 
 impl Board {
+    /// Measures its pace, at a view with this next event.
+    pub fn note_pace(&mut self, now: Time, before: Option<&(Time, BoardView)>, next_event: u64, look: Time) {
+        let pace = |at: Time, since: u64| {
+            // From 0 on it is no pace: the table was set up anew.
+            let events = next_event.checked_sub(since).filter(|events| since > 0 || *events == 0);
+            events.map(|events| (events, now.saturating_sub(at)))
+        };
+        if let Some((at, known)) = before {
+            self.pace = pace(*at, known.next_event);
+        }
+        let long = self.long_since.and_then(|(at, since)| pace(at, since));
+        if long.is_none_or(|(_, time)| time >= look) {
+            (self.long_pace, self.long_since) = (long, Some((now, next_event)));
+        }
+    }
+
     /// Of which nothing is known yet.
     pub fn new(config: &FarmConfig, now: Time) -> Self {
         Board {
             view: None,
             pace: None,
+            long_pace: None,
+            long_since: None,
             is_pending: false,
             silent_since: now,
             look_due: now,

@@ -256,7 +256,9 @@ fn registers(ip: Ipv4Addr, mac: MacAddr, queue_pairs: u32, params: &DcqcnParams)
     // Bits a cycle, so that a client knows the line rate.
     let width = (params.rate_line.0 >> (CycleRate::FRACTION_BITS - 3)).clamp(64, 512);
     let built = global::BUILD_DATA_W_BITS.at(width) | global::BUILD_N_QP_BITS.at(queue_pairs);
-    let parameters = params.words().into_iter().enumerate().map(|(word, value)| (cc::BASE + 4 * word as u32, value));
+    let groups = if queue_pairs == 1 { 1 } else { cc::COUNT };
+    let words = |group: u32| (cc::BASE + group * cc::STRIDE..).step_by(4).zip(params.words());
+    let parameters = (0..groups).flat_map(words);
     parameters.chain([(global::BUILD, built)]).for_each(|(address, word)| board.set(address, word));
     board
 }
