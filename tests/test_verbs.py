@@ -7,9 +7,17 @@ import pytest
 from conftest import ROOT
 
 TALK = "told|tells|said|says|asked|asks|knows|hears|heeds|believes|doubts|judges"
+# Allowed in names that are sentences, those of tests.
+SHORT = "tell|ask|heard|own|others|obeys|shows"
 # A comment to the end of the line, a string, a character.
 NOT_CODE = re.compile(r'//[^\n]*|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)\'', re.DOTALL)
-TALKING = re.compile(rf"\b(?:[a-z0-9]+_)*(?:{TALK})(?:_[a-z0-9]+)*\b")
+TALKING = re.compile(
+    rf"\b(?:(?:[a-z0-9]+_)*(?:{TALK})(?:_[a-z0-9]+)*|(?:[a-z0-9]+_){{0,2}}(?:{SHORT})(?:_[a-z0-9]+){{0,2}})\b"
+)
+# A comment on an item that begins so lacks its subject.
+WITHOUT_SUBJECT = re.compile(
+    r"^(?!\s*//)[^\n]*\n\s*/// ((?:Of|Since when|By (?:board|source|stream))\b[^\n]*)", re.MULTILINE
+)
 CRATES = sorted(path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml"))
 
 
@@ -22,6 +30,22 @@ def test_no_name_of_the_crate_talks(crate: str) -> None:
     assert found == {}
 
 
+@pytest.mark.parametrize("crate", CRATES)
+def test_comments_of_the_crate_have_subjects(crate: str) -> None:
+    found = {}
+    for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs")):
+        if comments := WITHOUT_SUBJECT.findall(path.read_text()):
+            found[str(path.relative_to(ROOT))] = comments
+    assert found == {}
+
+
+def test_a_comment_without_subject_is_found() -> None:
+    code = "struct A {\n    /// Of the rings.\n    a: u8,\n    /// The rings,\n    /// Of these one.\n    b: u8,\n}\n"
+    assert WITHOUT_SUBJECT.findall(code) == ["Of the rings."]
+
+
 def test_the_rule_finds_a_name_and_leaves_comments_and_texts_alone() -> None:
-    code = 'fn was_told(header: u8) {} // the header says so\nlet text = "nobody \\"asked\\"";'
-    assert TALKING.findall(NOT_CODE.sub(" ", code)) == ["was_told"]
+    code = 'fn was_told(header: u8, own: u8) {} // the header says so\nlet text = "nobody \\"asked\\"";'
+    assert TALKING.findall(NOT_CODE.sub(" ", code)) == ["was_told", "own"]
+    sentence = "fn each_input_gets_its_own_bytes_in_order() {}"
+    assert TALKING.findall(sentence) == []

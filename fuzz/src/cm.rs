@@ -214,7 +214,7 @@ fn opener(input: &mut Input) {
         match input.u8() % 8 {
             0 => opener.open(now, own),
             1 => opener.close(now),
-            2 => opener.heard(now),
+            2 => opener.data_arrived(now),
             3 => {
                 let from = address(input.u8());
                 let before = format!("{opener:?}");

@@ -42,7 +42,7 @@ pub struct Board {
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
     registers: Master,
-    /// Of the rings, unless they are on chip.
+    /// Memory of the rings; none: they are on chip.
     memory: Option<Memory>,
     paused_cycles: u64,
     /// The gateware's clock has been set.

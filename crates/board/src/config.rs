@@ -234,8 +234,8 @@ impl Board {
             | t::CONTROL_FRAMED_BITS.mask
             | t::CONTROL_TOS_BITS.at(rules.tos)
             | t::CONTROL_GIVE_UP_BITS.at(rules.give_up);
-        let others = t::PORTS_RESET & !t::PORTS_PORT_BASE_BITS.mask;
-        let ports = others | t::PORTS_PORT_BASE_BITS.at(rules.port_base);
+        let kept = t::PORTS_RESET & !t::PORTS_PORT_BASE_BITS.mask;
+        let ports = kept | t::PORTS_PORT_BASE_BITS.at(rules.port_base);
         for (address, value) in [(t::CONTROL, control), (t::PORTS, ports), (t::SEGMENT, rules.mss.into())] {
             self.write(address, value)?;
         }
@@ -392,8 +392,8 @@ impl Board {
     /// The board refuses.
     pub fn run_slices(&mut self, run: bool) -> Result<(), RegisterError> {
         use regs::events as e;
-        let others = self.read(e::STREAMING)? & !e::STREAMING_RUN_BITS.mask;
-        self.write(e::STREAMING, others | e::STREAMING_RUN_BITS.at(run))
+        let kept = self.read(e::STREAMING)? & !e::STREAMING_RUN_BITS.mask;
+        self.write(e::STREAMING, kept | e::STREAMING_RUN_BITS.at(run))
     }
 
     /// Takes queue pair `index` through RESET with new attributes to ready-to-send.

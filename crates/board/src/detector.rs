@@ -18,7 +18,7 @@ const ABOUT_BYTES: usize = 18;
 /// A detector's data of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectorEvent {
-    /// Of the trigger.
+    /// Number of the trigger.
     pub number: u64,
     pub trigger_type: u16,
     /// Not before this cycle of the board's clock.
@@ -346,8 +346,8 @@ mod tests {
         port.push(event(4));
         let (_, found) = played(&mut port, 8);
         assert_eq!(found[1], [(4, stream(4, 1).to_vec())]);
-        let others: Vec<_> = (1..5).map(|event| (event, stream(event, 2).to_vec())).collect();
-        assert_eq!(found[2], others, "another input notices nothing");
+        let expected: Vec<_> = (1..5).map(|event| (event, stream(event, 2).to_vec())).collect();
+        assert_eq!(found[2], expected, "another input notices nothing");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use config::{
 };
 pub use detector::DetectorEvent;
 pub use message::{Completion, Message, Verb, WcStatus};
-pub use node::{BoardNode, Heard, MessageTally, NodeError};
+pub use node::{BoardNode, MessageTally, NodeError, Notifications};
 pub use penstock_wire::gateware::{LineClock, CYCLE};
 pub use port::{Port, Received};
 pub use rates::RateSample;

@@ -16,7 +16,7 @@ const SLVERR: u8 = 0b10;
 
 /// The words of a burst that have not gone.
 struct Burst {
-    /// Of the next word.
+    /// Address of the next word.
     address: u64,
     words_left: u32,
     is_refused: bool,

@@ -101,13 +101,13 @@ pub struct BoardNode {
 #[derive(Default)]
 struct QueuePair {
     tally: MessageTally,
-    heard: Heard,
+    notifications: Notifications,
     at_end: Option<AtEnd>,
 }
 
 /// Notifications that came for a queue pair in good frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Notifications {
     pub cnps: u64,
     /// QCN's messages.
     pub feedbacks: u64,
@@ -171,7 +171,7 @@ impl BoardNode {
         clock.span(1)
     }
 
-    /// Of the board.
+    /// The clock of the board.
     pub fn clock(&self) -> LineClock {
         self.clock
     }
@@ -199,8 +199,8 @@ impl BoardNode {
     }
 
     /// What has come for queue pair `index`.
-    pub fn heard(&self, index: u8) -> Heard {
-        self.queue_pairs[usize::from(index)].heard
+    pub fn notifications(&self, index: u8) -> Notifications {
+        self.queue_pairs[usize::from(index)].notifications
     }
 
     /// Every message of the source has been sent and has ended, well or not.
@@ -274,10 +274,10 @@ impl BoardNode {
         let Some(queue_pair) = self.queue_pairs.get_mut(index as usize) else { return };
         match packet {
             Packet::Cnm(cnm) => {
-                queue_pair.heard.feedbacks += 1;
-                queue_pair.heard.last_feedback = cnm.feedback;
+                queue_pair.notifications.feedbacks += 1;
+                queue_pair.notifications.last_feedback = cnm.feedback;
             }
-            _ => queue_pair.heard.cnps += 1,
+            _ => queue_pair.notifications.cnps += 1,
         }
     }
 
@@ -301,7 +301,7 @@ impl BoardNode {
             trace.record_at(time, channel, "cnp_handled", f64::from(cnps));
             trace.record_at(time, channel, "stage_timer", f64::from(q::STAGE_TIMER_BITS.of(stage)));
             trace.record_at(time, channel, "stage_bytes", f64::from(q::STAGE_BYTES_BITS.of(stage)));
-            trace.record_at(time, channel, "feedback", self.heard(channel as u8).last_feedback.into());
+            trace.record_at(time, channel, "feedback", self.notifications(channel as u8).last_feedback.into());
         }
         if let Some(before) = before {
             let cycles = (sample.cycle - before.cycle) as f64;

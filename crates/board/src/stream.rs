@@ -22,7 +22,7 @@ pub struct StreamPiece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     pub first: u64,
-    /// From one to the next, 1 or more.
+    /// Time from one to the next, 1 or more.
     pub period: u64,
 }
 

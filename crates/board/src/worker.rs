@@ -279,7 +279,7 @@ impl Runner {
     fn next_stop(&self, until: u64) -> u64 {
         /// While the source has a backlog, how often the gateware's input is looked at.
         const REFILL_CYCLES: u64 = 32;
-        /// From a trigger to the next, at least (`DetectorPort::observe`).
+        /// Time from a trigger to the next, at least (`DetectorPort::observe`).
         const TRIGGER_CYCLES: u64 = 4;
         let now = self.board.cycle();
         let message = match self.source.next_time() {

@@ -54,7 +54,7 @@ impl CnpBound {
     /// The most periods after a sign of congestion before the next floor.
     const MOST_PERIODS: u8 = 64;
 
-    /// Of a queue pair that is opened.
+    /// A bound for a queue pair that is opened.
     pub const fn new() -> Self {
         Self { level: 0, held: 0, cnp: false, wait: 0, next_wait: 1, shortest: Self::NONE, shortest_now: Self::NONE }
     }

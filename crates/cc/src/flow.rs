@@ -31,9 +31,9 @@ impl CcParams {
 /// The state word by the law that wrote it; without a law it is DCQCN's idle one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowState {
-    /// Of DCQCN.
+    /// A flow under DCQCN.
     Dcqcn(State),
-    /// Of QCN.
+    /// A flow under QCN.
     Qcn(QcnState),
 }
 

@@ -91,7 +91,7 @@ struct Report {
     misplaced: Misplaced,
     /// Events that more than one file holds.
     events_twice: u64,
-    /// Of these, that are not the same there: other sources, or other payloads.
+    /// Events whose copies differ: other sources, or other payloads.
     events_differing: u64,
 }
 

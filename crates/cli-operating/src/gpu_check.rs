@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Which one, as the driver counts
     #[arg(long, default_value_t = 0, value_name = "N")]
     gpu: u32,
-    /// Of the payloads that are compared
+    /// Seed of the payloads that are compared
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Seconds for each rate
@@ -129,7 +129,7 @@ fn direct(gpu: &std::sync::Arc<Gpu>) -> Direct {
     let (nics, reason) = match devices_that_write(gpu, &memory) {
         Ok(devices) if devices.is_empty() => (devices, Some("there is no RDMA device".to_owned())),
         Ok(devices) => (devices, None),
-        Err(error) => (Vec::new(), Some(format!("no RDMA device can be asked: {error}"))),
+        Err(error) => (Vec::new(), Some(format!("no RDMA device can be opened: {error}"))),
     };
     let nic = |(device, refusal): (String, Option<DirectError>)| Nic {
         device,

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// Parameters with the value in force, as a scenario has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Settings {
-    /// Of each sender, in the order of the manifest.
+    /// Controls of each sender, in the order of the manifest.
     pub senders: Vec<BTreeMap<String, String>>,
-    /// Of the run.
+    /// Controls of the run.
     pub run: BTreeMap<String, String>,
     /// Marking thresholds in force, bytes: K_min and K_max of each queue, in the order of the manifest.
     pub ecn: Vec<Option<(u64, u64)>>,

@@ -162,7 +162,7 @@ async fn control(State(page): State<Arc<Page>>, headers: HeaderMap, body: Bytes)
         Ok(control) => control,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("not a control: {error}")).into_response(),
     };
-    match page.helm.ask(&page.recording, control).await {
+    match page.helm.request(&page.recording, control).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => (status_of(&error), error.to_string()).into_response(),
     }

@@ -49,7 +49,7 @@ impl Helm {
     const PATIENCE_S: u64 = 30;
 
     /// Passes a control to the run and waits for its answer.
-    pub(crate) async fn ask(&self, shared: &Shared, control: Control) -> Result<(), ControlError> {
+    pub(crate) async fn request(&self, shared: &Shared, control: Control) -> Result<(), ControlError> {
         {
             let recording = lock(shared);
             if recording.progress.phase == Phase::Ended {

@@ -20,16 +20,16 @@ impl Coordinator {
         let (patience, waited) = (self.config.heartbeat_patience, now.saturating_sub(since));
         // After a restart: the live servers are not known yet, but those that the boards have given up.
         let is_unknown = |at: usize| {
-            let is_heard = !self.config.servers[at].has_heartbeat || self.servers[at].heard.is_some();
-            !is_heard && self.vote(now, at) != Vote::Dead
+            let is_alive = !self.config.servers[at].has_heartbeat || self.servers[at].heartbeat.is_some();
+            !is_alive && self.vote(now, at) != Vote::Dead
         };
         if now.saturating_sub(self.started) < patience && (0..self.servers.len()).any(is_unknown) {
             return;
         }
         let tables = self.log.count() as u64;
         let has_not_read = |at: &usize| {
-            let heard = self.servers[*at].heard.as_ref();
-            heard.is_some_and(|(_, view)| view.tables_read < tables)
+            let heartbeat = self.servers[*at].heartbeat.as_ref();
+            heartbeat.is_some_and(|(_, view)| view.tables_read < tables)
         };
         let lives = |at: &usize| self.servers[*at].alive(now, patience).is_some() && self.vote(now, *at) != Vote::Dead;
         // One that the change takes out gets none of its events.

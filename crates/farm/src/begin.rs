@@ -52,7 +52,7 @@ impl Coordinator {
                 Some((_, view)) if view.owner != self.config.owner || view.busy || view.prepared => return false,
                 Some((_, view)) if view.live > 0 => {
                     self.has_abandoned = true;
-                    let why = format!("{name} sends events of another run, which it is told to hold");
+                    let why = format!("{name} sends events of another run, and has been commanded to hold them");
                     self.say_once(Notice::Waits { why });
                     return false;
                 }
@@ -109,7 +109,7 @@ impl Coordinator {
             }
         }
         let change = Change { first: self.end_event(now), live: Vec::new(), mark: Mark::End };
-        self.ask_for(now, change);
+        self.request(now, change);
     }
 
     /// An event that no board will have sent when it is asked; the next one where the detector rests. A board whose very

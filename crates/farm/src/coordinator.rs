@@ -46,13 +46,13 @@ pub struct Coordinator {
     pub(crate) is_begun: bool,
     /// Whether boards were found in a run without an end.
     pub(crate) has_abandoned: bool,
-    /// Since when the run is to end.
+    /// Time since when the run is to end.
     pub(crate) ending_since: Option<Time>,
     /// The lowest event number above all that a board is known to have sent.
     pub(crate) sent: u64,
     /// Boards are given back.
     pub(crate) leaving: Option<Leaving>,
-    /// Since when boards have been held up by servers that take nothing.
+    /// Time since when boards have been held up by servers that take nothing.
     pub(crate) stuck_since: Option<Time>,
     pub(crate) is_over: bool,
     pub(crate) out: VecDeque<Action>,
@@ -221,7 +221,7 @@ impl Coordinator {
             let is_accepted = self.accept_view(now, at, view.as_ref());
             if let Some(view) = view.filter(|_| is_accepted) {
                 self.note_credits(now, at, &view);
-                self.servers[at].heard = Some((now, view));
+                self.servers[at].heartbeat = Some((now, view));
                 for board in 0..self.boards.len() {
                     self.note_claims(board);
                     self.note_unclaimed(board, self.config.servers[at].address);
@@ -409,11 +409,11 @@ impl Coordinator {
                 self.say_once(Notice::ServerReady { server });
             }
         }
-        self.ask_for(now, Change::new(self.first_event(now), live));
+        self.request(now, Change::new(self.first_event(now), live));
     }
 
     /// Begins to ask the boards for a change.
-    pub(crate) fn ask_for(&mut self, now: Time, change: Change) {
+    pub(crate) fn request(&mut self, now: Time, change: Change) {
         self.boards.iter_mut().for_each(|board| (board.attempt, board.refused_views) = (Attempt::None, 0));
         self.begun = now;
         self.say(Notice::Begun { first: change.first, live: change.live.clone() });

@@ -167,7 +167,7 @@ impl fmt::Display for Notice {
             Notice::BoardSetUp { board, first } => write!(f, "{board}: tables written; the last holds from event {first} on"),
             Notice::BoardMissing { board, why } => write!(f, "{board}: {why}; no change can be made before it is back"),
             Notice::BoardGone { board } => {
-                write!(f, "{board}: no server hears of it either; changes are made without it until it is back")
+                write!(f, "{board}: no server receives anything from it either; changes are made without it until it is back")
             }
             Notice::BoardBack { board } => write!(f, "{board}: it answers again"),
             Notice::BoardLeftOut { board, why } => write!(f, "FAULT: the run begins or ends without {board}: {why}"),
@@ -238,7 +238,7 @@ impl fmt::Display for Notice {
             Notice::Resolved { board, first, confirmed } => write!(
                 f,
                 "{board}: it held events from {first} on for an earlier coordinator; {}",
-                if *confirmed { "confirmed, as the change is in the log" } else { "cancelled, as the log knows nothing of it" }
+                if *confirmed { "confirmed, as the change is in the log" } else { "cancelled, as the log does not have it" }
             ),
             Notice::Taken { board, owner } => write!(
                 f,

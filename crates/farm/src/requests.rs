@@ -125,12 +125,12 @@ impl Coordinator {
         let lacks = |view: &BoardView| live.iter().copied().find(|server| !self.has_way(view, *server));
         // Servers wait for a board whose connection is lost, but not for one that has never come.
         let begins = |board: &Board| board.must_begin && !board.is_out() && !board.is_missing;
-        let others = self.boards.iter().enumerate().filter(|(_, other)| is_early && begins(other));
-        let of_others = others.filter(|_| self.boards[at].must_begin).find_map(|(other, board)| {
+        let rest = self.boards.iter().enumerate().filter(|(_, other)| is_early && begins(other));
+        let of_another = rest.filter(|_| self.boards[at].must_begin).find_map(|(other, board)| {
             let lacks_one = board.view.as_ref().map_or(live.first().copied(), |(_, view)| lacks(view));
             lacks_one.map(|server| (other, server))
         });
-        let missing = lacks(view).map(|server| (at, server)).filter(|_| is_early || has_none).or(of_others);
+        let missing = lacks(view).map(|server| (at, server)).filter(|_| is_early || has_none).or(of_another);
         if let Some((other, server)) = missing {
             let name = &self.config.boards[other];
             let is_unheard = |at: usize| self.config.servers[at].number == server && self.is_unheard(at);

@@ -43,7 +43,7 @@ pub(crate) struct Load {
     /// When it was full last, and when it had room.
     pub full: Option<Time>,
     pub room: Option<Time>,
-    /// Since when it has been full while another one had room.
+    /// Time since when it has been full while another one had room.
     pub pressed_since: Option<Time>,
 }
 
@@ -56,16 +56,16 @@ impl Load {
 /// The state of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
-    pub heard: Option<(Time, ServerView)>,
+    pub heartbeat: Option<(Time, ServerView)>,
     /// The last heartbeat that was seen, as [`crate::trust`] compares the next one with it.
     pub seen: Option<(u64, u64)>,
     /// When the process began that is heard, and whether it is another one than when the server was put in.
     pub process: Option<u64>,
     pub is_anew: bool,
-    /// Since when its heartbeats are those of another server or run.
+    /// Time since when its heartbeats are those of another server or run.
     pub foreign_since: Option<Time>,
     pub load: Load,
-    /// Since when it could take events without a break.
+    /// Time since when it could take events without a break.
     pub ready_since: Option<Time>,
     /// It could once.
     pub was_ready: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Server {
 impl Server {
     /// The last heartbeat, unless it is too old.
     pub fn alive(&self, now: Time, patience: Time) -> Option<&ServerView> {
-        let (at, view) = self.heard.as_ref()?;
+        let (at, view) = self.heartbeat.as_ref()?;
         (now.saturating_sub(*at) < patience).then_some(view)
     }
 }

@@ -107,8 +107,8 @@ impl LastCommand {
         match self {
             LastCommand::Belong => "take its owner's number",
             LastCommand::Wait => "hold the events of the run before",
-            LastCommand::Take => "take the table that it is told to",
-            LastCommand::Cancel => "cancel the change that it is told to",
+            LastCommand::Take => "take the table of the last command",
+            LastCommand::Cancel => "cancel the change of the last command",
         }
     }
 }
@@ -120,10 +120,10 @@ pub(crate) struct Board {
     /// Events that went between the last two views, and in what time; the same over no less than from look to look.
     pub pace: Option<(u64, Time)>,
     pub long_pace: Option<(u64, Time)>,
-    /// Since when the latter is measured anew, and the event that was next then.
+    /// The start of the present measurement of the latter, and the event that was next then.
     pub long_since: Option<(Time, u64)>,
     pub is_pending: bool,
-    /// Since when it has not answered.
+    /// Time since when it has not answered.
     pub silent_since: Time,
     pub look_due: Time,
     pub is_missing: bool,
@@ -147,7 +147,7 @@ pub(crate) struct Board {
     pub cut_off_since: Option<Time>,
     /// When each server, by its place, has last sent it a receiver-not-ready NAK.
     pub refused_by: BTreeMap<usize, Time>,
-    /// Since when it answers without the last table in force.
+    /// Time since when it answers without the last table in force.
     pub unset_since: Option<Time>,
     /// The rows of the table in force, and those that it has been told to prepare.
     pub rows: Option<Vec<u8>>,
@@ -181,7 +181,7 @@ impl Board {
         }
     }
 
-    /// Of which nothing is known yet.
+    /// State before anything has been read from boards and servers.
     pub fn new(config: &FarmConfig, now: Time) -> Self {
         Board {
             view: None,

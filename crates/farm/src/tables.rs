@@ -124,8 +124,8 @@ impl Tables {
         if self.last().mark == Mark::Begin {
             return &[];
         }
-        let (last, others) = (self.last(), self.changes.iter().rev().skip(1));
-        let mut before = others.filter(|change| last.mark != Mark::End || change.first < last.first);
+        let (last, rest) = (self.last(), self.changes.iter().rev().skip(1));
+        let mut before = rest.filter(|change| last.mark != Mark::End || change.first < last.first);
         &before.next().unwrap_or(&self.begin).live
     }
 

@@ -69,16 +69,14 @@ impl Coordinator {
         let Some((_, view)) = &mut self.boards[at].view else { return };
         for qp in &mut view.queue_pairs {
             let its = self.config.servers.iter().position(|config| config.address == qp.peer && config.has_heartbeat);
-            qp.claim = its.map_or(Claim::Unknown, |server| match &self.servers[server].heard {
+            qp.claim = its.map_or(Claim::Unknown, |server| match &self.servers[server].heartbeat {
                 None if self.config.begin => Claim::Foreign,
                 None => Claim::Unknown,
-                Some((_, heard)) => {
-                    match heard.boards.get(&self.config.boards[at]).and_then(|board| board.queue_pair) {
-                        None => Claim::Unknown,
-                        Some(number) if number == qp.number => Claim::Own,
-                        Some(_) => Claim::Foreign,
-                    }
-                }
+                Some((_, view)) => match view.boards.get(&self.config.boards[at]).and_then(|board| board.queue_pair) {
+                    None => Claim::Unknown,
+                    Some(number) if number == qp.number => Claim::Own,
+                    Some(_) => Claim::Foreign,
+                },
             });
         }
     }
@@ -111,7 +109,7 @@ impl Coordinator {
 
     /// A run begins, and nothing shows that this server has a receiver.
     pub(crate) fn is_unheard(&self, server: usize) -> bool {
-        self.config.begin && self.config.servers[server].has_heartbeat && self.servers[server].heard.is_none()
+        self.config.begin && self.config.servers[server].has_heartbeat && self.servers[server].heartbeat.is_none()
     }
 
     /// Whether a board has done what it was told, by its new view.

@@ -21,9 +21,9 @@ impl Coordinator {
             let is_edge = self.ending_since.is_some() || self.phase.mark() != Mark::None;
             let patience = self.config.heartbeat_patience;
             let alive = self.servers.iter().filter_map(|server| server.alive(now, patience));
-            let is_heard = alive.filter_map(|view| view.boards.get(&name)).any(|board| board.is_up);
+            let is_alive = alive.filter_map(|view| view.boards.get(&name)).any(|board| board.is_up);
             let board = &mut self.boards[at];
-            let why = match is_heard {
+            let why = match is_alive {
                 true => {
                     "its slow control does not answer, though servers hear of it: is the way to it cut, or this host \
                      not on its access list?"
@@ -105,9 +105,9 @@ impl Coordinator {
                     .all(|address| view.queue_pair(*address).is_some_and(|(_, state)| self.is_lost(view, state)))
         };
         let failed: Vec<usize> = self.views().filter(|(_, view)| has_failed(view)).map(|(at, _)| at).collect();
-        let others = self.views().count() > failed.len();
+        let rest = self.views().count() > failed.len();
         for at in 0..self.boards.len() {
-            let is_cut_off = others && failed.contains(&at);
+            let is_cut_off = rest && failed.contains(&at);
             if is_cut_off && !self.boards[at].is_cut_off {
                 self.say(Notice::BoardCutOff { board: self.config.boards[at].clone() });
             }
@@ -134,9 +134,9 @@ impl Coordinator {
             // A heartbeat that has never been is no sign of death.
             let is_silent = config.has_heartbeat
                 && server
-                    .heard
+                    .heartbeat
                     .as_ref()
-                    .is_some_and(|(heard, _)| now.saturating_sub(*heard) >= self.config.heartbeat_patience);
+                    .is_some_and(|(at, _)| now.saturating_sub(*at) >= self.config.heartbeat_patience);
             let leaves = match self.vote(now, at) {
                 _ if self.wanted_out.contains(&number) => Some("it shall take no more events"),
                 _ if server

@@ -107,7 +107,7 @@ struct Part {
     source: u16,
     timestamp_ns: u64,
     data: Data,
-    /// Of the pieces, or of the modules; empty if it is none of the GPU's business.
+    /// The range of pieces or of modules; empty if the GPU does not process the payload.
     units: Range<usize>,
 }
 

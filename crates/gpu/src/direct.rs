@@ -349,8 +349,8 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
 
     fn counters(&mut self) -> Counters {
         let mut counters = self.inner.counters();
-        let own = [("gpu_messages_read", self.read), ("gpu_batches", self.batches), ("gpu_flushes", self.flushes)];
-        counters.extend(own.map(|(name, value)| (name.into(), value)));
+        let counts = [("gpu_messages_read", self.read), ("gpu_batches", self.batches), ("gpu_flushes", self.flushes)];
+        counters.extend(counts.map(|(name, value)| (name.into(), value)));
         counters
     }
 

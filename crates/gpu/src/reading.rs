@@ -19,7 +19,7 @@ use crate::rings::DeviceRing;
 
 /// Bytes of a payload that 32 threads take.
 const PART_LEN: usize = 4096;
-/// Of the first and the last bytes of a payload that come back.
+/// Number of the first and of the last bytes of a payload that are returned.
 const END: usize = 4;
 const POLYNOMIAL: u32 = 0x82F6_3B78;
 

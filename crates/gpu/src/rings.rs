@@ -47,7 +47,7 @@ pub(crate) struct OnDevice {
 }
 
 impl OnDevice {
-    /// Of the first byte, on the device.
+    /// Address of the first byte, on the device.
     pub(crate) fn address(&self) -> u64 {
         self.ring.device.address() + self.at as u64
     }

@@ -51,7 +51,7 @@ pub struct GpuReport {
     /// Why its work ended early, and the first event without results.
     pub failure: Option<String>,
     pub first_event_without: Option<u64>,
-    /// By board, once the sink is closed; none if no pattern was compared.
+    /// One for each board, once the sink is closed; none if no pattern was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Vec<PatternReport>>,
 }
@@ -346,8 +346,8 @@ impl<S: EventSink> EventSink for OnGpu<S> {
 
     /// A GPU that has failed reads nothing any more.
     fn settled(&self) -> u64 {
-        let own = if self.in_slots && !self.has_failed() { self.settled } else { u64::MAX };
-        own.min(self.inner.settled())
+        let ours = if self.in_slots && !self.has_failed() { self.settled } else { u64::MAX };
+        ours.min(self.inner.settled())
     }
 
     fn kept(&self) -> Option<Kept> {

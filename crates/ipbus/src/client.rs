@@ -86,7 +86,7 @@ struct Change {
     /// Status replies that would mean a restart: one alone may have been late.
     suspicions: u32,
     first: Time,
-    heard: Time,
+    last_answer: Time,
     sent: Time,
     due: Time,
 }
@@ -247,13 +247,13 @@ impl Client {
             resends: 0,
             suspicions: 0,
             first: now,
-            heard: now,
+            last_answer: now,
             sent: now,
             due: now,
         };
         match self.next_id {
             Some(id) => change.send(now, id, &mut self.out, &self.trip),
-            None => change.ask(now, &mut self.out, &self.trip),
+            None => change.request_status(now, &mut self.out, &self.trip),
         }
         self.change = Some(change);
     }
@@ -286,7 +286,7 @@ impl Client {
                 (change.id, change.tries, change.resends) = (None, 0, 0);
                 change.answered(now);
                 self.next_id = None;
-                change.ask(now, &mut self.out, &self.trip);
+                change.request_status(now, &mut self.out, &self.trip);
             }
             reply => {
                 let Some(change) = self.change.take() else { return };
@@ -317,7 +317,7 @@ impl Client {
             }
             // Packet ids of other clients have replaced the reply, if ours was carried out at all.
             ahead @ 1..=HALF if ahead <= status.buffers && change.resends < RESENDS => {
-                change.ask_reply(now, id, &mut self.out, &self.trip)
+                change.request_reply(now, id, &mut self.out, &self.trip)
             }
             1..=HALF => {
                 let job = change.job;
@@ -326,7 +326,7 @@ impl Client {
             }
             _ if change.suspicions == 0 => {
                 change.suspicions += 1;
-                change.ask(now, &mut self.out, &self.trip);
+                change.request_status(now, &mut self.out, &self.trip);
             }
             _ => {
                 let job = change.job;
@@ -339,7 +339,7 @@ impl Client {
     fn change_is_due(&mut self, now: Time) {
         let Some(change) = self.change.as_mut().filter(|change| change.due <= now) else { return };
         // A board that answers status packets is not silent: what is lost is the rest.
-        let (silence, patience) = (now.saturating_sub(change.heard), self.patience.0);
+        let (silence, patience) = (now.saturating_sub(change.last_answer), self.patience.0);
         let waited = now.saturating_sub(change.first);
         if silence >= patience || waited >= patience.saturating_mul(4) {
             let error = match change.id {
@@ -354,7 +354,7 @@ impl Client {
             self.next_id = None;
             return self.end(job, Err(error));
         }
-        change.ask(now, &mut self.out, &self.trip);
+        change.request_status(now, &mut self.out, &self.trip);
     }
 
     fn finish(&mut self, id: RequestId, reply: Reply) {
@@ -399,13 +399,13 @@ impl Change {
         self.wait(now, trip);
     }
 
-    fn ask(&mut self, now: Time, out: &mut VecDeque<Vec<u8>>, trip: &RoundTrip) {
+    fn request_status(&mut self, now: Time, out: &mut VecDeque<Vec<u8>>, trip: &RoundTrip) {
         self.step = Step::Status;
         out.push_back(crate::packet::to_bytes(&status_request()));
         self.wait(now, trip);
     }
 
-    fn ask_reply(&mut self, now: Time, id: u16, out: &mut VecDeque<Vec<u8>>, trip: &RoundTrip) {
+    fn request_reply(&mut self, now: Time, id: u16, out: &mut VecDeque<Vec<u8>>, trip: &RoundTrip) {
         self.step = Step::Resent;
         self.resends += 1;
         out.push_back(PacketHeader { id, kind: PacketKind::Resend }.word().to_be_bytes().to_vec());
@@ -414,7 +414,7 @@ impl Change {
 
     /// The board has sent something.
     fn answered(&mut self, now: Time) {
-        (self.heard, self.unanswered) = (now, 0);
+        (self.last_answer, self.unanswered) = (now, 0);
     }
 
     fn wait(&mut self, now: Time, trip: &RoundTrip) {

@@ -48,14 +48,14 @@ pub fn profile_words(profile: Profile, share: Rate, identity: Identity) -> Resul
 pub struct InForce {
     /// "off", "dcqcn", "qcn".
     pub law: &'static str,
-    /// Of DCQCN's values; none: they match no profile.
+    /// The profile that DCQCN's values match; none: they match no profile.
     pub profile: Option<Profile>,
-    /// Of "penstock".
+    /// The share, if the profile is "penstock".
     pub share: Option<Rate>,
 }
 
 impl InForce {
-    /// Of the registers of one group.
+    /// Reads the registers of one group.
     pub fn read(words: &[u32], clock_khz: u32) -> Self {
         let law = Law::NAMES[DcqcnParams::from_words(words).law as usize].0;
         let share = rate(words, cc::RATE_START, clock_khz);

@@ -90,7 +90,7 @@ pub struct Fleet {
     is_touched: Vec<bool>,
     outcomes: VecDeque<(usize, RequestId, Outcome)>,
     /// When each board's last datagram came.
-    heard: Vec<Time>,
+    last_answer: Vec<Time>,
     /// Everything that came before was taken.
     taken: Time,
     /// No client has anything due before.
@@ -126,7 +126,7 @@ impl Fleet {
             touched: Vec::new(),
             is_touched: vec![false; addresses.len()],
             outcomes: VecDeque::new(),
-            heard: vec![Time::ZERO; addresses.len()],
+            last_answer: vec![Time::ZERO; addresses.len()],
             taken: Time::ZERO,
             due: Time::MAX,
             start: Instant::now(),
@@ -180,8 +180,8 @@ impl Fleet {
     /// Retransmitted packets and unexpected replies, over all boards.
     pub fn lost_and_found(&self) -> (u64, u64) {
         self.clients.iter().fold((0, 0), |(lost, strays), client| {
-            let (more, others) = client.lost_and_found();
-            (lost + more, strays + others)
+            let (more, unknown) = client.lost_and_found();
+            (lost + more, strays + unknown)
         })
     }
 
@@ -200,8 +200,8 @@ impl Fleet {
 
     /// When the board's last datagram came. Linux begins to note these times a few milliseconds after the first socket
     /// of the machine has asked for them; until then this is the time of the [`Fleet::turn`] that took the datagram.
-    pub fn heard(&self, board: usize) -> Time {
-        self.heard[board]
+    pub fn last_answer(&self, board: usize) -> Time {
+        self.last_answer[board]
     }
 
     /// The next request that has ended.
@@ -354,7 +354,7 @@ impl Fleet {
                 let age = stamps[message].map_or(Duration::ZERO, |stamp| date.saturating_sub(stamp));
                 // A clock that was set in between does not move an arrival out of this turn.
                 let arrival = now.saturating_sub(Time::from_duration(age)).max(self.taken);
-                self.heard[board] = arrival;
+                self.last_answer[board] = arrival;
                 self.clients[board].handle_datagram(arrival, &self.buffers[message][..lengths[message]]);
                 self.touch(board);
             }

@@ -13,7 +13,7 @@ pub(crate) const ID: u32 = 0x5053_544B;
 /// The identity that a board reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Of the register map: major, minor and patch.
+    /// Version of the register map: major, minor and patch.
     pub version: u32,
     /// Bits.
     pub data_width: u32,
@@ -29,7 +29,7 @@ impl Identity {
         Access::Read { address: global::ID, count: 8 }.into()
     }
 
-    /// Of the answer.
+    /// The device that answered.
     ///
     /// # Errors
     /// The board does not answer, is another device, or has another register map.

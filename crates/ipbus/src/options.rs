@@ -21,9 +21,9 @@ pub struct Options {
     pub services: bool,
     /// Queue pairs keep packets until they are acknowledged, and send lost ones again.
     pub retransmission: bool,
-    /// Of TCP.
+    /// Number of TCP streams.
     pub streams: u32,
-    /// Of the detector.
+    /// Number of detector inputs.
     pub inputs: u32,
     /// Zero suppression or a module of the user's behind each input.
     pub hook: bool,
@@ -42,7 +42,7 @@ impl Options {
         Request::reads(Self::REGISTERS)
     }
 
-    /// Of the words of these registers, in their order.
+    /// Reads the words of these registers, in their order.
     pub const fn of([options, tcp_build, inputs, stages, timing_status]: [u32; 5]) -> Self {
         Options {
             qcn: global::OPTIONS_QCN_BITS.of(options) != 0,

@@ -140,7 +140,7 @@ pub struct StatusReply {
 }
 
 impl StatusReply {
-    /// Of a whole packet; None: it is no status reply.
+    /// Reads a whole packet; None: it is no status reply.
     pub fn parse(words: &[u32]) -> Option<Self> {
         let is_status = words.len() == STATUS_WORDS
             && PacketHeader::parse(words[0]) == Some(PacketHeader { id: 0, kind: PacketKind::Status });

@@ -6,7 +6,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/penstock_regs.rs"));
 
-/// Of the QCN switch.
+/// Registers of the QCN switch.
 pub mod qcn_switch {
     use super::Bits;
 

@@ -7,7 +7,7 @@ use crate::packet::{Info, Kind, PacketHeader, PacketKind, TransactionHeader, PAC
 
 /// Words that one transaction may have.
 const TRANSACTION_WORDS: usize = 255;
-/// Of a write: its header and address.
+/// Words of a write before its data: header and address.
 const WRITE_HEAD: usize = 2;
 
 /// One access to registers; addresses are bytes, as in the register map.

@@ -67,7 +67,7 @@ fn facts_of(map: &Map) -> Vec<Option<Fact>> {
 pub struct ResponderConfig {
     #[allow(missing_docs)]
     pub build: Build,
-    /// Of its register map.
+    /// Hash of its register map.
     pub map_hash: u32,
     /// The word of `options`.
     pub options: u32,
@@ -126,9 +126,9 @@ pub struct Responder {
     next_id: u16,
     kept: VecDeque<(u16, Vec<u8>)>,
     carried_out: u64,
-    /// Of the last datagram.
+    /// Registers that the last datagram has written, with their words.
     written: Vec<(u32, u32)>,
-    /// Of a switch: `entry_hi` and `entry_lo` of each entry that was written.
+    /// MAC table of a switch: `entry_hi` and `entry_lo` of each entry that was written.
     table: HashMap<u32, (u32, u32)>,
 }
 
@@ -293,7 +293,7 @@ impl Responder {
         while done < count {
             let step = if is_fifo { 0 } else { done as u32 };
             let address = words[1].wrapping_add(step).checked_mul(4);
-            let old = address.filter(|address| self.shows(*address)).and_then(|address| self.read(address));
+            let old = address.filter(|address| self.is_readable(*address)).and_then(|address| self.read(address));
             let written = match header.kind {
                 Kind::Read | Kind::ReadFifo => None,
                 Kind::Write | Kind::WriteFifo => Some(words[2 + done]),
@@ -340,7 +340,7 @@ impl Responder {
     }
 
     /// Whether a register stands for something that can be read here; what is to be changed is.
-    fn shows(&self, address: u32) -> bool {
+    fn is_readable(&self, address: u32) -> bool {
         let Device::Board(ResponderConfig { reads: Some(reads), writes, .. }) = self.device else { return true };
         let ranges = reads.iter().chain(writes.into_iter().flatten());
         ranges.into_iter().any(|range| range.contains(&address))

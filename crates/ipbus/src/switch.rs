@@ -12,9 +12,9 @@ use crate::request::{Access, Outcome, Request};
 pub struct Switch {
     /// Up to 4.
     pub ports: u32,
-    /// Of a port: 1, 2, 4 or 8.
+    /// Queues of a port: 1, 2, 4 or 8.
     pub queues: u32,
-    /// Of the MAC table.
+    /// Entries of the MAC table.
     pub entries: u32,
 }
 
@@ -27,7 +27,7 @@ impl Switch {
         Access::Read { address: global::MAP_HASH, count: 2 }.into()
     }
 
-    /// Of the answer.
+    /// The device that answered.
     ///
     /// # Errors
     /// It does not answer, is a board or another device, or has another register map.

@@ -51,7 +51,7 @@ fn wait_for_stamps() {
         while fleet.poll_outcome().is_none() {
             fleet.turn(Time::from_s(60)).unwrap();
         }
-        if fleet.heard(0) < end {
+        if fleet.last_answer(0) < end {
             return;
         }
     }
@@ -80,7 +80,7 @@ fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
             fleet.turn(Time::from_s(60)).unwrap();
             while let Some((board, _, outcome)) = fleet.poll_outcome() {
                 assert_eq!(outcome.unwrap(), [[0x5053_544B]]);
-                let heard = fleet.heard(board);
+                let heard = fleet.last_answer(board);
                 assert!(begin < heard && heard < end, "between {begin} and {end}, not at {heard}");
                 outcomes += 1;
             }

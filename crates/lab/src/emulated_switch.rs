@@ -21,7 +21,7 @@ pub struct SwitchScenario {
     pub switch: EmulatedSwitchParams,
     /// `[cc]`: congestion control of the board.
     pub cc: DcqcnSettings,
-    /// From one sample of R_C, R_T and alpha to the next.
+    /// Time from one sample of R_C, R_T and alpha to the next.
     pub sample_interval: Time,
     /// Every key with the value in force.
     pub settings: Vec<(String, String)>,

@@ -69,13 +69,13 @@ pub struct SwitchRequest<'a> {
     pub mac: MacAddr,
     /// In use: 0 to this.
     pub ports: usize,
-    /// Of each of its links.
+    /// Rate of each of its links.
     pub rate: Rate,
     /// The shortest of its links'.
     pub link_delay: Time,
     /// The hosts, and the ports towards them.
     pub table: Vec<(MacAddr, PortId)>,
-    /// Of the congestion points' jitter.
+    /// Seed of the congestion points' jitter.
     pub seed: u32,
 }
 

@@ -27,7 +27,7 @@ pub struct OfferedLoad {
     pub direction: usize,
     pub from: String,
     pub to: String,
-    /// Of the sending end is a host.
+    /// The sending end is a host.
     pub is_sender: bool,
     /// With headers, preamble, FCS and gap; bit/s.
     pub wire_bps: f64,
@@ -65,7 +65,7 @@ struct Demand {
     end: Time,
 }
 
-/// Of each direction of a link that is offered something the greatest load of any moment, the fullest first.
+/// The greatest load of any moment for each direction of a link that carries some, the fullest first.
 pub fn offered(scenario: &LabScenario, routes: &Routes) -> Vec<OfferedLoad> {
     let demands: Vec<Demand> = scenario.flows.iter().filter_map(|flow| demand(scenario, flow)).collect();
     let mut moments: Vec<Time> = demands.iter().map(|demand| demand.start).collect();
@@ -124,8 +124,8 @@ fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item =
             (0..topology.nodes.len()).filter_map(|node| routes.distance(node, to).map(|links| (links, node))).collect();
         nodes.sort_unstable_by(|a, b| b.cmp(a));
         for (_, node) in nodes {
-            let own = waiting[node];
-            if node == to || own.wire == 0.0 {
+            let load = waiting[node];
+            if node == to || load.wire == 0.0 {
                 continue;
             }
             let ports = routes.next_ports(topology, node, to);
@@ -133,8 +133,8 @@ fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item =
                 let link = topology.nodes[node].ports[usize::from(*port)];
                 let share = 1.0 / ports.len() as f64;
                 let direction = usize::from(topology.links[link].ends[0] != node);
-                loads[link][direction].add(own, share);
-                waiting[topology.links[link].peer(node)].add(own, share);
+                loads[link][direction].add(load, share);
+                waiting[topology.links[link].peer(node)].add(load, share);
             }
         }
     }
@@ -183,14 +183,14 @@ pub fn span(times: &[Time]) -> Option<f64> {
 
 /// Bytes and fragments of a board to a server, by a part of the events where there are many.
 fn of_events(events: &EventList, board: usize, server: usize, servers: usize, flows: usize) -> (f64, f64) {
-    let own = (server..events.times.len()).step_by(servers.max(1));
-    let all = own.len();
+    let of_server = (server..events.times.len()).step_by(servers.max(1));
+    let all = of_server.len();
     let step = match events.sizes {
         FragmentSizes::Fixed(bytes) => return (bytes as f64 * all as f64, all as f64),
         _ => (all * flows).div_ceil(FRAGMENTS).max(1),
     };
     let (mut bytes, mut fragments, mut seen) = (0u64, 0u64, 0u64);
-    for event in own.step_by(step) {
+    for event in of_server.step_by(step) {
         let size = events.bytes(event, board);
         bytes += size;
         fragments += u64::from(size > 0);

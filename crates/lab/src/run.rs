@@ -56,7 +56,7 @@ pub enum RunError {
 impl Lab {
     /// Pauses that last longer than this and wait for each other are a deadlock: congestion that dissolves has done so.
     const DEADLOCK_HELD: Time = Time::from_ms(10);
-    /// From one look at the queues to the next.
+    /// Time from one look at the queues to the next.
     const SAMPLE: Time = Time::from_us(100);
 
     pub(super) fn new(

@@ -19,7 +19,9 @@ pub enum SimError {
     DelayTooShort { link: String, delay: Time, needed: Time },
     #[error("link {link}: rate is 0")]
     NoRate { link: String },
-    #[error("node {node} told only at {now} of a frame that had left it by {left}; its window is longer than it said")]
+    #[error(
+        "node {node} reported only at {now} a frame that had left it by {left}; its window is longer than announced"
+    )]
     LateFrame { node: String, left: Time, now: Time },
     #[error("node {node} at {at}: {source}")]
     Node { node: String, at: Time, source: Box<dyn std::error::Error + Send + Sync> },

@@ -35,7 +35,7 @@ pub struct FlowRecord {
     pub first_post: Option<Time>,
     /// When its last message so far was whole at the receiver: the flow's completion once it has ended.
     pub last_delivery: Option<Time>,
-    /// From a message being there to be sent to its last byte at the receiver.
+    /// Time from a message being there to be sent to its last byte at the receiver.
     pub completion: Distribution,
     /// Why the sender gave up, and when.
     pub failure: Option<(Time, String)>,
@@ -87,7 +87,7 @@ pub struct EventRecord {
     pub begun: u64,
     /// Events of which every fragment was delivered, at whichever server.
     pub complete: u64,
-    /// From the event's begin to the delivery of its last fragment.
+    /// Time from the event's begin to the delivery of its last fragment.
     pub completion: Distribution,
     /// Event numbers from `first_open` on.
     open: VecDeque<OpenEvent>,

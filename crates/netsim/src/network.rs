@@ -45,7 +45,7 @@ pub(crate) struct Network {
     pub(crate) queue: EventQueue<u64>,
     pub(crate) sequence: u64,
     pub(crate) ports: Vec<Port>,
-    /// By port.
+    /// One for each port.
     pub(crate) owners: Vec<Owner>,
     pub(crate) sides: Vec<Side>,
     /// Global port number by node and port, `NO_PORT` where nothing is connected; that of each node's port 0 also in an
@@ -172,8 +172,8 @@ impl Network {
         self.stopped = true;
     }
 
-    /// Puts a frame on a link; `tell` requests `Node::on_tx_done` for nodes that do not always get it.
-    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame, tell: bool) -> Time {
+    /// Puts a frame on a link; `reports` requests `Node::on_tx_done` for nodes that do not always get it.
+    pub(crate) fn transmit(&mut self, node: NodeId, port: PortId, start: Time, frame: Frame, reports: bool) -> Time {
         let Some(index) = self.port_index(node, port) else {
             let node = self.names[node.0 as usize].clone();
             self.set_error(SimError::NoLink { node, port: port.0 });
@@ -183,7 +183,7 @@ impl Network {
         let serialisation = sender.out.occupy(&mut side.wire, start, &frame);
         let (peer, free_at, arrival) = (sender.peer, sender.out.busy_until, sender.out.arrival());
         let is_plain = sender.is_plain;
-        if sender.reports_tx_done || tell {
+        if sender.reports_tx_done || reports {
             self.schedule(free_at.max(self.now), EventKind::TxDone, index, 0);
         }
         if is_plain && arrival >= self.now {

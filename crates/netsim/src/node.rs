@@ -136,10 +136,10 @@ impl Outbox<'_> {
         self.network.transmit(self.node, port, self.network.now, frame, false)
     }
 
-    /// [`Self::transmit`], and [`Self::tx_done_when_free`] if `tell`.
+    /// [`Self::transmit`], and [`Self::tx_done_when_free`] if `reports`.
     #[inline]
-    pub(crate) fn transmit_and(&mut self, port: PortId, frame: Frame, tell: bool) -> Time {
-        self.network.transmit(self.node, port, self.network.now, frame, tell)
+    pub(crate) fn transmit_and(&mut self, port: PortId, frame: Frame, reports: bool) -> Time {
+        self.network.transmit(self.node, port, self.network.now, frame, reports)
     }
 
     /// Sends a frame whose preamble begins at `start`, which may lie in the past for a windowed node (see [`Node`])

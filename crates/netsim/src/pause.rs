@@ -28,7 +28,7 @@ pub struct PauseState {
     armed: Option<Time>,
     /// Pause and PFC frames received.
     pub frames: u64,
-    /// Of these, taken by `renew`.
+    /// Pauses that were sent by `renew`.
     pub(crate) renewals: u64,
     /// The classes that have ever been named, bit i for class i: mostly one.
     named: u8,
@@ -39,7 +39,7 @@ pub struct PauseState {
 #[derive(Debug, Clone, Copy, Default)]
 struct Paused {
     until: Time,
-    /// Since when a class that is paused has been so without a gap.
+    /// Time since when a class that is paused has been so without a gap.
     since: Time,
     /// Up to where the pause has been added to `total`.
     settled: Time,
@@ -154,7 +154,7 @@ impl PauseState {
         self.classes[class].until
     }
 
-    /// Since when a class has been paused without a gap; `None` if it is not.
+    /// The time since when a class has been paused without a gap; `None` if it is not.
     pub(crate) fn paused_since(&self, class: usize, now: Time) -> Option<Time> {
         self.is_paused(class, now).then(|| self.classes[class].since)
     }

@@ -91,8 +91,8 @@ impl BoardLink {
         let mut words = words.into_iter().flatten();
         let scale = self.identity.scale();
         let reading = |place: &Place| {
-            let own: Vec<u32> = words.by_ref().take(place.addresses().count()).collect();
-            let number = place.number(&own);
+            let taken: Vec<u32> = words.by_ref().take(place.addresses().count()).collect();
+            let number = place.number(&taken);
             (place.name(), number, place.show(number, scale), place.quantity(number, scale))
         };
         Ok(places.iter().map(reading).collect())

@@ -127,9 +127,9 @@ fn numbers(places: &[Place], outcome: Outcome) -> Result<Vec<u64>, AccessError> 
     let words: Vec<u32> = outcome?.into_iter().flatten().collect();
     let mut rest = words.as_slice();
     let number = |place: &Place| {
-        let (own, others) = rest.split_at(place.addresses().count());
-        rest = others;
-        place.number(own)
+        let (words, more) = rest.split_at(place.addresses().count());
+        rest = more;
+        place.number(words)
     };
     Ok(places.iter().map(number).collect())
 }

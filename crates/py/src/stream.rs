@@ -17,7 +17,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Of at least one batch, which says what the columns are.
+    /// A stream of at least one batch, which defines the columns.
     pub fn new(batches: Vec<RecordBatch>) -> Option<Self> {
         Some(Stream { schema: batches.first()?.schema(), batches })
     }

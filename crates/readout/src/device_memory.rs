@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 /// Memory of a device, which its driver exports as a dma-buf.
 #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
 pub trait DeviceMemory: Debug + Send + Sync {
-    /// Of the first byte, on the device.
+    /// Address of the first byte, on the device.
     fn address(&self) -> u64;
 
     /// Bytes.

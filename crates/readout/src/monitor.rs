@@ -10,7 +10,7 @@ use crate::pattern::{Found, Pattern, PatternCheck};
 /// Where something was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PatternPlace {
-    /// Of this board, from 0: the payloads seen before it.
+    /// Number of the message of this board, from 0: payloads before it.
     pub message: u64,
     /// None where messages are no fragments.
     pub event: Option<u64>,
@@ -49,7 +49,7 @@ impl PatternMonitor {
         PatternMonitor { check: PatternCheck::new(pattern), boards: reports, next_event: None }
     }
 
-    /// By board.
+    /// The report of each board.
     pub fn reports(&self) -> &[PatternReport] {
         &self.boards
     }

@@ -40,7 +40,7 @@ enum Place {
 #[derive(Debug, Clone)]
 pub struct PatternCheck {
     pattern: Pattern,
-    /// By source; none before its first payload and after a gap.
+    /// One for each source; none before its first payload and after a gap.
     places: Vec<Option<Place>>,
     jumps: u32,
 }

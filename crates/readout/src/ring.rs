@@ -117,7 +117,7 @@ enum Slot {
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RingCounters {
-    /// Of messages, into slots.
+    /// Bytes of messages written into slots.
     pub bytes_written: u64,
     /// Writes that missed the region, crossed a slot's end or aimed at a slot that is still needed: not done.
     pub writes_refused: u64,

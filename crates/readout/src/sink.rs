@@ -155,7 +155,7 @@ pub struct Kept {
     pub events: u64,
     /// Payload bytes of these.
     pub bytes: u64,
-    /// Of these events, in a file that is not closed: [`crate::recover_file`] finds them there.
+    /// Events in a file that is not closed: [`crate::recover_file`] finds them there.
     pub unclosed: u64,
 }
 

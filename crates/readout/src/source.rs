@@ -33,11 +33,11 @@ pub struct EventSource {
     recorded_events: u64,
     /// Row = recorded event, column = board.
     payloads: Vec<Share>,
-    /// By recorded event.
+    /// One for each recorded event.
     trigger_types: Vec<u16>,
-    /// By recorded event, ns.
+    /// One for each recorded event, ns.
     times: Vec<u64>,
-    /// From one pass through the file to the next, ns.
+    /// Time from one pass through the file to the next, ns.
     period_ns: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct EventSource {
 struct Share {
     payload: Bytes,
     crc32c: u32,
-    /// Of the payload: what goes to each input of a board that makes the message by itself.
+    /// Parts of the payload for the inputs of a board that makes the message by itself.
     streams: Vec<Range<usize>>,
 }
 

@@ -78,7 +78,7 @@ pub struct FileReport {
     pub file: PathBuf,
     /// Value of the key `penstock.schema`.
     pub schema: Option<String>,
-    /// Of a run that several servers share: its name, and the server that wrote the file.
+    /// Name of the run, if several servers share it, with the server that wrote the file.
     pub run: Option<String>,
     pub server: Option<u16>,
     pub row_groups: usize,
@@ -100,7 +100,7 @@ pub struct FileReport {
     /// Event numbers, for what only several files show.
     #[serde(skip)]
     pub numbers: Vec<u64>,
-    /// Of each of these events a digest of its sources and their payloads.
+    /// A digest of the sources and payloads of each of these events.
     #[serde(skip)]
     pub digests: Vec<u32>,
 }

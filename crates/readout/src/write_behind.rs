@@ -69,7 +69,7 @@ struct Queue {
     error: Option<StoreError>,
     /// Errors so far.
     errors: u64,
-    ask_again: bool,
+    retry: bool,
     closed: Vec<PathBuf>,
     ended: bool,
 }
@@ -167,7 +167,7 @@ impl WriteBehind {
             return None;
         }
         let mut queue = self.shared.lock();
-        queue.ask_again = true;
+        queue.retry = true;
         self.shared.news.notify_all();
         queue.error.as_ref().map(StoreError::repeated)
     }
@@ -186,7 +186,7 @@ impl WriteBehind {
     fn wait_until(&self, reached: impl Fn(&Queue) -> bool) -> Result<(), StoreError> {
         let mut queue = self.shared.lock();
         let earlier = queue.errors;
-        queue.ask_again = queue.error.is_some();
+        queue.retry = queue.error.is_some();
         self.shared.news.notify_all();
         loop {
             if reached(&queue) {
@@ -294,10 +294,10 @@ impl Shared {
     fn wait_to_try_again<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, error: StoreError) -> MutexGuard<'a, Queue> {
         queue.error = Some(error);
         queue.errors += 1;
-        queue.ask_again = false;
+        queue.retry = false;
         self.trouble.store(true, Ordering::Release);
         self.news.notify_all();
-        while !queue.ask_again && !queue.ended {
+        while !queue.retry && !queue.ended {
             queue = self.wait(queue);
         }
         queue

@@ -42,7 +42,7 @@ pub enum RecvStatus {
 pub struct RecvCompletion {
     /// Our queue pair.
     pub qpn: Qpn,
-    /// Of the receive.
+    /// Number of the receive.
     pub wr_id: u64,
     /// How it ended; the fields below hold only on success.
     pub status: RecvStatus,

@@ -31,7 +31,7 @@ pub enum ParseError {
     /// RFC 791 header checksum.
     #[error("IPv4 header checksum is {found:#06x}, computed {computed:#06x}")]
     BadIpChecksum {
-        /// In the header.
+        /// Value found in the header.
         found: u16,
         /// Over the header.
         computed: u16,
@@ -39,7 +39,7 @@ pub enum ParseError {
     /// RFC 9293 checksum over pseudo-header and segment.
     #[error("TCP checksum is {found:#06x}, computed {computed:#06x}")]
     BadTcpChecksum {
-        /// In the header.
+        /// Value found in the header.
         found: u16,
         /// Over the segment.
         computed: u16,
@@ -79,7 +79,7 @@ pub enum ParseError {
     /// Invariant CRC (annex A17.3): the packet was damaged after the last FCS check.
     #[error("ICRC is {found:#010x}, computed {computed:#010x}")]
     BadIcrc {
-        /// In the packet.
+        /// Value found in the packet.
         found: u32,
         /// Over the packet.
         computed: u32,

@@ -26,7 +26,7 @@ pub struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// Of the bytes of a frame, as [`crate::Packet::five_tuple`] has it.
+    /// Reads the bytes of a frame, as [`crate::Packet::five_tuple`] has it.
     pub(crate) fn of_frame(frame: &[u8]) -> Option<FiveTuple> {
         let eth = EthernetView::new_checked(frame).ok()?;
         let data = eth.payload();

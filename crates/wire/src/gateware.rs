@@ -22,7 +22,7 @@ pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
 /// The clock of a front end and its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineClock {
-    /// Of the front end.
+    /// Frequency of the front end.
     pub hz: u64,
     /// How long the line takes for an octet.
     pub octet: Time,
@@ -31,15 +31,15 @@ pub struct LineClock {
 }
 
 impl LineClock {
-    /// Of `penstock_1g`.
+    /// The clock of `penstock_1g`.
     pub const GBPS_1: Self = Self { hz: CLOCK_1G_HZ, octet: Time::from_ps(8_000), octets_per_cycle: (2, 1) };
-    /// Of `penstock_xgmii` at 2.5 Gb/s.
+    /// The clock of `penstock_xgmii` at 2.5 Gb/s.
     pub const GBPS_2_5: Self = Self { hz: CLOCK_2_5G_HZ, octet: Time::from_ps(3_200), octets_per_cycle: (8, 1) };
-    /// Of `penstock_xgmii` at 10 Gb/s.
+    /// The clock of `penstock_xgmii` at 10 Gb/s.
     pub const GBPS_10: Self = Self { hz: CLOCK_HZ, octet: OCTET, octets_per_cycle: (8, 1) };
-    /// Of `penstock_xgmii` at 25 Gb/s.
+    /// The clock of `penstock_xgmii` at 25 Gb/s.
     pub const GBPS_25: Self = Self { hz: CLOCK_25G_HZ, octet: Time::from_ps(320), octets_per_cycle: (8, 1) };
-    /// Of `penstock_100g`.
+    /// The clock of `penstock_100g`.
     pub const GBPS_100: Self = Self { hz: CLOCK_100G_HZ, octet: Time::from_ps(80), octets_per_cycle: (1280, 33) };
 
     /// The line rate.

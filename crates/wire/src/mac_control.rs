@@ -13,9 +13,9 @@ pub const MAC_CONTROL_DST: MacAddr = MacAddr([0x01, 0x80, 0xC2, 0x00, 0x00, 0x01
 /// Offsets after the Ethernet header, in bytes.
 mod at {
     pub const OPCODE: usize = 0;
-    /// Of a pause frame.
+    /// Offset of the quanta of a pause frame.
     pub const QUANTA: usize = 2;
-    /// Of a PFC frame.
+    /// Offset of the enabled classes of a PFC frame.
     pub const ENABLED: usize = 2;
     /// The quanta of class 0 of a PFC frame.
     pub const CLASS_QUANTA: usize = 4;

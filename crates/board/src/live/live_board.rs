@@ -373,7 +373,7 @@ impl LiveBoard {
         self.board.cycle()
     }
 
-    /// Of the board.
+    /// The clock of the board.
     pub fn clock(&self) -> LineClock {
         self.board.clock()
     }

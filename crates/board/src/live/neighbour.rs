@@ -21,10 +21,10 @@ pub enum NoNeighbour {
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error(
-        "{peer} has not answered ARP for {waited:?}: is it up, on this wire, and in the network of {own}? \
+        "{peer} has not answered ARP for {waited:?}: is it up, on this wire, and in the network of {local}? \
          --peer-mac gives its address without asking"
     )]
-    Silent { peer: Ipv4Addr, own: Ipv4Addr, waited: Duration },
+    Silent { peer: Ipv4Addr, local: Ipv4Addr, waited: Duration },
     #[error("{0} had not answered ARP")]
     Stopped(Ipv4Addr),
 }
@@ -39,20 +39,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// No answer, or the wire fails.
 pub fn resolve(
     wire: &mut dyn Wire,
-    own: (MacAddr, Ipv4Addr),
+    local: (MacAddr, Ipv4Addr),
     peer: Ipv4Addr,
     patience: Duration,
     is_stopped: impl Fn() -> bool,
 ) -> Result<MacAddr, NoNeighbour> {
     const REPEAT: Duration = Duration::from_secs(1);
-    let request = frame(REQUEST, own, (MacAddr::default(), peer));
+    let request = frame(REQUEST, local, (MacAddr::default(), peer));
     let begun = Instant::now();
     while begun.elapsed() < patience {
         let sent = wire.send(Time::ZERO, &request)? == Sent::Done;
         let again = Instant::now() + if sent { REPEAT } else { REPEAT / 10 };
         while Instant::now() < again {
             while let Some(frame) = wire.receive(Time::ZERO)? {
-                if let Some(mac) = answer(&frame, own, peer) {
+                if let Some(mac) = answer(&frame, local, peer) {
                     return Ok(mac);
                 }
             }
@@ -62,7 +62,7 @@ pub fn resolve(
             wire.wait(again.saturating_duration_since(Instant::now()).min(LOOK), false)?;
         }
     }
-    Err(NoNeighbour::Silent { peer, own: own.1, waited: patience })
+    Err(NoNeighbour::Silent { peer, local: local.1, waited: patience })
 }
 
 /// An ARP frame; a request goes to everyone.
@@ -83,11 +83,11 @@ fn frame(operation: u16, sender: (MacAddr, Ipv4Addr), target: (MacAddr, Ipv4Addr
 }
 
 /// The peer's address, if this is its answer to us.
-fn answer(frame: &[u8], own: (MacAddr, Ipv4Addr), peer: Ipv4Addr) -> Option<MacAddr> {
+fn answer(frame: &[u8], local: (MacAddr, Ipv4Addr), peer: Ipv4Addr) -> Option<MacAddr> {
     let arp = frame.get(12..42)?;
     let is_reply =
         arp[..2] == ETHERTYPE_ARP.to_be_bytes() && arp[2..8] == ETHERNET_IPV4 && arp[8..10] == REPLY.to_be_bytes();
-    let between = arp[16..20] == peer.octets() && arp[26..30] == own.1.octets();
+    let between = arp[16..20] == peer.octets() && arp[26..30] == local.1.octets();
     (is_reply && between).then(|| MacAddr(arp[10..16].try_into().expect("six bytes")))
 }
 

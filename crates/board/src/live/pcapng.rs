@@ -214,7 +214,7 @@ fn obsolete(order: Order, body: &[u8]) -> Option<Packet<'_>> {
     Some(Packet { interface: usize::from(order.u16(body, 0)?), ticks: Some(ticks), len, data, fcs_len: None })
 }
 
-/// Of interface 0; its length in the file follows from that of the frame and the interface's limit.
+/// A Simple Packet of interface 0; its length in the file follows from that of the frame and the interface's limit.
 fn simple<'a>(order: Order, body: &'a [u8], interfaces: &[Interface]) -> Option<Packet<'a>> {
     let len = order.u32(body, 0)? as usize;
     let snap = interfaces.first().map_or(0, |interface| interface.snap as usize);

@@ -29,7 +29,7 @@ pub struct SwitchNode {
     ports: Vec<PortNotes>,
     /// The class to which what the gateware counts for all classes is added.
     class: usize,
-    /// Of the window under way.
+    /// Observations in the current window.
     seen: Vec<(Time, Seen)>,
     rows: Vec<(Time, u16, &'static str, f64)>,
 }

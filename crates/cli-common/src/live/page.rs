@@ -84,7 +84,10 @@ impl Page {
         if let Some(server) = &server {
             say(format_args!("live page: http://{}", server.address));
             if !server.address.ip().is_loopback() {
-                say(format_args!("warning: whoever reaches {} can watch this run and steer it", server.address));
+                say(format_args!(
+                    "warning: every host that reaches {} can watch this run and steer it",
+                    server.address
+                ));
             }
         }
         let stays = !options.live_exit;
@@ -112,7 +115,7 @@ impl Page {
 
     /// Reports progress to the page, and limits the run to the page's pace.
     pub fn advance(&self, now: Time, done: u64, total: u64, interrupted: &AtomicBool) {
-        self.tell(Phase::Running, "", now, done, total);
+        self.publish(Phase::Running, "", now, done, total);
         let Some(pace) = self.pace else { return };
         let due = Duration::from_secs_f64(now.as_secs_f64() / pace);
         while !interrupted.load(Ordering::Relaxed) {
@@ -124,7 +127,7 @@ impl Page {
         }
     }
 
-    fn tell(&self, phase: Phase, end: &str, now: Time, done: u64, total: u64) {
+    fn publish(&self, phase: Phase, end: &str, now: Time, done: u64, total: u64) {
         let wall_s = self.started.elapsed().as_secs_f64();
         let (end, now_ps, unit) = (end.to_owned(), now.as_ps(), self.unit);
         let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +140,7 @@ impl Page {
         while let Some(request) = self.poll_request() {
             request.answer(Err(penstock_dashboard::ControlError::Ended));
         }
-        self.tell(Phase::Ended, end, now, done, total);
+        self.publish(Phase::Ended, end, now, done, total);
         let summary = serde_json::to_value(summary).unwrap_or_default();
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).summary = Some(summary);
     }

@@ -31,7 +31,7 @@ pub enum OutputError {
 
 /// Refuses a folder with the results of something else than this scenario, or than boards sampled (none). A scenario that
 /// runs again, with other settings, replaces its own results.
-pub fn refuse_others(folder: &Path, scenario: Option<&Path>) -> Result<(), OutputError> {
+pub fn refuse_foreign(folder: &Path, scenario: Option<&Path>) -> Result<(), OutputError> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let stored = || std::fs::read_dir(folder).ok()?.filter_map(Result::ok).find(|file| is_received(&file.file_name()));
     let other = match std::fs::read_to_string(folder.join(SUMMARY)) {
@@ -92,7 +92,7 @@ mod tests {
     fn results_of_something_else_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mine = Some(Path::new("here/mine.toml"));
-        let refusal = |scenario| refuse_others(folder.path(), scenario).map_err(|error| error.to_string());
+        let refusal = |scenario| refuse_foreign(folder.path(), scenario).map_err(|error| error.to_string());
         assert_eq!((refusal(mine), refusal(None)), (Ok(()), Ok(())));
         std::fs::write(folder.path().join("events-000000.parquet"), "").unwrap();
         assert!(refusal(mine).unwrap_err().contains("holds the results of `penstock recv`"));

@@ -44,13 +44,13 @@ fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
 fn blocks(widths: &[usize], width: usize) -> Vec<Vec<usize>> {
     let first = widths.first().copied().unwrap_or(0);
     let (mut blocks, mut block, mut used) = (Vec::new(), vec![0], first);
-    for (n, own) in widths.iter().enumerate().skip(1) {
-        if used + own > width && block.len() > 1 {
+    for (n, column) in widths.iter().enumerate().skip(1) {
+        if used + column > width && block.len() > 1 {
             blocks.push(std::mem::replace(&mut block, vec![0]));
             used = first;
         }
         block.push(n);
-        used += own;
+        used += column;
     }
     blocks.push(block);
     blocks

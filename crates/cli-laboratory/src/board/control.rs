@@ -17,7 +17,7 @@ use std::sync::mpsc::{channel, Receiver};
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Resets {
     pub front_end: u64,
-    /// Of each detector input.
+    /// A value for each detector input.
     inputs: [u64; BOARD_INPUTS],
     /// Fragments that were lost with their digitisers.
     fragments_lost: usize,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// From one row to the next.
+/// Time from one row to the next.
 const ROW: Time = Time::from_us(10);
 /// The key of a threshold that takes the place of the scenario's steps.
 const THRESHOLD: &str = "switch.threshold";

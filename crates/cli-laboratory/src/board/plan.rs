@@ -98,7 +98,7 @@ pub struct MessagePlan {
     pub share: Share,
     /// The destination table selects the server of each event.
     pub by_event: bool,
-    /// Of events.
+    /// Handling of events while the board is busy.
     pub while_busy: WhileBusy,
     pub verb: VerbChoice,
     pub slots: u32,
@@ -166,9 +166,9 @@ pub struct SwitchPlan {
 
 /// When the command ends.
 pub struct EndPlan {
-    /// Of the board's time.
+    /// A moment of the board's time.
     pub time: Option<Time>,
-    /// Of the machine's time, s.
+    /// A moment of the machine's time, s.
     pub wall_s: Option<f64>,
     /// Not when all messages have ended.
     pub stay: bool,
@@ -367,8 +367,8 @@ fn switch(file: &Path, set: &[String]) -> Result<SwitchPlan, Failure> {
 
 /// The recorded events of one board of those that share them.
 fn events(messages: &MessageArguments) -> Result<Arc<EventSource>, Failure> {
-    let own = || Home::find().shared("data/lst1_run2008/modules.npz");
-    let file = messages.data.clone().or_else(own).ok_or_else(|| {
+    let installed = || Home::find().shared("data/lst1_run2008/modules.npz");
+    let file = messages.data.clone().or_else(installed).ok_or_else(|| {
         refused("--events, --stream: this executable was installed without recorded events; give yours with --data")
     })?;
     let dataset = Dataset::load(&file).map_err(refused)?;

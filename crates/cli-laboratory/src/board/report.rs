@@ -71,10 +71,10 @@ pub struct BoardReport {
     /// The outcomes of its detector's triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     triggers: Option<Triggers>,
-    /// Of `--control`.
+    /// Resets commanded by `--control`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets: Option<Resets>,
-    /// Of its streams without triggers.
+    /// Streams without triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     slices: Option<Slices>,
     /// Counters of the gateware.
@@ -115,7 +115,7 @@ struct QueuePair {
     packets_sent: u32,
     packets_retransmitted: u32,
     cnps_handled: u32,
-    /// Of its last series of messages.
+    /// Meters of the last series of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     meters: Option<Meters>,
 }
@@ -133,7 +133,7 @@ struct Stream {
     timeouts: u32,
     /// How often the receiver closed its window.
     window_closed: u32,
-    /// Of its last series of messages.
+    /// Meters of the last series of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     meters: Option<Meters>,
 }

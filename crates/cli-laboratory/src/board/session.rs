@@ -54,7 +54,7 @@ enum Phase {
 struct Parting {
     messages: u64,
     rx_frames: u64,
-    heard: Instant,
+    last_frame: Instant,
 }
 
 /// A server that has been silent for so long is not waited for when all messages have ended: `penstock recv` asks
@@ -94,7 +94,7 @@ pub struct Session {
     origin: Time,
     /// Messages that failed with their connection and were sent again over the next one.
     pub again: u64,
-    /// Since when there is no server, and how long one is waited for.
+    /// Time since when there is no server, and how long one is waited for.
     lost: Option<Instant>,
     wait: Option<Duration>,
     /// All messages have ended, or what was to be sent has no end.
@@ -113,7 +113,7 @@ pub struct Measured {
     pub threshold: Option<Rate>,
 }
 
-/// From one look at the emulated switch to the next.
+/// Time from one look at the emulated switch to the next.
 const MEASURED: Time = Time::from_us(10);
 
 /// Cycles in which nothing is left before the next server is let in: a descriptor on its way to the ring shows nowhere.
@@ -123,7 +123,7 @@ const DRAINED_CYCLES: u64 = 1024;
 /// none of them: one that is restarted resets the first, one that has just begun to listen maybe another.
 const RESETS: usize = 3;
 
-/// From the opening of a connection to the first trigger: the clock is set meanwhile.
+/// Time from the opening of a connection to the first trigger: the clock is set meanwhile.
 const BEFORE_TRIGGERS: Time = Time::from_us(10);
 
 /// How long a server that could not be reached again is left alone.
@@ -249,7 +249,7 @@ impl Session {
             return Ok(Progress::Done);
         }
         self.engage(false)?;
-        self.phase = Phase::Parting(Parting { messages, rx_frames, heard: Instant::now() });
+        self.phase = Phase::Parting(Parting { messages, rx_frames, last_frame: Instant::now() });
         Ok(Progress::Going)
     }
 
@@ -263,14 +263,14 @@ impl Session {
     fn part(&mut self, mut parting: Parting, activity: Activity) -> Result<Progress, Failure> {
         let rx_frames = self.board.stats().rx_frames;
         if rx_frames != parting.rx_frames {
-            (parting.rx_frames, parting.heard) = (rx_frames, Instant::now());
+            (parting.rx_frames, parting.last_frame) = (rx_frames, Instant::now());
             self.phase = Phase::Parting(parting);
         }
         let is_closed = activity == Activity::Idle && !self.has_server()?;
         if is_closed && self.target.is_reset(&mut self.board)? {
             return Ok(Progress::Refused);
         }
-        let is_over = is_closed || parting.heard.elapsed() >= SILENCE;
+        let is_over = is_closed || parting.last_frame.elapsed() >= SILENCE;
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
 
@@ -416,8 +416,8 @@ impl Session {
     /// before the queue pair fails: a server that asks then is answered before software looks.
     fn engage(&mut self, has_messages: bool) -> Result<(), RegisterError> {
         use regs::connection as c;
-        let others = self.board.read(c::CONTROL)? & !c::CONTROL_ENGAGED_BITS.mask;
-        self.board.write(c::CONTROL, others | c::CONTROL_ENGAGED_BITS.at(has_messages))
+        let kept = self.board.read(c::CONTROL)? & !c::CONTROL_ENGAGED_BITS.mask;
+        self.board.write(c::CONTROL, kept | c::CONTROL_ENGAGED_BITS.at(has_messages))
     }
 
     /// Takes what has been sampled and measured meanwhile.
@@ -462,9 +462,9 @@ impl Session {
         let [to, to_qpn] = [q::DST_IP, q::DEST_QPN].map(|at| self.board.read(qp_register(qp, at)));
         let (to, to_qpn) = (Ipv4Addr::from_bits(to?), Qpn::new(to_qpn?));
         let from = Ipv4Addr::from_bits(self.board.read(g::LOCAL_IP)?);
-        let own = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(qp));
+        let local = Qpn::new(self.board.read(g::QPN_BASE)? + u32::from(qp));
         if let Some(switch) = self.board.switch_mut() {
-            switch.connect(SwitchedFlow { from, to, to_qpn }, own);
+            switch.connect(SwitchedFlow { from, to, to_qpn }, local);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// DSCP 26, as the connection manager's default has it.
 const DSCP: u8 = 26;
-/// From one sample of the rate limiter to the next, for a page without a scenario.
+/// Time from one sample of the rate limiter to the next, for a page without a scenario.
 const SAMPLE_INTERVAL: Time = Time::from_us(5);
 /// Retransmission timeouts of a stream: the first, the shortest, the longest, us.
 const RTO_US: [u32; 3] = [10_000, 5_000, 50_000];
@@ -155,8 +155,8 @@ fn open_static(
     use regs::ring as r;
     let transport = &plan.transport;
     let ConnectPlan { peer, ip: dst_ip, mac } = connect;
-    let own = (plan.mac, plan.network.ip);
-    let outside = (u32::from(dst_ip) ^ u32::from(own.1)) & plan.network.netmask != 0;
+    let local = (plan.mac, plan.network.ip);
+    let outside = (u32::from(dst_ip) ^ u32::from(local.1)) & plan.network.netmask != 0;
     let next_hop = match plan.gateway {
         Some(gateway) if outside => gateway,
         None if outside => {
@@ -166,7 +166,7 @@ fn open_static(
     };
     let dst_mac = match mac {
         Some(mac) => mac,
-        None => match resolve(wire, own, next_hop, ARP_PATIENCE, || interrupted.load(Ordering::Relaxed)) {
+        None => match resolve(wire, local, next_hop, ARP_PATIENCE, || interrupted.load(Ordering::Relaxed)) {
             Ok(mac) => mac,
             Err(stopped @ NoNeighbour::Stopped(_)) => return Ok(Some(stopped)),
             Err(error) => return Err(Failure::Fault(error.to_string())),

@@ -24,7 +24,7 @@ const READY_TO_SEND: u32 = 3;
 const DRAINING: u32 = 4;
 const CLOSED: u32 = 0;
 const ESTABLISHED: u32 = 2;
-/// Of `stream.state.ended`.
+/// A value of `stream.state.ended`: the peer has reset the stream.
 const RESET: u32 = 2;
 const FINISHED: u32 = 3;
 
@@ -59,8 +59,8 @@ impl Target {
         }
     }
 
-    /// Of the connection in use: another one has another. A stream is opened by the session alone, and is told apart by
-    /// its end.
+    /// Number of the current connection; each new connection gets its own. A stream is opened by the session alone, so
+    /// its end identifies the connection.
     pub fn connection(self, board: &mut LiveBoard) -> Result<u32, RegisterError> {
         match self {
             Self::QueuePair(index) => board.read(qp_register(index, regs::qp::INIT_PSN)),

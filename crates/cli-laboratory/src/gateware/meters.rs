@@ -12,11 +12,11 @@ use serde::Serialize;
 pub struct Meters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_pair: Option<u8>,
-    /// From the first packet sent to its acknowledgement.
+    /// Time from the first packet sent to its acknowledgement.
     pub latency_first_packet: u32,
-    /// From the last packet sent to its acknowledgement.
+    /// Time from the last packet sent to its acknowledgement.
     pub latency_last_packet: u32,
-    /// From the first packet sent to the last acknowledgement.
+    /// Time from the first packet sent to the last acknowledgement.
     pub transfer_time_tot: u64,
     /// Payload and packets that were acknowledged; of a stream, its segments that were sent for the first time.
     pub bytes: u64,
@@ -28,7 +28,7 @@ pub struct Meters {
     pub throughput_gbps: f64,
     /// A packet was sent again: the times hold the recovery too.
     pub resent: bool,
-    /// Of the board.
+    /// The clock of the board.
     #[serde(skip)]
     clock: LineClock,
 }

@@ -15,7 +15,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Of this executable.
+    /// The Python that belongs to this executable.
     pub fn find() -> Home {
         let executable = std::env::current_exe().unwrap_or_default();
         Home::of(&executable, std::env::var_os("PENSTOCK_PYTHON"))
@@ -28,8 +28,8 @@ impl Home {
         let checkout = executable.ancestors().skip(1).find(has_package).map(Path::to_path_buf);
         let of_checkout = checkout.as_ref().map(|folder| folder.join(".venv/bin/python"));
         let beside = executable.parent().map(|folder| folder.join("python3"));
-        let own = of_checkout.or(beside).filter(|python| python.exists());
-        let interpreter = given.map(PathBuf::from).or(own).unwrap_or_else(|| "python3".into());
+        let found = of_checkout.or(beside).filter(|python| python.exists());
+        let interpreter = given.map(PathBuf::from).or(found).unwrap_or_else(|| "python3".into());
         let installed = || executable.ancestors().nth(2).map(|prefix| prefix.join("share/penstock"));
         let shared = checkout.or_else(|| installed().filter(|folder| folder.is_dir()));
         Home { shared, interpreter }
@@ -47,9 +47,9 @@ impl Home {
     /// `PYTHONPATH`: these folders of the repository first, then what the user has.
     pub fn python_path(&self, folders: &[&str]) -> OsString {
         let given = std::env::var_os("PYTHONPATH").unwrap_or_default();
-        let others = std::env::split_paths(&given).filter(|folder| !folder.as_os_str().is_empty());
-        let own = folders.iter().filter_map(|folder| self.shared(folder));
-        let folders: Vec<PathBuf> = own.chain(others).collect();
+        let given_folders = std::env::split_paths(&given).filter(|folder| !folder.as_os_str().is_empty());
+        let found = folders.iter().filter_map(|folder| self.shared(folder));
+        let folders: Vec<PathBuf> = found.chain(given_folders).collect();
         std::env::join_paths(&folders).unwrap_or(given)
     }
 }

@@ -70,8 +70,8 @@ fn become_python(home: &Home, module: &[&str], arguments: &Arguments, path: OsSt
     let python = home.interpreter();
     let mut process = Command::new(python);
     process.args(["-c", PROGRAM]).args(module).args(&arguments.all).env("PYTHONPATH", path);
-    if let Ok(own) = std::env::current_exe() {
-        process.env("PENSTOCK", own);
+    if let Ok(executable) = std::env::current_exe() {
+        process.env("PENSTOCK", executable);
     }
     let error = process.exec();
     say(format_args!(

@@ -48,13 +48,13 @@ pub fn described(command: Command) -> Command {
     let scenario = || Arg::new("scenario").required(true).value_hint(ValueHint::FilePath).help("Scenario file");
     let names = Arg::new("names").value_name("NAME").num_args(0..).help("Figures; all when none is given");
     command
-        .mut_subcommand("sweep", |own| page(Command::new("sweep").arg(scenario()), &own, &SWEEP))
-        .mut_subcommand("tune", |own| page(Command::new("tune").arg(scenario()), &own, &TUNE))
-        .mut_subcommand("figures", |own| page(Command::new("figures").arg(names), &own, &FIGURES))
+        .mut_subcommand("sweep", |command| page(Command::new("sweep").arg(scenario()), &command, &SWEEP))
+        .mut_subcommand("tune", |command| page(Command::new("tune").arg(scenario()), &command, &TUNE))
+        .mut_subcommand("figures", |command| page(Command::new("figures").arg(names), &command, &FIGURES))
 }
 
-fn page(page: Command, own: &Command, options: &[Described]) -> Command {
-    let about = own.get_about().cloned().unwrap_or_default();
+fn page(page: Command, command: &Command, options: &[Described]) -> Command {
+    let about = command.get_about().cloned().unwrap_or_default();
     let json = Arg::new("json").short('J').long("json").action(ArgAction::SetTrue).help("Print the results as JSON");
     let options = options.iter().map(|&(name, value, help)| {
         let option = Arg::new(name).long(name).help(help);

@@ -95,7 +95,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     let mut node =
         BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, numbers.len() as u8)?;
     for ((index, number), count) in (0u8..).zip(numbers).zip(counts) {
-        tell_at_end(&mut node, index, count, number, &ledger);
+        report_at_end(&mut node, index, count, number, &ledger);
     }
     Ok(Box::new(node))
 }
@@ -126,7 +126,7 @@ fn stream_board(
     let mut node = BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, 1)?;
     let (address, word) = stream::opening();
     node.queue_write(address, word);
-    tell_at_end(&mut node, 0, count, number, ledger);
+    report_at_end(&mut node, 0, count, number, ledger);
     Ok(Box::new(node))
 }
 
@@ -140,7 +140,7 @@ fn delay_suffices(clock: LineClock, link: &LinkParams) -> Result<(), BoardError>
 }
 
 /// Tells the ledger when all `count` messages of flow `number` have ended.
-fn tell_at_end(node: &mut BoardNode, index: u8, count: u64, number: FlowId, ledger: &SharedLedger) {
+fn report_at_end(node: &mut BoardNode, index: u8, count: u64, number: FlowId, ledger: &SharedLedger) {
     let ledger = Rc::clone(ledger);
     node.at_end(index, count, move |tally| match tally.first_error {
         Some((at, completion)) => ledger.borrow_mut().failed(number, at, &completion.status.to_string()),
@@ -148,7 +148,7 @@ fn tell_at_end(node: &mut BoardNode, index: u8, count: u64, number: FlowId, ledg
     });
 }
 
-/// Of this build.
+/// The number of queue pairs of this build.
 fn queue_pairs(board: &mut Board) -> Result<u32, RegisterError> {
     Ok(global::BUILD_N_QP_BITS.of(board.read(global::BUILD)?))
 }
@@ -160,17 +160,17 @@ fn slots(board: &mut Board) -> Result<u64, RegisterError> {
 
 /// What the flows have in common: the board's addresses, and the class whose pauses it obeys.
 fn set_up(board: &mut Board, flows: &[BoardFlow]) -> Result<(), MakerError> {
-    let [first, others @ ..] = flows else { return Ok(()) };
+    let [first, rest @ ..] = flows else { return Ok(()) };
     let class = |flow: &BoardFlow| flow.spec.dscp >> 3;
-    if let Some(other) = others.iter().find(|other| class(other) != class(first)) {
+    if let Some(other) = rest.iter().find(|other| class(other) != class(first)) {
         return Err(BoardError::Classes(first.spec.name.clone(), other.spec.name.clone()).into());
     }
-    let own = first.queue_pair.local;
+    let local = first.queue_pair.local;
     Ok(board.configure(&EndpointConfig {
-        mac: own.mac,
-        ip: own.ip,
+        mac: local.mac,
+        ip: local.ip,
         ttl: 64,
-        qpn_base: Qpn::new(own.qpn.value() & !0xff),
+        qpn_base: Qpn::new(local.qpn.value() & !0xff),
         obey_pause: true,
         obey_pfc: true,
         traffic_class: class(first),
@@ -436,18 +436,18 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
         // The first flow of a board has all of them told.
         let node = nodes.get_mut(info.sender.index()).and_then(Option::take).map(|node| node as Box<dyn Any>);
         let Some(Ok(board)) = node.map(|node| node.downcast::<BoardNode>()) else { continue };
-        let own = |other: &FlowInfo| other.sender == info.sender;
-        let of_board: Vec<usize> = (number..lab.flows.len()).filter(|other| own(&lab.flows[*other])).collect();
+        let has_sender = |other: &FlowInfo| other.sender == info.sender;
+        let of_board: Vec<usize> = (number..lab.flows.len()).filter(|other| has_sender(&lab.flows[*other])).collect();
         let tallies: Vec<_> =
-            (0u8..).take(of_board.len()).map(|qp| (board.tally_of(qp).clone(), board.heard(qp))).collect();
+            (0u8..).take(of_board.len()).map(|qp| (board.tally_of(qp).clone(), board.notifications(qp))).collect();
         let tally = board.tally().clone();
         let counted = GatewareCounters::read(&info.from, board.into_board()?)?;
         let mut delivered = 0;
-        for ((qp, flow), (tally, heard)) in (0u8..).zip(of_board).zip(tallies) {
+        for ((qp, flow), (tally, notifications)) in (0u8..).zip(of_board).zip(tallies) {
             let flow = &mut flows[flow];
             let count = |offset| counted.of_queue_pair(qp, offset).into();
             flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
-            (flow.cnps, flow.feedbacks) = (heard.cnps, heard.feedbacks);
+            (flow.cnps, flow.feedbacks) = (notifications.cnps, notifications.feedbacks);
             delivered += flow.delivered_bytes;
             flow.paused_s = flow.paused_s.max(paused_s(&counted));
             if let Some(stream) = counted.stream {

@@ -30,11 +30,11 @@ pub struct GatewareCounters {
     /// Name, address, value.
     counters: Vec<(&'static str, u32, u32)>,
     pub meters: Vec<Meters>,
-    /// By queue pair, those of [`OF_QUEUE_PAIRS`].
+    /// One for each queue pair, those of [`OF_QUEUE_PAIRS`].
     queue_pairs: Vec<[u32; OF_QUEUE_PAIRS.len()]>,
-    /// Of a board without queue pairs.
+    /// Counts of the stream of a board without queue pairs.
     pub stream: Option<StreamCounts>,
-    /// Of a board that has had any.
+    /// Counts of triggers, of a board that has had any.
     pub triggers: Option<Triggers>,
 }
 
@@ -47,21 +47,21 @@ impl GatewareCounters {
         let queue_pairs = regs::global::BUILD_N_QP_BITS.of(read(regs::global::BUILD)?);
         let counter = |&(name, address)| Ok((name, address, read(address)?));
         let counters = regs::counters::ALL.iter().map(counter).collect::<Result<_, CounterError>>()?;
-        let (mut meters, mut own) = (Vec::new(), Vec::new());
+        let (mut meters, mut of_queue_pairs) = (Vec::new(), Vec::new());
         for qp in 0..queue_pairs {
             meters.extend(Meters::read(clock, qp as u8, &mut read)?);
             let mut counts = [0; OF_QUEUE_PAIRS.len()];
             for (count, offset) in counts.iter_mut().zip(OF_QUEUE_PAIRS) {
                 *count = read(qp_register(qp as u8, offset))?;
             }
-            own.push(counts);
+            of_queue_pairs.push(counts);
         }
         let stream = if queue_pairs == 0 { Some(StreamCounts::read(&mut read)?) } else { None };
         if stream.is_some() {
             meters.extend(Meters::of_stream(clock, 0, STREAM, &mut read)?);
         }
         let triggers = Triggers::read(clock, &mut read)?;
-        Ok(Self { clock, counters, meters, queue_pairs: own, stream, triggers })
+        Ok(Self { clock, counters, meters, queue_pairs: of_queue_pairs, stream, triggers })
     }
 
     /// The counter at an address of `regs::counters`.

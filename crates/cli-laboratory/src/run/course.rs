@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         say(format_args!("warning: {warning}"));
     }
     if !arguments.overwrite {
-        results::refuse_others(&arguments.out, Some(&arguments.scenario)).map_err(refused)?;
+        results::refuse_foreign(&arguments.out, Some(&arguments.scenario)).map_err(refused)?;
     }
     let interrupted = on_interrupt()?;
     let (started, before) = (Instant::now(), Usage::now());

@@ -26,7 +26,7 @@ pub struct Helm {
     text: String,
     /// `--set` of the command line, then of every board and of the switches what pages have set.
     given: Vec<String>,
-    /// By flow that a board sends: the board's name, the flow's number, what pages have set.
+    /// For each flow that a board sends: the board's name, the flow's number, what pages have set.
     boards: Vec<(String, usize, Values)>,
     switches: Values,
 }
@@ -58,13 +58,13 @@ impl Helm {
     pub fn settings(&self, scenario: &LabScenario) -> Settings {
         let mut seen: Vec<(&Values, Values)> = vec![];
         let mut senders = Vec::new();
-        for (_, _, own) in &self.boards {
-            let known = seen.iter().find(|(overrides, _)| *overrides == own).map(|(_, values)| values.clone());
-            let values = known.unwrap_or_else(|| match own.is_empty() {
+        for (_, _, chosen) in &self.boards {
+            let known = seen.iter().find(|(overrides, _)| *overrides == chosen).map(|(_, values)| values.clone());
+            let values = known.unwrap_or_else(|| match chosen.is_empty() {
                 true => in_force(scenario, Scope::Sender),
-                false => self.parse(own).map(|own| in_force(&own, Scope::Sender)).unwrap_or_default(),
+                false => self.parse(chosen).map(|chosen| in_force(&chosen, Scope::Sender)).unwrap_or_default(),
             });
-            seen.push((own, values.clone()));
+            seen.push((chosen, values.clone()));
             senders.push(values);
         }
         let switched = if self.switches.is_empty() { None } else { self.parse(&self.switches).ok() };
@@ -99,14 +99,14 @@ impl Helm {
         let mut changed: Vec<(usize, Values, Words)> = Vec::new();
         // Everything is checked before anything is written.
         for k in boards.into_iter().filter(|_| !of_boards.is_empty()) {
-            let (name, flow, own) = &self.boards[k];
+            let (name, flow, chosen) = &self.boards[k];
             let node: &mut BoardNode =
                 lab.engine.node_mut(lab.flows[*flow].sender).expect("senders of gateware are boards");
             let clock = node.clock();
-            let mut own = own.clone();
-            own.extend(of_boards.clone());
-            let known = changed.iter().find(|(_, values, _)| *values == own).map(|(_, _, words)| words.clone());
-            let words = known.map_or_else(|| self.registers(&own, *flow, clock), Ok)?;
+            let mut chosen = chosen.clone();
+            chosen.extend(of_boards.clone());
+            let known = changed.iter().find(|(_, values, _)| *values == chosen).map(|(_, _, words)| words.clone());
+            let words = known.map_or_else(|| self.registers(&chosen, *flow, clock), Ok)?;
             match applied.iter_mut().find(|one| one.registers == words) {
                 Some(same) => same.senders.push(name.clone()),
                 None => {
@@ -114,27 +114,27 @@ impl Helm {
                     applied.push(Applied { at_ps, senders, set, registers: words.clone() });
                 }
             }
-            changed.push((k, own, words));
+            changed.push((k, chosen, words));
         }
         if !of_switches.is_empty() {
-            let mut own = self.switches.clone();
-            own.extend(of_switches.clone());
-            lab.set_marking(&self.parse(&own).map_err(refused)?);
-            self.switches = own;
+            let mut chosen = self.switches.clone();
+            chosen.extend(of_switches.clone());
+            lab.set_marking(&self.parse(&chosen).map_err(refused)?);
+            self.switches = chosen;
             applied.push(Applied { at_ps, senders: Vec::new(), set: of_switches, registers: Vec::new() });
         }
-        for (k, own, words) in changed {
+        for (k, chosen, words) in changed {
             let sender = lab.flows[self.boards[k].1].sender;
             let node: &mut BoardNode = lab.engine.node_mut(sender).expect("senders of gateware are boards");
             words.iter().for_each(|(address, value)| node.queue_write(*address, *value));
-            self.boards[k].2 = own;
+            self.boards[k].2 = chosen;
         }
         Ok(applied)
     }
 
     /// The registers of a flow's board, with this clock, with these settings.
-    fn registers(&self, own: &Values, flow: usize, clock: LineClock) -> Result<Words, ControlError> {
-        let scenario = self.parse(own).map_err(refused)?;
+    fn registers(&self, chosen: &Values, flow: usize, clock: LineClock) -> Result<Words, ControlError> {
+        let scenario = self.parse(chosen).map_err(refused)?;
         let group = scenario.flows[..flow].iter().filter(|other| other.from == scenario.flows[flow].from).count();
         Ok(dcqcn_words(group as u8, &dcqcn_of(&scenario.flows[flow], clock).map_err(refused)?).to_vec())
     }

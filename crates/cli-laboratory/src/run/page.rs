@@ -18,10 +18,10 @@ pub fn none() -> (Manifest, Plan) {
 
 /// Whether a run has controls: a board obeys its registers, and no flow has settings of its own.
 pub fn is_steerable(scenario: &LabScenario) -> bool {
-    let own = |key: &str| key.starts_with("flow.") && key.contains(".cc.");
-    let obeys = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
-    let boards = scenario.flows.iter().all(obeys);
-    boards && !scenario.settings.iter().any(|(key, _)| own(key))
+    let is_of_flow = |key: &str| key.starts_with("flow.") && key.contains(".cc.");
+    let is_controlled = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
+    let boards = scenario.flows.iter().all(is_controlled);
+    boards && !scenario.settings.iter().any(|(key, _)| is_of_flow(key))
 }
 
 /// The answer to a control of a run that has none.

@@ -28,8 +28,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a readout: every event of the scenario is complete and equals what was sent, and every sender knows it. Else
-    /// as the laboratory says.
+    /// With a readout: every event of the scenario is complete and equals what was sent, and every sender has its
+    /// acknowledgements. Otherwise the laboratory's verdict.
     pub fn verdict(&self) -> Verdict {
         let verified = match &self.readout {
             Some(readout) => {

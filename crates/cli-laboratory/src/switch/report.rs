@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct SwitchReport {
     end: &'static str,
     wall_s: f64,
-    /// Of the switch: its clock stands still while nothing is to be done.
+    /// Time of the switch: its clock stands still while it is idle.
     simulated_s: f64,
     cycles: u64,
     /// Those that a wire did not take, of all ports.
@@ -45,7 +45,7 @@ struct Port {
     tx_frame: u64,
     tx_dropped: u64,
     tx_cnm: u64,
-    /// Of the frames sent: those that the port's wire did not take.
+    /// Frames sent that the port's wire did not take.
     wire_lost: u64,
     pauses_received: u64,
     pauses_sent: u64,

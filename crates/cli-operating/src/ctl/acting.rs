@@ -25,12 +25,12 @@ pub fn everywhere(boards: &BoardArguments, write: &WriteArguments, action: &Acti
     let mut faults = session.unfit();
     let actions: Vec<_> = session.fit().map(|(board, _)| Command { board, writes: action.writes.clone() }).collect();
     let good = session.command(&actions, write, &mut faults)?;
-    Ok(tell(&session, boards.link.json, action.done, &good, &faults))
+    Ok(report(&session, boards.link.json, action.done, &good, &faults))
 }
 
 /// Reports the boards on which it is done.
-pub fn tell<D: Device>(session: &SessionOf<D>, json: bool, done: &str, good: &[usize], faults: &Faults) -> Verdict {
-    faults.tell();
+pub fn report<D: Device>(session: &SessionOf<D>, json: bool, done: &str, good: &[usize], faults: &Faults) -> Verdict {
+    faults.print();
     let names: Vec<String> = good.iter().map(|board| session.address(*board).to_string()).collect();
     let text = match json {
         true => json!({"done": done, "boards": names, "faults": faults.json()}).to_string(),

@@ -11,7 +11,7 @@ use super::session::Session;
 use super::set::{as_json, of_word};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
-use penstock_ipbus::change::{own_address, BoardSettings, Plan};
+use penstock_ipbus::change::{local_address, BoardSettings, Plan};
 use penstock_ipbus::map::name_of;
 use penstock_ipbus::regs::{access, access_entry, destination, server};
 use penstock_ipbus::{Access, Request};
@@ -44,7 +44,7 @@ pub fn diff(arguments: &DiffArguments) -> Result<Verdict, Failure> {
         true => as_json(&session, &plans, &[], &faults).to_string(),
         false => lines(&session, &plans, &all(&plans)).join("\n"),
     };
-    faults.tell();
+    faults.print();
     Ok(print(text, verdict))
 }
 
@@ -57,7 +57,7 @@ pub fn apply(arguments: &Arguments) -> Result<Verdict, Failure> {
         true => as_json(&session, &plans, &good, &faults).to_string(),
         false => lines(&session, &plans, &good).join("\n"),
     };
-    faults.tell();
+    faults.print();
     Ok(print(text, faults.verdict()))
 }
 
@@ -99,7 +99,7 @@ fn prepare(arguments: &DiffArguments) -> Result<Work, Failure> {
         problems.push(format!(
             "{}: access.allow would shut this host out of {board}: add {}",
             configuration.file,
-            own_address(board.0)
+            local_address(board.0)
         ));
     }
     if !problems.is_empty() {
@@ -123,8 +123,8 @@ fn prepare(arguments: &DiffArguments) -> Result<Work, Failure> {
 }
 
 fn shuts_out(session: &Session, board: usize, resolved: &Resolved) -> bool {
-    let own = own_address(session.address(board).0).to_bits();
-    !resolved.allowed.is_empty() && !resolved.allowed.iter().any(|(ip, mask)| own & mask == *ip)
+    let local = local_address(session.address(board).0).to_bits();
+    !resolved.allowed.is_empty() && !resolved.allowed.iter().any(|(ip, mask)| local & mask == *ip)
 }
 
 /// An access list that contains this host does not cut off its user; locking the list is a separate check.

@@ -27,7 +27,7 @@ pub struct LinkArguments {
     pub json: bool,
 }
 
-/// Of commands that write.
+/// Options of commands that write.
 #[derive(clap::Args)]
 pub struct WriteArguments {
     /// Also write registers that break a run (addresses, keys, PSNs, states of queue pairs), and do not wait for another

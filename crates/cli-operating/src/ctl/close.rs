@@ -4,7 +4,7 @@
 //! free then. A queue pair set up by registers has no entry: its state is written.
 //! Source: ARCHITECTURE.md, "Connections"; `rtl/ctrl/cm_opener.sv`, closing by command.
 
-use super::acting::tell;
+use super::acting::report;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::faults::Faults;
 use super::session::Session;
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         .filter(|board| !states.iter().any(|((of, _), state)| of == board && *state != 0))
         .collect();
     let count: usize = open.values().map(Vec::len).sum();
-    Ok(tell(&session, arguments.boards.link.json, &format!("{count} queue pairs closed"), &good, &faults))
+    Ok(report(&session, arguments.boards.link.json, &format!("{count} queue pairs closed"), &good, &faults))
 }
 
 type Rows = BTreeMap<usize, Vec<u32>>;

@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         true => as_json(&session, &boards, &counted, &faults).to_string(),
         false => table(&session, &boards, &counted, arguments.all),
     };
-    faults.tell();
+    faults.print();
     Ok(print(text, faults.verdict()))
 }
 

@@ -10,7 +10,7 @@ pub trait Device: Copy {
     fn map() -> &'static Map;
     /// Asks a device what it is.
     fn request() -> Request;
-    /// Of the answer; what is of another kind is unfit.
+    /// The device that answered; another kind of device is unfit.
     fn of(outcome: Outcome) -> Result<Self, Unfit>;
     /// The largest build that the map has room for.
     fn largest() -> Self;

@@ -25,7 +25,7 @@ impl Faults {
     }
 
     /// Prints them to standard error, equal ones of many boards in one line.
-    pub fn tell(&self) {
+    pub fn print(&self) {
         let mut listed: Vec<(&Fault, Vec<BoardAddress>)> = Vec::new();
         for fault in &self.0 {
             let is_like = |known: &&mut (&Fault, Vec<BoardAddress>)| {

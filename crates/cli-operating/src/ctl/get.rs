@@ -30,11 +30,11 @@ pub struct BoardReadings {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
-    tell(Session::open(&arguments.boards)?, &arguments.names, arguments.boards.link.json)
+    show(Session::open(&arguments.boards)?, &arguments.names, arguments.boards.link.json)
 }
 
 /// Reads registers of a session's devices, and prints them.
-pub fn tell<D: Device>(mut session: SessionOf<D>, names: &[String], as_json: bool) -> Result<Verdict, Failure> {
+pub fn show<D: Device>(mut session: SessionOf<D>, names: &[String], as_json: bool) -> Result<Verdict, Failure> {
     let mut faults = session.unfit();
     let places = session.places(names)?;
     let readings = read(&mut session, &places, &mut faults)?;
@@ -42,7 +42,7 @@ pub fn tell<D: Device>(mut session: SessionOf<D>, names: &[String], as_json: boo
         true => json(&session, &readings, &faults).to_string(),
         false => lines(&session, &readings).join("\n"),
     };
-    faults.tell();
+    faults.print();
     match text.is_empty() {
         true => Ok(faults.verdict()),
         false => Ok(print(text, faults.verdict())),

@@ -53,7 +53,7 @@ pub fn make<D: Device>(
         true => as_json(&session, &plans, &good, &faults).to_string(),
         false => lines(&session, &plans, &good).join("\n"),
     };
-    faults.tell();
+    faults.print();
     if text.is_empty() {
         return Ok(faults.verdict());
     }

@@ -2,7 +2,7 @@
 //! `penstock ctl source`: starts and stops the message source of boards.
 //! Promise: it is reported as running or stopped only if the board itself reports this.
 
-use super::acting::tell;
+use super::acting::report;
 use super::arguments::{BoardArguments, WriteArguments};
 use super::session::Session;
 use penstock_cli_common::outcome::{Failure, Verdict};
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         faults.push(session.address(board), Some("source.status".to_owned()), message);
     }
     good.sort_unstable();
-    Ok(tell(
+    Ok(report(
         &session,
         arguments.boards.link.json,
         if is_start { "source started" } else { "source stopped" },

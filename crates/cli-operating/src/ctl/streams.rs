@@ -58,7 +58,7 @@ pub fn count_of(word: u32) -> u32 {
     tcp::BUILD_N_STREAMS_BITS.of(word).min(stream::COUNT)
 }
 
-/// Of one stream.
+/// Accesses for one stream.
 pub const ACCESSES: usize = 4;
 
 /// Receiver to round trip; acknowledged bytes, the high half on either side.

@@ -65,7 +65,7 @@ pub fn poll<D: Device>(
             break;
         }
         if !is_over && now >= due {
-            watch.ask(&mut session);
+            watch.poll(&mut session);
             looks += 1;
             due = (due + arguments.interval).max(now);
         }
@@ -112,22 +112,22 @@ impl<'a> Watch<'a> {
     }
 
     fn reported(&mut self, faults: &Faults) {
-        faults.tell();
+        faults.print();
         if !faults.0.is_empty() {
             self.verdict = Verdict::Fault;
         }
     }
 
     /// Asks every board that owes no answer.
-    fn ask<D: Device>(&self, session: &mut SessionOf<D>) {
+    fn poll<D: Device>(&self, session: &mut SessionOf<D>) {
         for board in 0..self.boards.len() {
             if session.fleet.is_idle(board) {
-                self.ask_one(session, board);
+                self.request(session, board);
             }
         }
     }
 
-    fn ask_one<D: Device>(&self, session: &mut SessionOf<D>, board: usize) {
+    fn request<D: Device>(&self, session: &mut SessionOf<D>, board: usize) {
         let request = match session.boards[board].identity {
             Ok(_) => get::request(&self.boards[board].places),
             Err(_) => D::request(),
@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
             match session.boards[board].identity.as_ref().map(|identity| places_of(self.names, identity)) {
                 Ok(Ok(places)) => {
                     of.places = places;
-                    self.ask_one(session, board);
+                    self.request(session, board);
                 }
                 // It came back with a smaller build.
                 Ok(Err(why)) => faults.push(session.address(board), None, why),

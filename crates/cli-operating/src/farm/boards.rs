@@ -54,7 +54,7 @@ impl Boards {
     }
 
     /// Sends a request to a board without pending requests.
-    pub fn ask(&mut self, board: usize, request: &Request) {
+    pub fn request(&mut self, board: usize, request: &Request) {
         let writes = writes(self.owner, request).into();
         self.next(board, writes, self.now());
     }

@@ -89,7 +89,7 @@ impl Log {
     }
 
     /// Asks for the end of the run of this file.
-    pub fn ask_for_end(file: &Path) -> Result<(), String> {
+    pub fn request_end(file: &Path) -> Result<(), String> {
         if !file.exists() {
             return Err(format!("{} does not exist: there is no run that could end", file.display()));
         }

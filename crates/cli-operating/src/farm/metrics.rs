@@ -21,7 +21,7 @@ pub struct Metrics {
     first_event: Gauge,
     changing: Gauge,
     defiant: Gauge,
-    answers_refused: Counter,
+    refused_answers: Counter,
     heartbeats_refused: Family<[(&'static str, &'static str); 1], Counter>,
     parts: Family<[(&'static str, String); 1], Gauge<f64, AtomicU64>>,
 }
@@ -33,16 +33,16 @@ impl Metrics {
         let mut registry = Registry::with_prefix("penstock_farm");
         registry.register("changes", "Changes of the table that all boards have made", metrics.changes.clone());
         registry.register("postponed", "Changes that some board could not make", metrics.postponed.clone());
-        registry.register("faults", "What was said as a FAULT", metrics.faults.clone());
+        registry.register("faults", "Faults reported", metrics.faults.clone());
         registry.register("boards_in_force", "Boards that answer and have the last table", metrics.boards.clone());
         registry.register("servers_live", "Servers in the last table", metrics.servers.clone());
         registry.register("first_event", "First event of the last table", metrics.first_event.clone());
         registry.register("changing", "A change is under way", metrics.changing.clone());
-        let help = "Boards that answer and do not do what they are told";
+        let help = "Boards that answer and do not carry out their commands";
         registry.register("boards_defiant", help, metrics.defiant.clone());
         let help = "Answers of boards that no board can give";
-        registry.register("answers_refused", help, metrics.answers_refused.clone());
-        let help = "What servers said and was no heartbeat of theirs in this run";
+        registry.register("answers_refused", help, metrics.refused_answers.clone());
+        let help = "Messages of servers that were no heartbeats of this run";
         registry.register("heartbeats_refused", help, metrics.heartbeats_refused.clone());
         registry.register("server_part", "The part of its weight that a server has", metrics.parts.clone());
         if let Some(address) = address {
@@ -67,7 +67,7 @@ impl Metrics {
         counter.inc();
     }
 
-    pub fn tell(&self, coordinator: &Coordinator) {
+    pub fn publish(&self, coordinator: &Coordinator) {
         self.boards.set(coordinator.boards_in_force() as i64);
         self.servers.set(coordinator.log().live().len() as i64);
         self.first_event.set(i64::try_from(coordinator.log().first()).unwrap_or(i64::MAX));
@@ -75,7 +75,7 @@ impl Metrics {
         self.defiant.set(coordinator.boards_defiant() as i64);
         let Refusals { garbled, other_server, other_run, stale, boards } = coordinator.refusals();
         let rise = |counter: &Counter, to: u64| _ = counter.inc_by(to - counter.get());
-        rise(&self.answers_refused, boards);
+        rise(&self.refused_answers, boards);
         for (reason, count) in
             [("garbled", garbled), ("other_server", other_server), ("other_run", other_run), ("stale", stale)]
         {

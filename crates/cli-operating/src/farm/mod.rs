@@ -47,7 +47,7 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
     if arguments.end {
-        Log::ask_for_end(&plan.log).map_err(Failure::Refused)?;
+        Log::request_end(&plan.log).map_err(Failure::Refused)?;
         if let Some(end) = watched(&plan.log)? {
             return Ok(print(format_args!("the run has ended before event {end}"), Verdict::Verified));
         }
@@ -69,7 +69,7 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let metrics = Metrics::serve(arguments.metrics).map_err(Failure::Refused)?;
     let owner = arguments.owner.map_or_else(|| owner_of(&plan.log), Ok).map_err(Failure::Refused)?;
     if owner == 0 {
-        return Err(refused("--owner 0: it stands for nobody; allowed are 1 to 65535"));
+        return Err(refused("--owner 0: it means that no coordinator owns the boards; allowed are 1 to 65535"));
     }
     let config = configured(arguments, &plan, owner);
     let addresses: Vec<_> = plan.boards.iter().map(|(_, address)| *address).collect();
@@ -89,7 +89,7 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     while !leaves.now(boards.now(), &interrupted, &mut coordinator, &log, arguments) && !coordinator.is_over() {
         while let Some(action) = coordinator.poll() {
             match action {
-                Action::Ask { board, request } => boards.ask(board, &request),
+                Action::Ask { board, request } => boards.request(board, &request),
                 Action::Log(change) => {
                     // A busy disk may take seconds; they must not count as time that servers had to read it.
                     let written = log.append(&change);
@@ -101,7 +101,7 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
                 }
             }
         }
-        metrics.tell(&coordinator);
+        metrics.publish(&coordinator);
         let wait = coordinator.poll_timeout().saturating_sub(boards.now()).min(TURN);
         for (board, answer) in boards.turn(wait).map_err(|error| Failure::Fault(error.to_string()))? {
             coordinator.handle_board(boards.now(), board, answer);

@@ -17,15 +17,15 @@ const LONGEST: usize = 16 << 20;
 
 /// Polls this server until the receiving end of the channel is gone. None: what it answers are no metrics of a `recv`.
 pub fn listen(server: u16, address: SocketAddr, to: Sender<(u16, Option<ServerView>)>) -> Result<(), String> {
-    let ask = move || loop {
-        let heard = metrics(address, PATIENCE);
-        if heard.is_some_and(|text| to.send((server, text.and_then(|text| view(&text)))).is_err()) {
+    let poll = move || loop {
+        let answer = metrics(address, PATIENCE);
+        if answer.is_some_and(|text| to.send((server, text.and_then(|text| view(&text)))).is_err()) {
             return;
         }
         std::thread::sleep(INTERVAL);
     };
     let thread = std::thread::Builder::new().name(format!("server {server}"));
-    thread.spawn(ask).map(|_| ()).map_err(|error| format!("cannot make a thread: {error}"))
+    thread.spawn(poll).map(|_| ()).map_err(|error| format!("cannot make a thread: {error}"))
 }
 
 /// None: no answer within patience; None within: not one of an HTTP server that has metrics.

@@ -34,7 +34,7 @@ struct Entry {
     name: Option<String>,
     ip: Ipv4Addr,
     opens: Option<Opens>,
-    /// Of the server's line, in proportion to the others' (`--line`).
+    /// Part of the server's line, in proportion to the weights of all boards (`--line`).
     #[serde(default = "one_part")]
     weight: u32,
     #[serde(default = "one")]

@@ -39,7 +39,7 @@ const AGAIN: Time = Time::from_s(2);
 /// A board's address, and what it is to know.
 struct ShareState {
     name: String,
-    /// Of each of its queue pairs, if its own line carries that.
+    /// Rate of each of its queue pairs, if the board's line carries it.
     share: Rate,
     /// Sources that it is; its lives are the sum of theirs.
     sources: Vec<usize>,
@@ -117,18 +117,18 @@ impl Line {
         }
         let seed = std::process::id().into();
         let mut line = Line { fleet: Fleet::open(&addresses, PATIENCE, seed)?, boards, next: Time::ZERO };
-        (0..line.boards.len()).for_each(|board| line.ask(board));
+        (0..line.boards.len()).for_each(|board| line.request(board));
         line.wait(|| interrupted.load(Ordering::Relaxed))?;
         Ok(line)
     }
 
     /// Until every board that was asked has answered, or none has for [`WAIT`], or there is no time left.
     fn wait(&mut self, is_stopped: impl Fn() -> bool) -> Result<(), FleetError> {
-        let mut heard = Instant::now();
+        let mut answered = Instant::now();
         let is_requested = |board: &ShareState| board.requested.is_some();
-        while self.boards.iter().any(is_requested) && heard.elapsed() < WAIT && !is_stopped() {
+        while self.boards.iter().any(is_requested) && answered.elapsed() < WAIT && !is_stopped() {
             if self.turn(Time::from_ms(20))? {
-                heard = Instant::now();
+                answered = Instant::now();
             }
         }
         Ok(())
@@ -148,12 +148,12 @@ impl Line {
                 let is_due = lives > state.lives || state.is_silent && now >= state.retry;
                 if is_up && is_due && state.requested.is_none() {
                     (state.lives, state.retry) = (lives, now + AGAIN);
-                    self.ask(board);
+                    self.request(board);
                 }
             }
         }
         if let Err(error) = self.turn(Time::ZERO) {
-            say(format_args!("WARNING: boards are not told their shares: {error}"));
+            say(format_args!("WARNING: boards do not get their shares: {error}"));
         }
         let unaware = self
             .boards
@@ -194,19 +194,19 @@ impl Line {
         Some(format!("{count} of {} boards know their share of the line, {share}", self.boards.len()))
     }
 
-    fn ask(&mut self, board: usize) {
+    fn request(&mut self, board: usize) {
         let id = self.fleet.submit(board, &Identity::request());
         self.boards[board].requested = Some((id, Step::Identify));
     }
 
     /// Whether a board has answered.
     fn turn(&mut self, wait: Time) -> Result<bool, FleetError> {
-        let mut is_heard = false;
+        let mut has_answer = false;
         self.fleet.turn(wait)?;
         while let Some((board, id, outcome)) = self.fleet.poll_outcome() {
             if let Some((_, step)) = self.boards[board].requested.take_if(|(requested, _)| *requested == id) {
                 self.boards[board].is_silent = outcome.is_err();
-                is_heard |= outcome.is_ok();
+                has_answer |= outcome.is_ok();
                 let next = self.boards[board].took(step, outcome);
                 let state = &mut self.boards[board];
                 match next {
@@ -219,7 +219,7 @@ impl Line {
                 }
             }
         }
-        Ok(is_heard)
+        Ok(has_answer)
     }
 }
 
@@ -283,11 +283,11 @@ impl ShareState {
             }
             reported.push(kept);
         }
-        let mut others: Vec<String> = found.iter().filter_map(|group| group.share.map(show)).collect();
-        others.retain(|other| *other != show(share));
-        others.dedup();
-        if !others.is_empty() {
-            reported.push(format!("share {} replaces {}", show(share), others.join(", ")));
+        let mut replaced: Vec<String> = found.iter().filter_map(|group| group.share.map(show)).collect();
+        replaced.retain(|other| *other != show(share));
+        replaced.dedup();
+        if !replaced.is_empty() {
+            reported.push(format!("share {} replaces {}", show(share), replaced.join(", ")));
         }
         let words = profile_words(Profile::Penstock, share, identity)?;
         let has_registers = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));

@@ -90,7 +90,7 @@ impl Collector for Session {
         }
         let started = i64::try_from(self.started_us).unwrap_or(i64::MAX);
         families.one("started_microseconds", "When the process began, from 1970 on", &ConstGauge::new(started))?;
-        families.counter("turns", "How often the receiver has told its state", turns)?;
+        families.counter("turns", "Number of reports of the receiver", turns)?;
         of_session(&mut families, &report)?;
         of_boards(&mut families, &report)
     }

@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
     to_verdict(Plan::read(arguments).map_err(Failure::Refused).and_then(receive))
 }
 
-/// Of errors before the first message: another request would do.
+/// An error before the first message: another request can succeed.
 fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::Refused(error.to_string())
 }

@@ -10,7 +10,7 @@ use penstock_units::Time;
 pub struct ServerState {
     pub number: u16,
     pub tables: u64,
-    /// Of those tables (`penstock_farm::Tables::digest`).
+    /// Digest of those tables (`penstock_farm::Tables::digest`).
     pub digest: u32,
 }
 

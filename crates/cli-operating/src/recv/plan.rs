@@ -72,7 +72,7 @@ pub struct LinePlan {
 #[derive(Debug, Clone, Copy)]
 pub struct EndPlan {
     pub events: Option<u64>,
-    /// Of all boards together, without fragment headers.
+    /// Messages of all boards together, without fragment headers.
     pub messages: Option<u64>,
     /// Nothing more is taken from here on.
     pub deadline: Time,
@@ -270,8 +270,8 @@ fn check_backend(given: &BackendArguments) -> Result<(), String> {
         Some((option, _, of)) => {
             let named =
                 |name: &BackendName| name.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-            let (of, own) = (of.iter().map(named).collect::<Vec<_>>().join(" and "), named(&given.name));
-            Err(format!("{option}: an option of --backend {of}, not of {own}; leave it out"))
+            let (of, chosen) = (of.iter().map(named).collect::<Vec<_>>().join(" and "), named(&given.name));
+            Err(format!("{option}: an option of --backend {of}, not of {chosen}; leave it out"))
         }
         None => Ok(()),
     }
@@ -478,8 +478,9 @@ mod tests {
         );
         assert_eq!(message("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
         assert_eq!(message("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
-        for (option, others) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")] {
-            for other in others.split(' ') {
+        for (option, backends) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")]
+        {
+            for other in backends.split(' ') {
                 let message = message(&format!("--backend {other} {option}"));
                 assert!(message.starts_with(option.split(' ').next().unwrap()), "{message}");
             }

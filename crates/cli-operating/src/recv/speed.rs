@@ -7,7 +7,7 @@ use penstock_units::Rate;
 use std::fs;
 use std::path::Path;
 
-/// Of `--iface`, or of the interface of the RDMA device; without either, of the only RDMA device's.
+/// The speed of `--iface`, or of the interface of the RDMA device; without either, of the only RDMA device.
 ///
 /// # Errors
 /// The kernel names no interface or no speed: what to do instead.

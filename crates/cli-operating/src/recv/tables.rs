@@ -190,7 +190,7 @@ fn by_board(report: &SessionReport, what: &str, count: &dyn Fn(&SourceCounters) 
     }
 }
 
-/// Of test patterns; a run in which nothing was compared proves nothing.
+/// Faults of test patterns; a run in which nothing was compared proves nothing.
 fn pattern_faults(report: &SessionReport) -> Vec<String> {
     let Some(patterns) = &report.readout.pattern else { return Vec::new() };
     let mut faults = Vec::new();

@@ -6,7 +6,7 @@ use penstock_cc::{CnpBound, CnpLook};
 use penstock_units::Time;
 use penstock_wire::gateware::{CLOCK_HZ, CYCLE};
 
-/// From one look to the next.
+/// Time from one look to the next.
 const LOOK: Time = Time(Time::from_s(1).0 / CnpBound::LOOKS as u64);
 /// Round trips of a program vary by this many cycles without any queue: 0.1 ms.
 const JITTER: u32 = (CLOCK_HZ / 10_000) as u32;

@@ -36,7 +36,7 @@ struct Side {
     ip: Ipv4Addr,
     lanes: Vec<Lane>,
     messages: Messages,
-    /// Of `--by-event`.
+    /// Destination table of `--by-event`.
     table: DestinationTable,
     /// The table in which the events began, and when.
     begun: Option<Time>,
@@ -153,7 +153,7 @@ impl FrontEnd {
         self.side.lanes.iter().map(of).sum()
     }
 
-    /// Of the connection manager's requests.
+    /// Counts of the connection manager's requests.
     pub fn cm_counters(&self) -> &CmListenerCounters {
         self.listener.counters()
     }
@@ -214,8 +214,8 @@ impl FrontEnd {
         let is_over = matches!(opener.state(), CmState::Closed | CmState::Failed(_));
         if is_over && now >= self.open_at && !self.is_done() {
             self.side.end(0);
-            let own = self.side.lanes[0].begin().ok()?;
-            self.opener.as_mut()?.open(now, own);
+            let local = self.side.lanes[0].begin().ok()?;
+            self.opener.as_mut()?.open(now, local);
         }
         let opener = self.opener.as_mut()?;
         opener.poll_transmit().map(|message| (CmAddress { ip: opener.ip(), port: opener.port() }, message))
@@ -232,7 +232,7 @@ impl FrontEnd {
                 } else {
                     side.lanes[0].up();
                     let server = CmAddress { ip: opener.ip(), port: opener.port() };
-                    self.listener.adopt(0, side.lanes[0].own(), *side.lanes[0].peer(), server);
+                    self.listener.adopt(0, side.lanes[0].local_info(), *side.lanes[0].peer(), server);
                 }
             }
             Some(CmEvent::Closed) => self.open_at = now + REOPEN,
@@ -252,7 +252,7 @@ impl FrontEnd {
         let Some(at) = named.or_else(|| lanes.iter().position(|lane| lane.requester().is_some())) else { return false };
         if lanes[at].handle_packet(now, packet, messages) == Response::Acknowledgement {
             // Data that is acknowledged is a sign of life.
-            self.opener.iter_mut().for_each(|opener| opener.heard(now));
+            self.opener.iter_mut().for_each(|opener| opener.data_arrived(now));
         }
         true
     }
@@ -386,15 +386,15 @@ impl CmHost for Side {
     }
 
     fn is_quiet(&self, at: usize) -> bool {
-        self.now >= self.lanes[at].heard.saturating_add(QUIET)
+        self.now >= self.lanes[at].last_arrival.saturating_add(QUIET)
     }
 
-    fn heard(&mut self, at: usize) {
-        self.lanes[at].heard = self.now;
+    fn request_arrived(&mut self, at: usize) {
+        self.lanes[at].last_arrival = self.now;
     }
 
     fn is_abandoned(&self, at: usize) -> bool {
-        self.now >= self.lanes[at].heard.saturating_add(ABANDONED)
+        self.now >= self.lanes[at].last_arrival.saturating_add(ABANDONED)
     }
 
     fn is_dead(&self, at: usize) -> bool {

@@ -60,11 +60,11 @@ pub struct Lane {
     /// The server has closed the queue pair: acknowledgements that came before are taken first.
     pub closing: bool,
     pub lives: u32,
-    /// Of earlier connections.
+    /// Counts of earlier connections.
     before: RequesterCounters,
     pub trouble: Option<String>,
     /// When a server was heard of last: it was connected, or has acknowledged something.
-    pub heard: Time,
+    pub last_arrival: Time,
 }
 
 impl Lane {
@@ -93,7 +93,7 @@ impl Lane {
             lives: 0,
             before: RequesterCounters::default(),
             trouble: None,
-            heard: Time::ZERO,
+            last_arrival: Time::ZERO,
         })
     }
 
@@ -176,10 +176,10 @@ impl Lane {
     /// Takes a new life: what the last one left unacknowledged begins again.
     pub fn begin(&mut self) -> Result<CmInfo, Refusal> {
         self.psn = random_psn().map_err(|_| Refusal::Failed)?;
-        Ok(self.own())
+        Ok(self.local_info())
     }
 
-    pub fn own(&self) -> CmInfo {
+    pub fn local_info(&self) -> CmInfo {
         CmInfo { qpn: self.qpn, psn: self.psn, rkey: 0, base: 0, ip: self.ip }
     }
 
@@ -194,7 +194,7 @@ impl Lane {
         self.pacing = (self.cc.law != Law::Off).then(|| Pacing::new(self.cc, now));
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
         self.bind(now);
-        (self.window, self.heard) = (Window::new(), now);
+        (self.window, self.last_arrival) = (Window::new(), now);
         (self.posted, self.bytes_ahead) = (0, 0);
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Lane {
         match response {
             Response::Cnp => self.pacing.iter_mut().for_each(|pacing| pacing.on_cnp(now)),
             Response::Acknowledgement => {
-                self.heard = now;
+                self.last_arrival = now;
                 self.take_completions(messages);
             }
             Response::Dropped => {}

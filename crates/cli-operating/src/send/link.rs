@@ -23,7 +23,7 @@ const ANSWERS: Frames = Frames { longest: 128, count: 4096 };
 const BLOCK: usize = 1 << 16;
 /// A signal is noticed within this time.
 pub const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// From one attempt to the next with a frame that the device does not take.
+/// Time from one attempt to the next with a frame that the device does not take.
 pub const REFUSED: Duration = Duration::from_micros(50);
 
 /// Frames that no front end was given, under the receiver's names, and those that the device refused.
@@ -60,7 +60,7 @@ pub struct Link {
     mac: MacAddr,
     /// Keep the kernel from refusing our port.
     _ports: Vec<UdpSocket>,
-    /// Of frames that go and that come; none: the link is left alone.
+    /// Injected faults of frames in both directions; none: the link is left alone.
     faults: Option<Faults>,
     ack_faults: Option<Faults>,
     out: Vec<Frame>,

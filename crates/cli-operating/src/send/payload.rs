@@ -34,7 +34,7 @@ pub struct Messages {
     first_event: u64,
     /// After the last event of the run.
     end_event: u64,
-    /// Of the next message to be made; none if there is none any more.
+    /// Number of the next message to be made; none after the last one.
     next_event: Option<u64>,
     share: Option<Shared>,
     /// The last event of which a message was made.

@@ -40,15 +40,15 @@ pub struct Plan {
     pub sharing: Option<(PathBuf, u16)>,
     /// Each event goes to the server that the destination table names.
     pub by_event: bool,
-    /// From event to event; zero: as fast as they go.
+    /// Time from event to event; zero: as fast as they go.
     pub interval: Time,
     pub send_verb: bool,
     pub mtu: Mtu,
-    /// Of congestion control as a front end begins; a server or an operator may change it.
+    /// Initial parameters of congestion control; a server or an operator may change them.
     pub cc: DcqcnParams,
     pub limits: RetryLimits,
     pub faults: FaultRates,
-    /// Of received frames.
+    /// Injected faults of received frames.
     pub ack_faults: FaultRates,
     pub seed: u64,
     /// Nothing is sent from here on.

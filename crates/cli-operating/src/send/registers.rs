@@ -47,7 +47,7 @@ pub const OF_EVERY: &[Range<u32>] = &[
     counters::ALL[0].1..counters::ALL[0].1 + 4 * counters::ALL.len() as u32,
 ];
 
-/// Of the queue pair.
+/// Registers of a queue pair that can be read.
 const OF_QUEUE_PAIR: &[Range<u32>] = &[
     qp::BASE..qp::BASE + qp::STRIDE,
     meter::BASE..meter::BASE + meter::STRIDE,

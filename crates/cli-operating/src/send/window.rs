@@ -20,7 +20,7 @@ const PROBED: u64 = 64;
 /// Messages that may be sent before all of them are acknowledged.
 struct Probe {
     messages: u64,
-    /// Of these, sent to their ends; and packets of all that was sent.
+    /// Messages sent to their ends, and packets sent.
     ended: u64,
     packets: u64,
     acknowledged: u64,

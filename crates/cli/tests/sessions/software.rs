@@ -178,7 +178,7 @@ impl FrontEnd for Software {
                 let Some(requester) = &mut self.side.requester else { return };
                 if requester.handle_packet(now, &packet) == penstock_transport::Response::Acknowledgement {
                     self.side.heard = now;
-                    self.opener.iter_mut().for_each(|opener| opener.heard(now));
+                    self.opener.iter_mut().for_each(|opener| opener.data_arrived(now));
                 }
                 self.side.completions(&mut self.production);
             }
@@ -284,7 +284,7 @@ impl CmHost for Side {
         self.now >= self.heard + QUIET
     }
 
-    fn heard(&mut self, _entry: usize) {
+    fn request_arrived(&mut self, _entry: usize) {
         self.heard = self.now;
     }
 

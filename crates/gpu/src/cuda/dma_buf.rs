@@ -57,12 +57,12 @@ impl Gpu {
     /// `NoDmaBuf`, `NotVisible`; the driver's.
     pub fn visibility(&self) -> Result<Visibility, DirectError> {
         let gpu = self.index();
-        let ask = |attribute| self.attribute(attribute).map_err(|source| DirectError::Driver { gpu, source });
-        if ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED)? == 0 {
+        let query = |attribute| self.attribute(attribute).map_err(|source| DirectError::Driver { gpu, source });
+        if query(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED)? == 0 {
             return Err(DirectError::NoDmaBuf { gpu });
         }
-        let ordering = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING)?;
-        let options = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)?;
+        let ordering = query(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING)?;
+        let options = query(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)?;
         // From there on the device sees writes in order.
         let owner = CUGPUDirectRDMAWritesOrdering::CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER as i32;
         let host = CUflushGPUDirectRDMAWritesOptions::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST as i32;

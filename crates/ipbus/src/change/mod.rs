@@ -21,5 +21,5 @@ pub use error::ChangeError;
 pub use fault::{Fault, FaultKind};
 pub use journal::{Entry, Journal, JournalError};
 pub use manner::Manner;
-pub use operator::own_address;
+pub use operator::local_address;
 pub use writing::{carry_out, command, plan, possible, BoardSettings, Command, Plan, Setting, Word};

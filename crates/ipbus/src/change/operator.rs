@@ -31,7 +31,7 @@ const HALF: u32 = 1 << 31;
 /// Patiences after which a mark that has not moved counts as that of a change that was cut off: a request takes four at
 /// most.
 const LEASE: u64 = 5;
-/// From one look at a mark to the next.
+/// Time from one look at a mark to the next.
 const POLL: Time = Time::from_ms(50);
 
 /// A change of a board that has begun: the two counts since then.
@@ -64,7 +64,7 @@ impl Mark {
 }
 
 /// The address from which this host speaks to a board; nothing is sent.
-pub fn own_address(to: SocketAddrV4) -> Ipv4Addr {
+pub fn local_address(to: SocketAddrV4) -> Ipv4Addr {
     let address = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
         socket.connect(to)?;
         socket.local_addr()
@@ -167,8 +167,8 @@ impl Change<'_> {
                 busy.push((*board, found));
                 continue;
             }
-            let own = Access::write(OPERATOR_IP, own_address(self.address(*board).0).to_bits());
-            let mut request = Request::from(own);
+            let ours = Access::write(OPERATOR_IP, local_address(self.address(*board).0).to_bits());
+            let mut request = Request::from(ours);
             if takes_over {
                 // The change that was cut off counts as ended.
                 request.accesses.push(Access::write(OPERATOR_ENDED, found.begun));
@@ -228,7 +228,7 @@ impl Change<'_> {
         }
         let looks: Vec<_> = tickets.iter().map(|ticket| (ticket.board, look())).collect();
         let found = self.fleet.run(&looks)?;
-        let mut own = Vec::new();
+        let mut ours = Vec::new();
         for (ticket, outcome) in tickets.iter().zip(found) {
             // A board that is silent now was told of by what came before.
             let Ok(words) = outcome else { continue };
@@ -237,15 +237,15 @@ impl Change<'_> {
                 // Counts that have gone back are those of a board that was reset: both are 0 now.
                 self.was_reset(ticket.board);
             } else if mark.ended == ticket.ended {
-                own.push((ticket, mark.ip));
+                ours.push((ticket, mark.ip));
             } else {
                 self.was_taken_over(ticket.board, mark.ip);
             }
         }
-        let ends: Vec<_> = own.iter().map(|(ticket, _)| (ticket.board, sum(OPERATOR_ENDED, 1))).collect();
+        let ends: Vec<_> = ours.iter().map(|(ticket, _)| (ticket.board, sum(OPERATOR_ENDED, 1))).collect();
         let outcomes = self.fleet.run(&ends)?;
         let mut back = Vec::new();
-        for ((ticket, ip), outcome) in own.into_iter().zip(outcomes) {
+        for ((ticket, ip), outcome) in ours.into_iter().zip(outcomes) {
             if outcome.is_ok_and(|words| words[0][0] != ticket.ended) {
                 // It was taken over since the look.
                 self.was_taken_over(ticket.board, ip);

@@ -30,7 +30,7 @@ pub struct Word {
     pub new: u32,
     /// Bits that the settings determine; the others stay as they are.
     pub set: u32,
-    /// Of these, the bits that are read back as they were written.
+    /// The bits of `set` that are read back as they were written.
     pub kept: u32,
     /// A change of it breaks a run or cuts the board off.
     pub critical: bool,
@@ -123,7 +123,7 @@ fn build_registers(map: &'static Map) -> impl Iterator<Item = u32> {
     Options::REGISTERS.into_iter().filter(move |_| map.has_operators)
 }
 
-/// Of the words of these registers.
+/// The options in the words of these registers.
 fn options(words: &[u32]) -> Option<Options> {
     words.try_into().ok().map(Options::of)
 }

@@ -150,11 +150,11 @@ pub struct Map {
     pub has_operators: bool,
 }
 
-/// Of the front ends.
+/// The map of the front ends.
 pub static BOARD: Map =
     Map { device: "board", hash: MAP_HASH, groups: GROUPS, listed_by: "penstock ctl registers", has_operators: true };
 
-/// Of the QCN switch.
+/// The map of the QCN switch.
 pub static SWITCH: Map = Map {
     device: "switch",
     hash: qcn_switch::MAP_HASH,

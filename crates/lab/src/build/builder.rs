@@ -34,7 +34,7 @@ pub(super) struct Builder<'a> {
     pub(super) announcer: Rc<EventAnnouncer>,
     /// Addresses of all nodes; those of switches are unused.
     pub(super) addresses: Vec<Ipv4Addr>,
-    /// By flow.
+    /// One for each flow.
     pub(super) ends: Vec<Ends>,
     /// Flows by sending and by receiving host.
     pub(super) sent_by: Vec<Vec<usize>>,
@@ -44,7 +44,7 @@ pub(super) struct Builder<'a> {
     /// Which endpoint of its station each flow is.
     pub(super) sender_index: Vec<Option<usize>>,
     pub(super) receiver_index: Vec<usize>,
-    /// By flow, of those that go to the readout.
+    /// One for each flow, of those that go to the readout.
     pub(super) fragments: Vec<Option<Fragments>>,
     /// Until its station is made.
     pub(super) readout: Option<Box<dyn FlowEndpoint>>,

@@ -75,10 +75,10 @@ impl Builder<'_> {
         let ip = self.addresses[node];
         let mut station = Station::new(StationConfig { mac: mac_of(ip), ip });
         station.expect_endpoints(self.sent_by[node].len() + self.received_by[node].len());
-        let own = std::mem::take(&mut self.sent_by[node]);
-        for (index, number) in own.iter().enumerate() {
+        let sent = std::mem::take(&mut self.sent_by[node]);
+        for (index, number) in sent.iter().enumerate() {
             let (source, ledger) = (self.source(*number), Rc::clone(&self.ledger));
-            let pacing = self.pacing(*number, index, own.len())?;
+            let pacing = self.pacing(*number, index, sent.len())?;
             let added = match scenario.flows[*number].protocol {
                 Protocol::Rc => {
                     let mut sender = RcSender::new(self.sender_config(*number, pacing), source, ledger);

@@ -18,8 +18,8 @@ pub(super) fn check(scenario: &LabScenario, routes: &Routes, document: &Document
         scenario.flows.iter().filter(|flow| flow.sender == SenderKind::Gateware).map(|flow| flow.from).collect();
     for node in &switches {
         let name = scenario.topology.name(*node);
-        let own = format!("switch.at.{name}.gateware");
-        let key = if document.find(&own).is_some() { own.as_str() } else { "switch.gateware" };
+        let place = format!("switch.at.{name}.gateware");
+        let key = if document.find(&place).is_some() { place.as_str() } else { "switch.gateware" };
         let windowed = |peer: usize| switches.contains(&peer) || boards.contains(&peer);
         let wrong = wrong(scenario, routes, *node, windowed);
         problems.extend(wrong.into_iter().map(|wrong| document.problem(key, "true", wrong)));
@@ -39,21 +39,21 @@ fn wrong(scenario: &LabScenario, routes: &Routes, node: usize, windowed: impl Fn
     let first = links.first().map(|link| topology.links[*link].params.rate);
     for link in links {
         let (params, peer) = (topology.links[*link].params, topology.links[*link].peer(node));
-        let own = topology.link_name(*link);
+        let place = topology.link_name(*link);
         if !lines.contains(&params.rate) {
-            wrong.push(format!("link {own} has {}; the gateware's lines have {names}", params.rate));
+            wrong.push(format!("link {place} has {}; the gateware's lines have {names}", params.rate));
         } else if let Some(rate) = first.filter(|first| lines.contains(first) && *first != params.rate) {
             let message =
-                format!("link {own} has {}; the gateware's lines have all one rate, the first {rate}", params.rate);
+                format!("link {place} has {}; the gateware's lines have all one rate, the first {rate}", params.rate);
             wrong.push(message);
         }
         if windowed(peer) {
             let message =
-                format!("{} at link {own} is in gateware too; one of them must be simulated", topology.name(peer));
+                format!("{} at link {place} is in gateware too; one of them must be simulated", topology.name(peer));
             wrong.push(message);
         }
         if scenario.changes.iter().any(|change| change.link == *link && change.rate.is_some()) {
-            wrong.push(format!("a [[change]] gives link {own} another rate; the gateware's lines keep theirs"));
+            wrong.push(format!("a [[change]] gives link {place} another rate; the gateware's lines keep theirs"));
         }
     }
     let hosts: Vec<usize> = topology.of_kind(NodeKind::Host).collect();

@@ -60,11 +60,11 @@ impl Idle<'_> {
 
     /// A key that the scenario's own file or `--set` has.
     fn written(&self, path: &str) -> Option<&Item> {
-        let own = |item: &&Item| match (&item.origin, &self.document.root.origin) {
+        let is_chosen = |item: &&Item| match (&item.origin, &self.document.root.origin) {
             (Origin::File { file, .. }, Origin::File { file: scenario, .. }) => file == scenario,
             _ => true,
         };
-        self.document.find(path).filter(own)
+        self.document.find(path).filter(is_chosen)
     }
 
     fn has(&self, path: &str) -> bool {
@@ -72,14 +72,14 @@ impl Idle<'_> {
     }
 
     /// Warns of those of `keys` in `table` that are written; `gates` are the keys that leave them without effect.
-    fn tell(&mut self, table: &str, keys: &[&str], gates: &[&str], reason: &str) {
+    fn warn(&mut self, table: &str, keys: &[&str], gates: &[&str], reason: &str) {
         let set = |item: &Item| matches!(item.origin, Origin::Set(_));
         let toggled = gates.iter().any(|gate| self.document.find(gate).is_some_and(set));
         let path = |key: &str| format!("{table}.{key}");
         let loud = |key: &&&str| self.written(&path(key)).is_some_and(|item| set(item) || !toggled);
         let loud: Vec<&str> = keys.iter().filter(loud).copied().collect();
-        let Some((first, others)) = loud.split_first() else { return };
-        let more = if others.is_empty() { String::new() } else { format!(", like {}", others.join(", ")) };
+        let Some((first, rest)) = loud.split_first() else { return };
+        let more = if rest.is_empty() { String::new() } else { format!(", like {}", rest.join(", ")) };
         let message = format!("without effect{more}: {reason}");
         self.warnings.push(self.document.problem(&path(first), "", message));
     }
@@ -92,10 +92,10 @@ impl Idle<'_> {
         }
     }
 
-    fn tell_whole(&mut self, table: &str, gates: &[&str], reason: &str) {
+    fn warn_whole(&mut self, table: &str, gates: &[&str], reason: &str) {
         let keys = self.keys_of(table);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        self.tell(table, &keys, gates, reason);
+        self.warn(table, &keys, gates, reason);
     }
 
     fn groups(&self) -> Vec<Group> {
@@ -110,8 +110,8 @@ impl Idle<'_> {
                 "simple-tcp" => Protocol::SimpleTcp,
                 _ => Protocol::Rc,
             };
-            let own = self.setting(&format!("{path}.cc.law"));
-            let law = if own.is_empty() { self.setting("cc.law") } else { own }.to_owned();
+            let special = self.setting(&format!("{path}.cc.law"));
+            let law = if special.is_empty() { self.setting("cc.law") } else { special }.to_owned();
             let paced = self.has(&format!("{path}.rate")) || self.has(&format!("{path}.interval"));
             Group { path, protocol, law, paced }
         };
@@ -130,7 +130,8 @@ impl Idle<'_> {
     /// Parameters of a law that no flow of theirs has.
     fn laws(&mut self) {
         let groups = self.groups();
-        let obeys = |group: &Group, law: &str| group.law == law && (law == "qcn" || group.protocol == Protocol::Rc);
+        let is_controlled =
+            |group: &Group, law: &str| group.law == law && (law == "qcn" || group.protocol == Protocol::Rc);
         for (law, inner) in [("dcqcn", ""), ("qcn", ".qcn")] {
             let common = format!("cc{inner}");
             let keys: Vec<String> = match law {
@@ -142,9 +143,9 @@ impl Idle<'_> {
             let idle: Vec<&str> = keys
                 .iter()
                 .filter(|key| {
-                    let own =
+                    let overrides =
                         |group: &Group| !group.path.is_empty() && self.has(&format!("{}.{common}.{key}", group.path));
-                    !groups.iter().any(|group| obeys(group, law) && !own(group))
+                    !groups.iter().any(|group| is_controlled(group, law) && !overrides(group))
                 })
                 .map(String::as_str)
                 .collect();
@@ -152,21 +153,21 @@ impl Idle<'_> {
             let mut gates: Vec<&str> = laws.iter().map(String::as_str).chain(["cc.law"]).collect();
             let protocols: Vec<String> = groups.iter().map(|group| format!("{}.protocol", group.path)).collect();
             gates.extend(protocols.iter().map(String::as_str));
-            let reason = match groups.iter().any(|group| obeys(group, law)) {
+            let reason = match groups.iter().any(|group| is_controlled(group, law)) {
                 true => "every flow under this law has its own".to_owned(),
                 false => format!("no flow is under cc.law = \"{law}\""),
             };
-            self.tell(&common, &idle, &gates, &reason);
-            for group in groups.iter().filter(|group| !group.path.is_empty() && !obeys(group, law)) {
+            self.warn(&common, &idle, &gates, &reason);
+            for group in groups.iter().filter(|group| !group.path.is_empty() && !is_controlled(group, law)) {
                 let table = format!("{}.{common}", group.path);
                 let keys = if law == "dcqcn" { keys.clone() } else { self.keys_of(&table) };
                 let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-                let (own, protocol) = (format!("{}.cc.law", group.path), format!("{}.protocol", group.path));
+                let (special, protocol) = (format!("{}.cc.law", group.path), format!("{}.protocol", group.path));
                 let reason = match group.protocol {
                     Protocol::Rc => format!("the law of these flows is \"{}\"", group.law),
                     _ => format!("these flows are TCP, under \"{}\"", if group.law == "qcn" { "qcn" } else { "off" }),
                 };
-                self.tell(&table, &keys, &[&own, &protocol, "cc.law"], &reason);
+                self.warn(&table, &keys, &[&special, &protocol, "cc.law"], &reason);
             }
         }
     }
@@ -177,7 +178,7 @@ impl Idle<'_> {
         let (gates, profiles): (Vec<&str>, Vec<&str>) = profiles.map(|(key, value)| (*key, *value)).unzip();
         if !profiles.contains(&"penstock") {
             for table in gates.iter().filter_map(|gate| gate.strip_suffix(".profile")) {
-                self.tell(table, &["share"], &gates, "no flow has cc.profile = \"penstock\"");
+                self.warn(table, &["share"], &gates, "no flow has cc.profile = \"penstock\"");
             }
         }
     }
@@ -195,20 +196,20 @@ impl Idle<'_> {
             let (tcp, simple) = (is(Protocol::Tcp), is(Protocol::SimpleTcp));
             if !tcp && !simple {
                 let whose = if table == "tcp" { "no flow is" } else { "these flows are not" };
-                self.tell_whole(&table, &gates, &format!("{whose} TCP (flow.protocol)"));
+                self.warn_whole(&table, &gates, &format!("{whose} TCP (flow.protocol)"));
                 continue;
             }
             if !tcp {
-                self.tell(&table, &TCP_ONLY, &gates, "for flows with protocol = \"tcp\" only");
+                self.warn(&table, &TCP_ONLY, &gates, "for flows with protocol = \"tcp\" only");
             }
             if !simple {
-                self.tell(&table, &["back_off", "nagle"], &gates, "for flows with protocol = \"simple-tcp\" only");
+                self.warn(&table, &["back_off", "nagle"], &gates, "for flows with protocol = \"simple-tcp\" only");
             }
             if !self.has(&format!("{table}.limiter_queue")) && !self.has("tcp.limiter_queue") {
-                self.tell(&table, &["limiter_full"], &[], "there is no limiter_queue that could be full");
+                self.warn(&table, &["limiter_full"], &[], "there is no limiter_queue that could be full");
             }
             if !groups.iter().any(|group| group.protocol != Protocol::Rc && group.paced) {
-                self.tell(&table, &["send_buffer"], &gates, "for flows with a rate or interval only");
+                self.warn(&table, &["send_buffer"], &gates, "for flows with a rate or interval only");
             }
         }
     }
@@ -216,26 +217,26 @@ impl Idle<'_> {
     fn queue_pairs(&mut self) {
         if self.scenario.qp.consumer.is_none() {
             let reason = "receivers take every message at once; qp.consumer_rate is not set";
-            self.tell("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
+            self.warn("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
         }
         let is_board = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
         if !self.scenario.flows.iter().any(is_board) {
             let senders: Vec<String> = self.groups().iter().map(|group| format!("{}.sender", group.path)).collect();
             let gates: Vec<&str> = senders.iter().map(String::as_str).collect();
-            self.tell("qp", &["rings"], &gates, "no verilated board sends over RoCEv2 (flow.sender)");
+            self.warn("qp", &["rings"], &gates, "no verilated board sends over RoCEv2 (flow.sender)");
         }
         if self.scenario.qp.cnp_above.is_none() {
-            self.tell("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");
+            self.warn("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");
         }
     }
 
     /// Thresholds of features that a switch does not use.
     fn switches(&mut self) {
         if self.scenario.switches.is_empty() {
-            return self.tell_whole("switch", &[], "there is no switch");
+            return self.warn_whole("switch", &[], "there is no switch");
         }
         let named: Vec<String> = self.keys_of("switch.at").iter().map(|name| format!("switch.at.{name}")).collect();
-        let own: Vec<&str> = named.iter().map(String::as_str).collect();
+        let special: Vec<&str> = named.iter().map(String::as_str).collect();
         // a table of one switch, or the common one for the switches that have none
         let tables: Vec<(String, Vec<usize>)> = self.tables_of_switches();
         for (table, nodes) in tables {
@@ -251,7 +252,7 @@ impl Idle<'_> {
             let (fixed, dynamic) = (dynamic(false), dynamic(true));
             let qcn = params.iter().any(|params| params.qcn.is_some());
             let gate = |key: &str| -> Vec<String> {
-                let tables = own.iter().copied().chain(["switch"]);
+                let tables = special.iter().copied().chain(["switch"]);
                 tables.flat_map(|table| [format!("{table}.{key}"), format!("{table}.preset")]).collect()
             };
             let (by_ecn, by_pfc, by_kind) = (gate("ecn"), gate("pfc"), gate("threshold"));
@@ -259,19 +260,19 @@ impl Idle<'_> {
                 gates.iter().map(String::as_str).collect()
             }
             if !marks {
-                self.tell(&table, &MARKING, &words(&by_ecn), "nothing is marked with ecn = false");
+                self.warn(&table, &MARKING, &words(&by_ecn), "nothing is marked with ecn = false");
             }
             if !pfc {
-                self.tell(&table, &PFC, &words(&by_pfc), "nothing is paused with pfc = false");
+                self.warn(&table, &PFC, &words(&by_pfc), "nothing is paused with pfc = false");
             } else if !fixed {
-                self.tell(&table, &["xoff", "xon"], &words(&by_kind), "for threshold = \"static\" and \"queue\" only");
+                self.warn(&table, &["xoff", "xon"], &words(&by_kind), "for threshold = \"static\" and \"queue\" only");
             } else if !dynamic {
                 let keys = ["alpha", "hysteresis"];
-                self.tell(&table, &keys, &words(&by_kind), "for threshold = \"dynamic\" only");
+                self.warn(&table, &keys, &words(&by_kind), "for threshold = \"dynamic\" only");
             }
             if !qcn {
                 let inner = format!("{table}.qcn");
-                self.tell(&inner, &QCN_POINT, &[&format!("{inner}.enabled")], "enabled = false");
+                self.warn(&inner, &QCN_POINT, &[&format!("{inner}.enabled")], "enabled = false");
             }
         }
     }
@@ -279,9 +280,9 @@ impl Idle<'_> {
     /// Tables of `[switch]` with the nodes that they speak of.
     fn tables_of_switches(&self) -> Vec<(String, Vec<usize>)> {
         let topology = &self.scenario.topology;
-        let own = self.keys_of("switch.at");
+        let special = self.keys_of("switch.at");
         let table = |name: &String| Some((format!("switch.at.{name}"), vec![topology.node(name)?]));
-        let tables = own.iter().filter_map(table);
+        let tables = special.iter().filter_map(table);
         tables.chain([("switch".to_owned(), topology.of_kind(NodeKind::Switch).collect())]).collect()
     }
 
@@ -293,27 +294,27 @@ impl Idle<'_> {
         ] {
             match self.scenario.topology.links.iter().any(|link| link.class == class) {
                 true => tables.push(table.to_owned()),
-                false => self.tell_whole(table, &[], reason),
+                false => self.warn_whole(table, &[], reason),
             }
         }
         let reorders = |params: &penstock_netsim::LinkParams| params.faults.reorder.as_f64() > 0.0;
         if self.scenario.topology.links.iter().any(|link| reorders(&link.params)) {
             return;
         }
-        let own = self.keys_of("link.at");
-        let own = own.iter().map(|name| format!("link.at.{name}"));
-        for table in own.chain(tables) {
+        let special = self.keys_of("link.at");
+        let special = special.iter().map(|name| format!("link.at.{name}"));
+        for table in special.chain(tables) {
             let gate = format!("{table}.reorder");
-            self.tell(&table, &["reorder_by"], &[&gate, "link.reorder"], "no link has reorder above 0");
+            self.warn(&table, &["reorder_by"], &[&gate, "link.reorder"], "no link has reorder above 0");
         }
     }
 
     fn measurement(&mut self) {
         if self.setting("replay.trigger") == "recorded" {
-            self.tell("replay", &["rate"], &["replay.trigger"], "events come as they were recorded (replay.trigger)");
+            self.warn("replay", &["rate"], &["replay.trigger"], "events come as they were recorded (replay.trigger)");
         }
         if self.scenario.trace.interval == Time::ZERO {
-            self.tell(
+            self.warn(
                 "trace",
                 &["metrics", "classes"],
                 &["trace.interval"],
@@ -321,7 +322,7 @@ impl Idle<'_> {
             );
         }
         if self.scenario.capture.links.is_empty() {
-            self.tell("capture", &["snap"], &["capture.links"], "no link is captured (capture.links)");
+            self.warn("capture", &["snap"], &["capture.links"], "no link is captured (capture.links)");
         }
         for (index, change) in self.scenario.changes.iter().enumerate() {
             if change.at >= self.scenario.run.time_limit {

@@ -20,7 +20,7 @@ use crate::units::{Rate, Time};
 use crate::workload::Pace;
 
 /// The maximum number of problems of one kind that are reported one by one.
-const TOLD: usize = 5;
+const LISTED: usize = 5;
 
 /// A stream's ring has 2^30 bytes at most, and holds a message more.
 const MOST_SEND_BUFFER_MIB: u64 = 512;
@@ -76,10 +76,10 @@ fn reachable(scenario: &LabScenario, routes: &Routes, document: &Document, probl
             missing.extend(routes.hops(&scenario.topology, flow.from, flow.to).err());
         }
     }
-    let more = missing.len().saturating_sub(TOLD);
-    for (index, error) in missing.iter().take(TOLD).enumerate() {
-        let others = if more > 0 && index + 1 == TOLD { format!(" ({more} more pairs)") } else { String::new() };
-        problems.push(document.problem("topology", "", format!("{error}{others}")));
+    let more = missing.len().saturating_sub(LISTED);
+    for (index, error) in missing.iter().take(LISTED).enumerate() {
+        let suffix = if more > 0 && index + 1 == LISTED { format!(" ({more} more pairs)") } else { String::new() };
+        problems.push(document.problem("topology", "", format!("{error}{suffix}")));
     }
 }
 
@@ -232,13 +232,13 @@ fn overfull(scenario: &LabScenario, routes: &Routes, document: &Document, has_se
     let margin = 2.0 / (events / servers.len().max(1) as f64).max(1.0).sqrt();
     let loads = offered(scenario, routes).into_iter().filter(|load| load.share() > 1.0 + margin);
     let mut full: Vec<_> = loads.filter(|load| !(has_senders && load.is_sender)).collect();
-    let more = full.len().saturating_sub(TOLD);
-    full.truncate(TOLD);
+    let more = full.len().saturating_sub(LISTED);
+    full.truncate(LISTED);
     let reported = full.iter().enumerate().map(|(index, load)| {
-        let others = if more > 0 && index + 1 == TOLD { format!(" ({more} more links)") } else { String::new() };
+        let suffix = if more > 0 && index + 1 == LISTED { format!(" ({more} more links)") } else { String::new() };
         let message = format!(
             "the link from {} to {} is offered {:.2} Gb/s with headers ({:.2} Gb/s of payload) and carries {:.2} Gb/s: what is \
-             too much waits at the senders{others}",
+             too much waits at the senders{suffix}",
             load.from,
             load.to,
             load.wire_bps * 1e-9,

@@ -31,9 +31,9 @@ impl<'a> Links<'a> {
     pub(super) fn read(mut section: Section<'a>) -> Self {
         let access = checked_link(&mut section, LinkParams::default());
         let mut kind = |name: &str| {
-            let mut own = section.section(name);
-            let params = if own.exists() { checked_link(&mut own, access) } else { access };
-            own.finish();
+            let mut table = section.section(name);
+            let params = if table.exists() { checked_link(&mut table, access) } else { access };
+            table.finish();
             params
         };
         let (uplink, server) = (kind("uplink"), kind("server"));
@@ -42,14 +42,14 @@ impl<'a> Links<'a> {
 
     /// Lays `[link.at]` over the links of the topology.
     pub(super) fn apply(&mut self, topology: &mut Topology) {
-        for (name, mut own) in self.section.named_sections("at") {
+        for (name, mut table) in self.section.named_sections("at") {
             match topology.link(&name) {
                 Some((link, _)) => {
-                    let params = checked_link(&mut own, topology.links[link].params);
+                    let params = checked_link(&mut table, topology.links[link].params);
                     topology.links[link].params = params;
-                    own.finish();
+                    table.finish();
                 }
-                None => own.refuse_whole(format!("there is no such link; {}", links_like(topology, &name))),
+                None => table.refuse_whole(format!("there is no such link; {}", links_like(topology, &name))),
             }
         }
     }

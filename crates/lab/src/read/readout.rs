@@ -58,8 +58,8 @@ fn events_alone(section: &Section, host: usize, topology: &Topology, flows: &[Fl
         return;
     }
     if let Some(flow) = fragments.find(|flow| flow.to != host) {
-        let (other, own) = (topology.name(flow.to), topology.name(host));
-        section.refuse("host", format!("events go to {other} too; set replay.to = \"{own}\""));
+        let (other, server) = (topology.name(flow.to), topology.name(host));
+        section.refuse("host", format!("events go to {other} too; set replay.to = \"{server}\""));
     }
     let of_board = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol != Protocol::Rc;
     if flows.iter().any(|flow| is_fragment(&flow) && of_board(flow) && flow.law != Law::Off) {

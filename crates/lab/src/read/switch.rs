@@ -209,52 +209,52 @@ fn weights(section: &mut Section) -> Option<Vec<u64>> {
 
 /// `[switch.qcn]`: congestion points, if the table is there and not switched off.
 fn qcn(section: &mut Section, default: Option<QcnMarking>) -> Option<QcnMarking> {
-    let mut own = section.section("qcn");
-    if !own.exists() {
+    let mut point = section.section("qcn");
+    if !point.exists() {
         return default;
     }
     let usual = default.unwrap_or_default();
-    let on = own.read("enabled", true);
-    let q_eq = own.read("q_eq", ByteSize(usual.q_eq.into())).bytes();
-    let base = own.read("sample", ByteSize(usual.sample_bytes[0].into())).bytes();
-    let jitter = own.read("jitter", share_of_256(usual.jitter));
+    let on = point.read("enabled", true);
+    let q_eq = point.read("q_eq", ByteSize(usual.q_eq.into())).bytes();
+    let base = point.read("sample", ByteSize(usual.sample_bytes[0].into())).bytes();
+    let jitter = point.read("jitter", share_of_256(usual.jitter));
     let marking = QcnMarking {
         q_eq: q_eq as u32,
-        w: own.integer("w", usual.w.into(), 0..=64) as u32,
+        w: point.integer("w", usual.w.into(), 0..=64) as u32,
         // the table of the standard's pseudo-code, in proportion to its first entry
         sample_bytes: QcnMarking::default().sample_bytes.map(|bytes| (u64::from(bytes) * base / 150_000) as u32),
         jitter: (jitter.as_f64() * 256.0).round().min(127.0) as u8,
     };
     if !(1_000..=1_000_000_000).contains(&q_eq) {
-        own.refuse("q_eq", "allowed is 1KB to 1GB");
+        point.refuse("q_eq", "allowed is 1KB to 1GB");
     }
     if !(10_000..=100_000_000).contains(&base) {
-        own.refuse("sample", "allowed is 10KB to 100MB");
+        point.refuse("sample", "allowed is 10KB to 100MB");
     }
     if jitter.as_f64() > 127.0 / 256.0 {
-        own.refuse("jitter", "allowed is 0 to 0.496");
+        point.refuse("jitter", "allowed is 0 to 0.496");
     }
-    own.finish();
+    point.finish();
     on.then_some(marking)
 }
 
 /// The keys of all switches.
 pub(super) struct Switches {
     common: Keys,
-    /// By node.
-    own: Vec<(usize, String, Keys)>,
+    /// One for each node.
+    special: Vec<(usize, String, Keys)>,
 }
 
 impl Switches {
     pub(super) fn read(mut section: Section, topology: Option<&Topology>) -> Self {
         let common = Keys::read(&mut section, &Keys::default());
-        let mut own = Vec::new();
+        let mut special = Vec::new();
         for (name, mut table) in section.named_sections("at") {
             let Some(topology) = topology else { continue };
             let node = topology.node(&name).filter(|node| topology.nodes[*node].kind == NodeKind::Switch);
             match node {
                 Some(node) => {
-                    own.push((node, name, Keys::read(&mut table, &common)));
+                    special.push((node, name, Keys::read(&mut table, &common)));
                     table.finish();
                 }
                 None => {
@@ -264,7 +264,7 @@ impl Switches {
             }
         }
         section.finish();
-        Switches { common, own }
+        Switches { common, special }
     }
 
     /// The parameters of every switch, with what was not given computed.
@@ -282,8 +282,8 @@ impl Switches {
             classes => classes,
         };
         for node in scenario.topology.of_kind(NodeKind::Switch) {
-            let own = self.own.iter().find(|(other, ..)| *other == node);
-            let (keys, path) = match own {
+            let special = self.special.iter().find(|(other, ..)| *other == node);
+            let (keys, path) = match special {
                 Some((_, name, keys)) => (keys, format!("switch.at.{name}")),
                 None => (&self.common, "switch".to_owned()),
             };

@@ -246,10 +246,10 @@ fn with_faults(imported: &Topology, links: &LinkKinds) -> Topology {
     let mut topology = imported.clone();
     for link in &mut topology.links {
         let common = links.of(link.class).faults;
-        let own = link.params.faults.loss;
+        let loss = link.params.faults.loss;
         link.params.faults = common;
-        if !own.is_never() {
-            link.params.faults.loss = own;
+        if !loss.is_never() {
+            link.params.faults.loss = loss;
         }
     }
     topology

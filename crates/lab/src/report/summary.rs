@@ -149,7 +149,7 @@ pub struct EventSummary {
     pub lost: u64,
     /// No board has come to them: they waited at the boards until the run ended.
     pub never_begun: u64,
-    /// Of these, that had waited for more than a tenth of the run: the network is behind its triggers.
+    /// Events that had waited for more than a tenth of the run: the network is slower than its triggers.
     pub overdue: u64,
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
@@ -164,7 +164,7 @@ pub struct SwitchSummary {
     pub gateware: bool,
     pub dropped_buffer: u64,
     pub dropped_threshold: u64,
-    /// Of lossless classes: never, if headroom is enough.
+    /// Dropped frames of lossless classes: none, if headroom is enough.
     pub dropped_headroom: u64,
     pub no_route: u64,
     pub fcs_errors: u64,
@@ -175,7 +175,7 @@ pub struct SwitchSummary {
     /// "off", or how it decides: "static" or "dynamic".
     pub pfc: &'static str,
     pub lossless_classes: Vec<u8>,
-    /// Of dynamic thresholds.
+    /// Alpha of dynamic thresholds.
     pub alpha: Option<f64>,
     pub ports: Vec<PortSummary>,
 }
@@ -191,7 +191,7 @@ pub struct PortSummary {
     pub dropped: u64,
     pub ecn_marked: u64,
     pub peak_queue_bytes: u64,
-    /// Of samples each 100 us.
+    /// Mean of samples each 100 us.
     pub mean_queue_bytes: f64,
     pub peak_ingress_bytes: u64,
     /// Time in which the other side had this port paused, summed over classes.
@@ -206,8 +206,7 @@ pub struct PortSummary {
     /// Marking in force in the class of data, at this port's rate; `None`: nothing is marked.
     pub kmin_bytes: Option<u64>,
     pub kmax_bytes: Option<u64>,
-    /// Of the other side's lossless classes, in force: pause above, go on at or below; `None` without static
-    /// thresholds.
+    /// Threshold at which the peer's lossless classes are paused; `None` without static thresholds.
     pub xoff_bytes: Option<u64>,
     pub xon_bytes: Option<u64>,
     /// The data that may arrive after a pause has begun; `None` without PFC.

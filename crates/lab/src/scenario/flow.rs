@@ -57,14 +57,14 @@ pub struct FlowSpec {
     pub to: usize,
     pub protocol: Protocol,
     pub sender: SenderKind,
-    /// Of data and acknowledgements; the traffic class is `dscp / 8`.
+    /// DSCP of data and acknowledgements; the traffic class is `dscp / 8`.
     pub dscp: u8,
     pub law: Law,
     /// With the rate of the sender's link as line rate.
     pub dcqcn: DcqcnSettings,
     /// With the rate of the sender's link as line rate.
     pub qcn: QcnSettings,
-    /// Of flows over TCP.
+    /// Settings of flows over TCP.
     pub tcp: LabTcp,
     pub workload: Workload,
 }

@@ -75,7 +75,7 @@ pub enum Stop {
 pub struct Change {
     /// Number of the link in the topology.
     pub link: usize,
-    /// Of which direction: from the first end of the link, from the second, or both (`None`).
+    /// The end of the link that sends: the first, the second, or both (`None`).
     pub from_end: Option<usize>,
     pub at: Time,
     /// `None`: to the end of the run.
@@ -128,9 +128,9 @@ impl LabScenario {
     pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
         let mut next = 0x0a00_0001;
         let address = |node: &TopologyNode| {
-            let own = next;
+            let address = next;
             next += u32::from(node.kind == NodeKind::Host);
-            Ipv4Addr::from_bits(own)
+            Ipv4Addr::from_bits(address)
         };
         self.topology.nodes.iter().map(address).collect()
     }

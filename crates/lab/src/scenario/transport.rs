@@ -22,12 +22,12 @@ pub struct LabQp {
     pub ack_every: u32,
     /// Most packets without an acknowledgement.
     pub window: u32,
-    /// Of verilated boards.
+    /// Where the rings of verilated boards are.
     pub rings: Rings,
     pub verb: LabVerb,
     /// Clock of the senders' rate limiters; `None`: by the rate of the link.
     pub clock: Option<Frequency>,
-    /// From a packet's last bit to the first of its answer.
+    /// Time from a packet's last bit to the first of its answer.
     pub ack_delay: Time,
     /// At most one CNP per queue pair in this time.
     pub cnp_interval: Time,

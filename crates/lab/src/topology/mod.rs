@@ -34,9 +34,9 @@ pub enum NodeKind {
 /// The role of a link; scenario files give each role its own rate and delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkClass {
-    /// Of a host that is no server.
+    /// The link of a host that is no server.
     Access,
-    /// Of a server.
+    /// The link of a server.
     Server,
     /// Between switches.
     Uplink,
@@ -171,12 +171,12 @@ impl Topology {
     pub fn share(&self) -> Rate {
         let slowest = |class| self.links.iter().filter(|link| link.class == class).map(|link| link.params.rate).min();
         let count = |class| self.links.iter().filter(|link| link.class == class).count() as u64;
-        let Some(own) = slowest(LinkClass::Access) else { return Rate::from_gbps(10) };
+        let Some(access) = slowest(LinkClass::Access) else { return Rate::from_gbps(10) };
         let (line, senders) = match slowest(LinkClass::Server) {
             Some(line) => (line, count(LinkClass::Access)),
-            None => (own, count(LinkClass::Access) - 1),
+            None => (access, count(LinkClass::Access) - 1),
         };
-        own.min(Rate(line.0 / senders.max(1)))
+        access.min(Rate(line.0 / senders.max(1)))
     }
 
     /// "a-b", in the order in which the link was made; the second of two parallel links is "a-b_2".
@@ -250,10 +250,10 @@ mod tests {
         let mut connect = |a, b| topology.connect(a, b, LinkClass::Access, LinkParams::default());
         connect(host, switch).unwrap();
         let second = connect(switch, host).unwrap_err();
-        let own = connect(switch, switch).unwrap_err();
+        let access = connect(switch, switch).unwrap_err();
         let name = topology.add("a-b", NodeKind::Host).unwrap_err();
         let twice = topology.add("host", NodeKind::Host).unwrap_err();
         let unknown = topology.expect_node("hsot").unwrap_err();
-        insta::assert_snapshot!([second, own, name, twice, unknown].map(|error| error.to_string()).join("\n"));
+        insta::assert_snapshot!([second, access, name, twice, unknown].map(|error| error.to_string()).join("\n"));
     }
 }

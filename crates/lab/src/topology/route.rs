@@ -19,7 +19,7 @@ pub struct Unreachable {
 /// The next hops towards every host.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// By node: the switch of a host with a single link, else the node itself.
+    /// For each node: the switch of a host with a single link, else the node itself.
     root: Vec<usize>,
     /// By root and node: links to go to that root; empty for nodes that are none. Hosts of one switch share a table.
     distance: Vec<Vec<u32>>,

@@ -140,7 +140,7 @@ impl EventAnnouncer {
     }
 
     /// All events up to and including `event` have begun.
-    fn tell(&self, events: &EventList, event: usize) {
+    fn announce(&self, events: &EventList, event: usize) {
         while self.announced.get() <= event {
             let number = self.announced.get();
             let fragments = events.fragments(number, self.boards);
@@ -163,7 +163,7 @@ pub struct EventSource {
 }
 
 impl EventSource {
-    /// Of the events `server`, `server + servers`, ....
+    /// The workload of events `server`, `server + servers`, ....
     pub fn new(events: Rc<EventList>, board: usize, server: usize, servers: usize) -> Self {
         EventSource { events, board, next: server, given: None, servers, announcer: None }
     }
@@ -178,7 +178,7 @@ impl MessageSource for EventSource {
     fn next_message(&mut self, _now: Time) -> Option<Message> {
         // a further call means that the previous message has begun: its event has happened
         if let (Some(announcer), Some(last)) = (&self.announcer, self.given) {
-            announcer.tell(&self.events, last);
+            announcer.announce(&self.events, last);
         }
         loop {
             let event = self.next;

@@ -27,7 +27,7 @@ pub(super) struct FragmentStream {
 pub(super) struct StreamState {
     /// Written and not acknowledged.
     pub(super) held_bytes: u64,
-    /// Of the peer.
+    /// Receive window of the peer.
     pub(super) window_bytes: u32,
     /// Zero before the first measurement.
     pub(super) smoothed_rtt: Time,

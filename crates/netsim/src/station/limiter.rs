@@ -88,7 +88,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 pub(super) struct Rules {
     pub(super) law: Law,
     pub(super) cc: Rc<CcParams>,
-    /// Between two visits.
+    /// Time between two visits.
     pub(super) cycles: u32,
     pub(super) paused: bool,
     /// A packet waits that could start.

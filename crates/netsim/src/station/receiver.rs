@@ -42,7 +42,7 @@ pub struct RcReceiverConfig {
     /// Addresses, MTU, PSN, CNP interval, RNR timer, credits. Without a memory region any address may be written with
     /// key 0.
     pub responder: ResponderConfig,
-    /// From the last bit of a packet to the first of its answer.
+    /// Time from the last bit of a packet to the first of its answer.
     pub ack_delay: Time,
     /// `None`: messages are gone as soon as they are whole.
     pub consumer: Option<Consumer>,

@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Receiver(RcReceiver),
     TcpSender(TcpFlowSender),
     TcpReceiver(TcpFlowReceiver),
-    /// Of the caller's own.
+    /// An endpoint that the caller provides.
     Application(Box<dyn Endpoint>),
 }
 

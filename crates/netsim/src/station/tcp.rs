@@ -370,7 +370,7 @@ impl TcpFlowReceiver {
     }
 
     /// The program has read so many bytes.
-    fn tell(&self, now: Time, bytes: u64) {
+    fn report(&self, now: Time, bytes: u64) {
         if bytes > 0 {
             self.ledger.borrow_mut().streamed(self.flow, now, bytes);
         }
@@ -388,7 +388,7 @@ impl Endpoint for TcpFlowReceiver {
     fn on_packet(&mut self, now: Time, packet: &Packet) {
         if let Packet::Tcp(packet) = packet {
             let bytes = self.tcp.handle_packet(now, packet);
-            self.tell(now, bytes);
+            self.report(now, bytes);
         }
         self.settle();
     }
@@ -399,7 +399,7 @@ impl Endpoint for TcpFlowReceiver {
 
     fn on_timeout(&mut self, now: Time) {
         let bytes = self.tcp.handle_timeout(now);
-        self.tell(now, bytes);
+        self.report(now, bytes);
         self.settle();
     }
 

@@ -38,7 +38,7 @@ pub(super) enum Refusal {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Share {
     pub(super) bytes: u64,
-    /// Of these, in the headroom (dynamic thresholds only).
+    /// Octets in the headroom (dynamic thresholds only).
     above: u64,
     /// 0 for lossy classes.
     headroom: u64,
@@ -54,7 +54,7 @@ pub(super) struct Buffer {
     /// All that is not set aside as headroom.
     shared_size: u64,
     used: u64,
-    /// Of these, in the shared part.
+    /// Octets in the shared part.
     shared: u64,
 }
 

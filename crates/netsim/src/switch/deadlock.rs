@@ -19,7 +19,7 @@ pub struct PausedPort {
     pub name: String,
     pub port: PortId,
     pub class: usize,
-    /// Since when it has been paused without a gap.
+    /// Time since when it has been paused without a gap.
     pub since: Time,
     /// Bytes that wait there.
     pub queue_bytes: u64,

@@ -63,7 +63,7 @@ pub struct Switch {
     discipline: Discipline,
     buffer: Buffer,
     /// The buffer space of its own messages.
-    own: Share,
+    local: Share,
     pool: Pool,
     ports: Vec<Port>,
     /// Under thresholds of queues.
@@ -72,7 +72,7 @@ pub struct Switch {
     headroom: Vec<(PortId, ByteSize)>,
     /// Sets of marking thresholds; the first is that of all ports without one of their own.
     markers: Vec<Markers>,
-    /// By port and class; empty without QCN.
+    /// One for each port and class; empty without QCN.
     congestion_points: Vec<QcnCongestionPoint>,
     /// |F_b| of each port's last message; empty without QCN.
     feedback: Vec<u8>,
@@ -130,7 +130,7 @@ impl Switch {
             mac: MacAddr([0x02, 0x50, 0x53, 0x00, 0x00, 0x00]),
             discipline: Discipline::new(params.scheduling),
             buffer: Buffer::new(&params),
-            own: Share::default(),
+            local: Share::default(),
             pool: Pool::new(),
             ports: (0..ports).map(|_| Port::default()).collect(),
             queue_pauses: params.pfc.and_then(|pfc| match pfc.threshold {
@@ -267,7 +267,7 @@ impl Switch {
                 from.peak_bytes = from.peak_bytes.max(from.share.bytes);
                 admitted
             }
-            None => self.buffer.admit(&mut self.own, class, queue_bytes, bytes).map(|_| Admitted::Below),
+            None => self.buffer.admit(&mut self.local, class, queue_bytes, bytes).map(|_| Admitted::Below),
         };
         match admitted {
             Ok(level) => {
@@ -338,7 +338,7 @@ impl Switch {
                 self.buffer.release(&mut port.ingress(class).share, bytes);
                 self.resume_if_possible(held.ingress, class, out);
             }
-            None => self.buffer.release(&mut self.own, bytes),
+            None => self.buffer.release(&mut self.local, bytes),
         }
         if self.queue_pauses.is_some() {
             self.resume_those_held(egress, class, out);
@@ -392,11 +392,11 @@ impl Switch {
             self.plan_refresh(id, out);
             self.await_free(id, out);
         } else if let Some((mut frame, held)) = port.take_next(&mut self.pool, &self.discipline, now) {
-            let tell = port.must_await_free(now);
+            let reports = port.must_await_free(now);
             if self.params.mark_on_departure {
                 self.mark(id, usize::from(held.class), &mut frame);
             }
-            self.ports[usize::from(id.0)].set_busy(out.transmit_and(id, frame, tell));
+            self.ports[usize::from(id.0)].set_busy(out.transmit_and(id, frame, reports));
             self.release(id, held, out);
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::pause::CLASSES;
 
-/// By egress port and class: the ingress ports that the queue holds, each once.
+/// For each egress port and class: the ingress ports that the queue holds, each once.
 #[derive(Debug)]
 pub(super) struct QueuePauses {
     xon: u64,

@@ -30,7 +30,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Of runs of equal keys; `plain` appends the value of a key. Each key's value is written once.
+    /// The column of runs of equal keys; `plain` appends the value of a key. Each key's value is written once.
     pub fn of_keys(runs: impl Iterator<Item = (u16, u32)>, plain: impl Fn(u16, &mut Vec<u8>)) -> Self {
         let mut local: Vec<Option<u32>> = Vec::new();
         let (mut bytes, mut values) = (Vec::new(), 0);
@@ -52,7 +52,7 @@ impl Column {
         Self::of_runs(bytes, values as usize, &merged)
     }
 
-    /// Of runs of equal numbers. Each number is written once.
+    /// The column of runs of equal numbers. Each number is written once.
     pub fn of_values(runs: &[Run]) -> Self {
         let mut known = Numbered::with_room_for(runs.len());
         let places: Vec<(u32, u32)> = runs.iter().map(|run| (known.place(run.bits), run.rows)).collect();
@@ -154,7 +154,7 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
 struct Places {
     width: u32,
     bytes: Vec<u8>,
-    /// Of short runs, to be packed: whole groups of eight, but for the column's end.
+    /// Short runs that are packed next: whole groups of eight, except at the column's end.
     single: Vec<u32>,
 }
 
@@ -217,7 +217,7 @@ impl Places {
 /// Different numbers in the order in which they came, found again by an open table (Knuth, TAOCP 6.4, algorithm L).
 struct Numbered {
     numbers: Vec<u64>,
-    /// Of each number its place and one; 0: free. At most half full.
+    /// For each number its place plus one; 0: free. At most half full.
     table: Vec<u32>,
     shift: u32,
 }

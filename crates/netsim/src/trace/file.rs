@@ -28,7 +28,7 @@ pub struct TraceFile {
     temporary: PathBuf,
     writer: SerializedFileWriter<File>,
     compression: Compression,
-    /// Of keys; to make one takes longer than a row group's keys do.
+    /// Compressor of keys; making one takes longer than compressing the keys of a row group.
     compressor: Compressor<'static>,
 }
 

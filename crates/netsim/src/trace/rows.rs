@@ -36,9 +36,9 @@ struct Samples {
 pub struct Rows {
     /// Times of rows, each once as long as it stays; a row has the number of its own.
     times: Vec<u64>,
-    /// By number of the series.
+    /// One for each number of the series.
     samples: Vec<Samples>,
-    /// By number of the series, of each value the number of its time, once one did not follow.
+    /// One for each number of the series, of each value the number of its time, once one did not follow.
     lists: Vec<Vec<u32>>,
     rows: usize,
 }
@@ -49,9 +49,9 @@ pub struct Group {
     /// Each series that has rows, with their number.
     pub runs: Vec<(Series, u32)>,
     pub times: Vec<u64>,
-    /// Of each row, its place in `times`.
+    /// Place in `times` of each row.
     pub time: Vec<u32>,
-    /// Of all rows, in their order; a run belongs to one series.
+    /// Values of all rows, in their order; a run belongs to one series.
     pub values: Vec<Run>,
 }
 

@@ -28,7 +28,7 @@ struct Follower {
 pub struct SeriesTable {
     known: Vec<Series>,
     numbers: HashMap<Series, u32>,
-    /// Of each series.
+    /// A follower for each series.
     followers: Vec<Follower>,
     last: usize,
 }

@@ -18,7 +18,7 @@ const NAMED: usize = 16;
 
 pub(super) struct Claims {
     socket: PacketSocket,
-    own: (MacAddr, Ipv4Addr),
+    local: (MacAddr, Ipv4Addr),
     devices: BTreeSet<[u8; 6]>,
     count: u64,
 }
@@ -28,15 +28,15 @@ impl Claims {
     /// The kernel's.
     pub(super) fn open((name, interface): (&str, &Interface), ip: Ipv4Addr) -> io::Result<Claims> {
         let socket = PacketSocket::open_arp((name, interface), RING)?;
-        Ok(Claims { socket, own: (MacAddr(interface.mac), ip), devices: BTreeSet::new(), count: 0 })
+        Ok(Claims { socket, local: (MacAddr(interface.mac), ip), devices: BTreeSet::new(), count: 0 })
     }
 
     /// Looks at what has come, and tells `name`'s user of what is new.
     pub(super) fn look(&mut self, name: &str) {
-        let (own_mac, ip) = self.own;
+        let (local_mac, ip) = self.local;
         let (devices, count) = (&mut self.devices, &mut self.count);
         self.socket.receive(RING.count, |frame, _| {
-            let Some(mac) = claims(frame, own_mac, ip) else { return true };
+            let Some(mac) = claims(frame, local_mac, ip) else { return true };
             *count += 1;
             if devices.len() < NAMED && devices.insert(mac.0) {
                 tracing::warn!(
@@ -55,9 +55,9 @@ impl Claims {
 }
 
 /// The other device that a frame gives `ip` to.
-fn claims(frame: &[u8], own: MacAddr, ip: Ipv4Addr) -> Option<MacAddr> {
+fn claims(frame: &[u8], local: MacAddr, ip: Ipv4Addr) -> Option<MacAddr> {
     let arp = Arp::parse(frame)?;
-    (arp.sender.1 == ip && arp.sender.0 != own).then_some(arp.sender.0)
+    (arp.sender.1 == ip && arp.sender.0 != local).then_some(arp.sender.0)
 }
 
 #[cfg(test)]
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn only_another_device_with_the_own_address_is_a_claim() {
-        let (own, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 9]));
+        let (local, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 9]));
         let [ip, board] = [1, 2].map(|n| Ipv4Addr::new(10, 0, 0, n));
-        let frame = |is_reply, mac, ip| Arp { is_reply, sender: (mac, ip), target: (own, board) }.emit();
+        let frame = |is_reply, mac, ip| Arp { is_reply, sender: (mac, ip), target: (local, board) }.emit();
         for is_reply in [false, true] {
-            assert_eq!(claims(&frame(is_reply, other, ip), own, ip), Some(other));
-            assert_eq!(claims(&frame(is_reply, own, ip), own, ip), None);
-            assert_eq!(claims(&frame(is_reply, other, board), own, ip), None);
+            assert_eq!(claims(&frame(is_reply, other, ip), local, ip), Some(other));
+            assert_eq!(claims(&frame(is_reply, local, ip), local, ip), None);
+            assert_eq!(claims(&frame(is_reply, other, board), local, ip), None);
         }
     }
 }

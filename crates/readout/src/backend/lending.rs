@@ -16,9 +16,9 @@ use super::PoolSpec;
 #[derive(Debug, Default)]
 pub(super) struct Lending {
     free: VecDeque<RecvWr>,
-    /// By number of a receive: the board that has it, until it is posted again.
+    /// For each number of a receive: the board that has it, until it is posted again.
     lent: BTreeMap<u64, u16>,
-    /// By connected board: how many it has.
+    /// For each connected board: how many it has.
     has: BTreeMap<u16, u32>,
     /// Connected boards that have none.
     without: usize,

@@ -114,7 +114,7 @@ pub struct PeerQp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     pub board: u16,
-    /// Of the receive: its slot, or [`NO_SLOT`](crate::ring::NO_SLOT).
+    /// The receive's number: its slot, or [`NO_SLOT`](crate::ring::NO_SLOT).
     pub wr_id: u64,
     /// The fields below hold only on success.
     pub status: RecvStatus,
@@ -212,7 +212,7 @@ pub trait Backend {
     }
 
     /// How long ago a connected board was heard of last, data or not, where the back end finds that out by itself.
-    fn heard(&self, _board: u16) -> Option<Time> {
+    fn silent_for(&self, _board: u16) -> Option<Time> {
         None
     }
 

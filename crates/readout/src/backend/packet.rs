@@ -81,7 +81,7 @@ pub struct PacketBackend {
     block: BytesMut,
     replies: Vec<Bytes>,
     last_frame_at: Time,
-    /// Of every message: from its last frame's arrival at the interface until it is handed out.
+    /// Latency of every message: from its last frame's arrival at the interface until it is handed out.
     latencies: Latencies,
     /// When the last frames came of messages that are about to be handed out.
     arrivals: Vec<SystemTime>,

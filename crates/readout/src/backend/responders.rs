@@ -58,7 +58,7 @@ struct Slot {
     responder: Option<Responder>,
     /// Where the peer's frames come from.
     peer_mac: MacAddr,
-    /// Of earlier lives.
+    /// Counts of earlier connections.
     before: ResponderCounters,
 }
 

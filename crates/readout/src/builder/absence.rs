@@ -8,11 +8,11 @@ use penstock_units::Time;
 #[derive(Debug)]
 pub(super) struct Absence {
     outage: Time,
-    /// By source: since when its connection is lost; none while it has one.
+    /// For each source: since when its connection is lost; none while it has one.
     lost_since: Vec<Option<Time>>,
-    /// By source: its last sign of life; none where nobody looks for any.
+    /// For each source: its last sign of life; none where nobody looks for any.
     alive_at: Vec<Option<Time>>,
-    /// By source: when it could last be reached again, after which what it has to send may still take long.
+    /// For each source: when it could last be reached again, after which what it has to send may still take long.
     reached_at: Vec<Time>,
     /// A bit for each source that has been away for the whole time or was left out, in 64-bit words.
     gone: Vec<u64>,
@@ -55,9 +55,9 @@ impl Absence {
     pub(super) fn lost(&mut self, source: u16, now: Time) {
         let at = usize::from(source);
         if let Some(since @ None) = self.lost_since.get_mut(at) {
-            let heard = self.alive_at[at].map_or(now, |alive| alive.max(self.reached_at[at]));
-            *since = Some(heard);
-            self.next_due = self.next_due.min(heard.saturating_add(self.outage));
+            let last_sign = self.alive_at[at].map_or(now, |alive| alive.max(self.reached_at[at]));
+            *since = Some(last_sign);
+            self.next_due = self.next_due.min(last_sign.saturating_add(self.outage));
         }
     }
 
@@ -67,7 +67,7 @@ impl Absence {
     }
 
     /// A source has delivered something: if it counts as lost, then from here on.
-    pub(super) fn heard(&mut self, source: u16, now: Time) {
+    pub(super) fn arrived(&mut self, source: u16, now: Time) {
         if let Some(alive_at) = &mut self.alive_at[usize::from(source)] {
             *alive_at = now;
         }
@@ -159,8 +159,8 @@ mod tests {
         assert_eq!((gone(&absence), absence.is_any_gone(), absence.next_due()), (vec![], false, Time(110)));
         absence.step(Time(110));
         assert_eq!((gone(&absence), absence.is_any_gone(), absence.next_due()), (vec![3], true, Time(140)));
-        absence.heard(3, Time(120));
-        absence.heard(4, Time(120));
+        absence.arrived(3, Time(120));
+        absence.arrived(4, Time(120));
         absence.step(Time(150));
         assert_eq!((gone(&absence), absence.next_due()), (vec![69], Time(220)));
         assert!(absence.back(69) && !absence.back(69));

@@ -104,9 +104,9 @@ pub struct BuilderCounters {
     pub strays_off_sequence: u64,
     /// Accepted first, and then rejected because its timestamp contradicts that of the event's other fragments.
     pub strays_timestamp: u64,
-    /// Of events shortly before the first one of the run. Not a fault: not all sources had them.
+    /// Fragments of events shortly before the first one of the run. Not a fault: not all sources had them.
     pub before_begin: u64,
-    /// Of events after the last one of the run. Not a fault.
+    /// Fragments of events after the last one of the run. Not a fault.
     pub after_end: u64,
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.

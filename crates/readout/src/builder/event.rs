@@ -20,7 +20,7 @@ pub struct BuiltEvent<'a, H> {
     /// A bit for each source, in 64-bit words; no words if no fragment came.
     pub(super) present: &'a [u64],
     pub(super) rejected: &'a [u64],
-    /// By source.
+    /// One for each source.
     pub(super) cells: &'a [Cell<H>],
 }
 

@@ -131,8 +131,8 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
         match self.window.put(seq, id.source, id.timestamp_ns, handle) {
             Put::Taken => {
-                self.progress.heard(id.source, seq + 1);
-                self.progress.absence.heard(id.source, now);
+                self.progress.arrived(id.source, seq + 1);
+                self.progress.absence.arrived(id.source, now);
                 self.counters.fragments_accepted += 1;
                 Pushed::Accepted
             }
@@ -321,7 +321,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         let admitted = self.sequence.place(event).is_none_or(|seq| seq < self.end);
         if !admitted && source < self.config.sources.get() {
             self.progress.sent(source, self.end);
-            self.progress.heard(source, self.end);
+            self.progress.arrived(source, self.end);
         }
         admitted
     }
@@ -367,7 +367,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.counters
     }
 
-    /// By source: what is in no event, and which events lack it.
+    /// For each source its fragments that are in no event, and the events that lack it.
     pub fn source_counters(&self) -> &[SourceCounters] {
         &self.of_sources
     }
@@ -516,7 +516,7 @@ impl<H: Copy + Default> EventBuilder<H> {
                 seq.into_iter().for_each(|seq| self.progress.begins(id.source, seq.saturating_add(1)));
                 self.leave_out(id);
             }
-            Stray::AfterEnd => self.progress.heard(id.source, self.end),
+            Stray::AfterEnd => self.progress.arrived(id.source, self.end),
             _ => {}
         }
         self.count_stray(id.source, stray)

@@ -10,11 +10,11 @@ use super::absence::Absence;
 
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// By source: the place after its latest fragment.
+    /// For each source: the place after its latest fragment.
     reached: Vec<u64>,
-    /// By source: what `reached` was when it connected again.
+    /// For each source: what `reached` was when it connected again.
     before: Vec<u64>,
-    /// By source: before which place it sends nothing over the connection that it has; none if that is a new one, and
+    /// For each source the place before which it sends nothing over its connection; none if the connection is new and
     /// nothing has come over it.
     begins: Vec<Option<u64>>,
     /// The last of these, and how many there are not.
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// A fragment before the place `end` has arrived.
-    pub(super) fn heard(&mut self, source: u16, end: u64) {
+    pub(super) fn arrived(&mut self, source: u16, end: u64) {
         let reached = &mut self.reached[usize::from(source)];
         *reached = (*reached).max(end);
     }

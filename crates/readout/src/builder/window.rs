@@ -12,7 +12,7 @@ use super::event::{is_present, BuiltEvent, Cell};
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenEvent {
     opened_at: Time,
-    /// Of the fragment that came first; of the event once it is settled.
+    /// Timestamp of the first fragment; of the event once it is settled.
     timestamp_ns: u64,
     earliest_ns: u64,
     latest_ns: u64,

@@ -11,7 +11,7 @@ use super::slots::Place;
 /// A fragment that is stored and still read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loan {
-    /// Of the events that the sink has taken, the first being 0.
+    /// Number of the event among those that the sink has taken, from 0.
     event: u64,
     /// When the consumer will have taken it.
     pub(super) until: Time,

@@ -264,7 +264,7 @@ impl<S: EventSink> Receiver<S> {
         self.builder.poll_notice()
     }
 
-    /// By board: see [`EventBuilder::source_counters`].
+    /// The counters of each board: see [`EventBuilder::source_counters`].
     pub fn source_counters(&self) -> &[SourceCounters] {
         self.builder.source_counters()
     }
@@ -589,7 +589,7 @@ impl<S> Memory for Receiver<S> {
         };
         let Ok(id) = SentId::peek(message) else { return true };
         match &mut self.opening {
-            Some(sources) => sources.get_mut(usize::from(id.source_id)).is_none_or(|at| at.admits(id.event_number)),
+            Some(sources) => sources.get_mut(usize::from(id.source_id)).is_none_or(|at| at.admit(id.event_number)),
             None => self.builder.admit(id.source_id, id.event_number),
         }
     }

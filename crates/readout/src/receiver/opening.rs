@@ -6,17 +6,17 @@
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opening {
     /// Its first fragment is here.
-    heard: bool,
+    has_offered: bool,
     /// The event of the fragment that it has for us after that.
     pub(super) next: Option<u64>,
 }
 
 impl Opening {
     /// Whether the fragment that it offers may be taken.
-    pub(super) fn admits(&mut self, event: u64) -> bool {
-        if self.heard {
+    pub(super) fn admit(&mut self, event: u64) -> bool {
+        if self.has_offered {
             self.next = Some(event);
         }
-        !std::mem::replace(&mut self.heard, true)
+        !std::mem::replace(&mut self.has_offered, true)
     }
 }

@@ -39,10 +39,10 @@ pub struct ReceiverCounters {
 pub struct ReceiverReport {
     pub receiver: ReceiverCounters,
     pub builder: BuilderCounters,
-    /// By board.
+    /// One for each board.
     pub rings: Vec<RingCounters>,
     /// None if there is no reference to compare with.
     pub check: Option<CheckReport>,
-    /// By board; none if no pattern is looked for.
+    /// One for each board; none if no pattern is looked for.
     pub pattern: Option<Vec<PatternReport>>,
 }

@@ -74,7 +74,7 @@ fn filled(buffer: &mut Vec<u8>, message: &[u8]) -> Result<(), TryReserveError> {
 /// The slots of all boards.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// By board; one pool if they share it.
+    /// One for each board; one pool if they share it.
     rings: Vec<Ring>,
     shared: bool,
     /// First address and board of every ring, by address.
@@ -207,7 +207,7 @@ impl Slots {
         self.by_va[after.saturating_sub(1)].1
     }
 
-    /// Of every ring.
+    /// Counters of every ring.
     pub fn counters(&self) -> Vec<RingCounters> {
         self.rings.iter().map(|ring| *ring.counters()).collect()
     }

@@ -39,7 +39,7 @@ pub struct BoardSpec {
 /// A connection that a killed session has left open at its board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remembered {
-    pub own: CmInfo,
+    pub local: CmInfo,
     pub peer: CmInfo,
 }
 
@@ -57,7 +57,7 @@ pub enum BoardState {
 
 /// What the back end has heard of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Sign {
     Alive,
     /// It can be reached again.
     Again,
@@ -79,7 +79,7 @@ pub(super) struct Board {
     pub(super) messages: u64,
     pub(super) last_message: Time,
     /// When the back end has heard of it last, where it tells.
-    heard_at: Time,
+    sign_at: Time,
     was_away: bool,
     pub(super) bytes: u64,
     /// The last thing that went wrong.
@@ -108,7 +108,7 @@ impl Board {
             lives: 0,
             messages: 0,
             last_message: Time::ZERO,
-            heard_at: Time::ZERO,
+            sign_at: Time::ZERO,
             was_away: false,
             bytes: 0,
             trouble: None,
@@ -161,7 +161,7 @@ impl Board {
     }
 
     /// Our side of its connection.
-    pub(super) fn own(&self) -> CmInfo {
+    pub(super) fn local_info(&self) -> CmInfo {
         self.local.map_or_else(CmInfo::default, |qp| CmInfo {
             qpn: qp.qpn,
             psn: qp.psn,
@@ -172,7 +172,7 @@ impl Board {
     }
 
     pub(super) fn open(&mut self, now: Time) {
-        self.opener.open(now, self.own());
+        self.opener.open(now, self.local_info());
         self.state = BoardState::Opening;
     }
 
@@ -276,7 +276,7 @@ impl Board {
     }
 
     pub(super) fn close_earlier(&mut self, now: Time, old: &Remembered) {
-        self.opener.adopt(now, old.own, old.peer, 0);
+        self.opener.adopt(now, old.local, old.peer, 0);
         self.close(now);
     }
 
@@ -303,32 +303,32 @@ impl Board {
         self.bytes += u64::from(bytes);
         self.last_message = now;
         self.was_away = false;
-        self.opener.heard(now);
+        self.opener.data_arrived(now);
     }
 
     /// What it means that the back end has heard of it at this time; none if that is not new. After a time without a sign
     /// it is no sign of life until a message comes: what TCP sends again it sends late, at growing intervals.
-    pub(super) fn heard_at(&mut self, at: Time) -> Option<Heard> {
+    pub(super) fn sign_at(&mut self, at: Time) -> Option<Sign> {
         /// Longer than the kernel's clock may lag where the machine's processors are taken away for a while; it is asked
         /// every second.
         const STEP: Time = Time::from_ms(400);
         const AWAY: Time = Time::from_ms(1500);
-        let before = self.heard_at;
-        self.heard_at = before.max(at);
+        let before = self.sign_at;
+        self.sign_at = before.max(at);
         let ago = at.saturating_sub(before);
         if before == Time::ZERO {
-            return Some(Heard::Alive);
+            return Some(Sign::Alive);
         }
         if ago > AWAY {
             self.was_away = true;
-            return Some(Heard::Again);
+            return Some(Sign::Again);
         }
-        (ago > STEP && !self.was_away).then_some(Heard::Alive)
+        (ago > STEP && !self.was_away).then_some(Sign::Alive)
     }
 
     pub(super) fn remembered(&self) -> Option<Remembered> {
         let has_peer = self.opener.peer().qpn.value() != 0 && !self.is_waiting();
-        has_peer.then(|| Remembered { own: self.own(), peer: self.opener.peer() })
+        has_peer.then(|| Remembered { local: self.local_info(), peer: self.opener.peer() })
     }
 }
 
@@ -336,7 +336,7 @@ impl Remembered {
     /// One line of text: what [`Self::parse`] reads.
     pub fn line(&self) -> String {
         let side = |info: &CmInfo| format!("{} {:#x} {:#x}", info.ip, info.qpn.value(), info.psn.value());
-        format!("{} {}", side(&self.own), side(&self.peer))
+        format!("{} {}", side(&self.local), side(&self.peer))
     }
 
     /// Reads a line; none if it is something else.
@@ -347,7 +347,7 @@ impl Remembered {
             let mut hex = || u32::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
             Some(CmInfo { ip, qpn: Qpn::new(hex()?), psn: Psn::new(hex()?), ..CmInfo::default() })
         };
-        Some(Remembered { own: side()?, peer: side()? })
+        Some(Remembered { local: side()?, peer: side()? })
     }
 }
 
@@ -361,16 +361,16 @@ mod tests {
         let (ip, rkey, base) = (Ipv4Addr::LOCALHOST, 0, 0);
         let local = LocalQp { qpn: Qpn::new(2), psn: Psn::new(0), rkey, base, ip };
         let mut board = Board::new(spec, CmOpenerConfig::default(), local);
-        let heard = |board: &mut Board, at: u64| board.heard_at(Time::from_ms(at));
-        assert_eq!(heard(&mut board, 10), Some(Heard::Alive), "from now on it is expected to be heard");
-        (100..=10_000).step_by(10).for_each(|at| assert_eq!(heard(&mut board, at), None, "its messages tell"));
+        let sign = |board: &mut Board, at: u64| board.sign_at(Time::from_ms(at));
+        assert_eq!(sign(&mut board, 10), Some(Sign::Alive), "from now on it is expected to be heard");
+        (100..=10_000).step_by(10).for_each(|at| assert_eq!(sign(&mut board, at), None, "its messages tell"));
         for lag in [10_000, 10_030, 10_200, 10_010] {
-            assert_eq!(heard(&mut board, lag), None, "the kernel's clock has lagged");
+            assert_eq!(sign(&mut board, lag), None, "the kernel's clock has lagged");
         }
-        assert_eq!(heard(&mut board, 11_000), Some(Heard::Alive));
-        assert_eq!(heard(&mut board, 29_000), Some(Heard::Again));
-        assert_eq!((heard(&mut board, 29_030), heard(&mut board, 30_000)), (None, None));
+        assert_eq!(sign(&mut board, 11_000), Some(Sign::Alive));
+        assert_eq!(sign(&mut board, 29_000), Some(Sign::Again));
+        assert_eq!((sign(&mut board, 29_030), sign(&mut board, 30_000)), (None, None));
         board.message(Time::from_ms(30_001), 100);
-        assert_eq!(heard(&mut board, 31_000), Some(Heard::Alive));
+        assert_eq!(sign(&mut board, 31_000), Some(Sign::Alive));
     }
 }

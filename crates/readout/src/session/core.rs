@@ -7,7 +7,7 @@ use penstock_transport::{CmAddress, CmEvent, CmListener, LifeSign, Mtu, RecvOpco
 use penstock_units::Time;
 use penstock_wire::{CmInfo, RnrTimer};
 
-use super::board::{Board, Heard, IN_ERROR};
+use super::board::{Board, Sign, IN_ERROR};
 use super::error::SessionError;
 use super::first_event::FirstEvent;
 use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, SessionClock};
@@ -38,7 +38,7 @@ pub(super) struct Core<S> {
     pub(super) completions: Vec<Completion>,
     /// None once the first event is known.
     pub(super) first_event: Option<FirstEvent>,
-    /// Of messages.
+    /// Time of the first message.
     pub(super) first_at: Option<Time>,
     pub(super) last_at: Time,
 }
@@ -50,7 +50,7 @@ fn into_pool(done: Completion) -> Completion {
     Completion { opcode: RecvOpcode::Send, byte_len, ..done }
 }
 
-fn tell<S: EventSink>(receiver: &mut Receiver<S>, now: Time, done: &Completion) -> Result<(), StoreError> {
+fn deliver<S: EventSink>(receiver: &mut Receiver<S>, now: Time, done: &Completion) -> Result<(), StoreError> {
     receiver.on_checked(now, done.board, done.slot(), done.byte_len, done.payload_crc)
 }
 
@@ -76,7 +76,7 @@ impl<S: EventSink> Core<S> {
             self.last_at = self.now;
             match &mut self.first_event {
                 Some(search) => search.hold(self.now, done, self.receiver.event_in(done.board, done.slot())),
-                None => tell(&mut self.receiver, self.now, &done)?,
+                None => deliver(&mut self.receiver, self.now, &done)?,
             }
         }
         self.completions = came; // its memory
@@ -159,7 +159,7 @@ impl<S: EventSink> Core<S> {
     fn begin(&mut self, event: u64, held: Vec<Completion>) -> Result<(), StoreError> {
         let following: Vec<_> = self.receiver.following().collect();
         self.receiver.begin_at(event);
-        held.iter().try_for_each(|done| tell(&mut self.receiver, self.now, done))?;
+        held.iter().try_for_each(|done| deliver(&mut self.receiver, self.now, done))?;
         following.into_iter().for_each(|(board, event)| self.receiver.offered(board, event));
         Ok(())
     }
@@ -248,7 +248,7 @@ impl<S: EventSink> Core<S> {
     fn came_up(&mut self, i: usize, listener: &mut CmListener) {
         let board = &self.boards[i];
         let from = CmAddress { ip: board.spec.ip, port: board.opener.port() };
-        listener.adopt(i, board.own(), board.opener.peer(), from);
+        listener.adopt(i, board.local_info(), board.opener.peer(), from);
         self.mark_up(i);
     }
 
@@ -270,19 +270,19 @@ impl<S: EventSink> Core<S> {
     pub(super) fn look_for_life(&mut self) {
         let now = self.now;
         for (i, board) in self.boards.iter_mut().enumerate().filter(|(_, board)| board.is_up()) {
-            let heard = self.backend.heard(i as u16).map(|ago| now.saturating_sub(ago));
-            let heard = heard.and_then(|at| board.heard_at(at));
-            if heard == Some(Heard::Again) {
+            let seen = self.backend.silent_for(i as u16).map(|ago| now.saturating_sub(ago));
+            let seen = seen.and_then(|at| board.sign_at(at));
+            if seen == Some(Sign::Again) {
                 self.receiver.reached(now, i as u16);
             }
-            let alive = (heard == Some(Heard::Alive)).then_some(LifeSign::Present);
+            let alive = (seen == Some(Sign::Alive)).then_some(LifeSign::Present);
             let sign = alive.or_else(|| board.opener.take_life());
             sign.into_iter().for_each(|sign| self.receiver.alive(now, i as u16, sign == LifeSign::Returned));
         }
         for at in 0..self.receiver.suspects().len() {
             let board = &mut self.boards[usize::from(self.receiver.suspects()[at])];
             if board.is_up() {
-                board.opener.ask_for_life(now);
+                board.opener.request_life_sign(now);
             }
         }
     }
@@ -299,19 +299,19 @@ impl<S: EventSink> Core<S> {
             }
             LinkChange::Down(why) => {
                 self.boards[i].lost(self.now, why);
-                self.tell_if_lost(i);
+                self.report_if_lost(i);
             }
             LinkChange::Refused(why) => {
                 let trouble = format!("{}: its stream was ended: {why}", self.boards[i].spec.ip);
                 self.boards[i].refused = Some(why);
                 self.boards[i].lost(self.now, trouble);
-                self.tell_if_lost(i);
+                self.report_if_lost(i);
             }
         }
     }
 
     /// Tells the receiver of a board that is down and has nothing here that is not delivered.
-    fn tell_if_lost(&mut self, i: usize) {
+    fn report_if_lost(&mut self, i: usize) {
         let board = &self.boards[i];
         if board.is_up() {
             return;
@@ -343,7 +343,7 @@ impl<S: EventSink> Core<S> {
         if self.boards[i].is_due(now) && self.receiver.wants(i as u16) && self.fresh_qp(i)? {
             self.boards[i].open(now);
         }
-        self.tell_if_lost(i);
+        self.report_if_lost(i);
         Ok(())
     }
 

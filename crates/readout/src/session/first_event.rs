@@ -22,16 +22,16 @@ pub(super) struct Patience {
 /// Waits until every board has sent something, or long enough.
 pub(super) struct FirstEvent {
     held: Vec<Completion>,
-    /// By board: whether it is up, whether it has sent, and the first event that it has sent.
+    /// For each board: whether it is up, whether it has sent, and the first event that it has sent.
     up: Vec<bool>,
-    heard: Vec<bool>,
+    has_sent: Vec<bool>,
     first: Vec<Option<u64>>,
-    /// By board: its next event follows its first one.
+    /// For each board: its next event follows its first one.
     is_followed: Vec<bool>,
     /// Boards agree if their first events can be open together.
     reach: u64,
     patience: Patience,
-    /// Of the first message, and when the latest board came up.
+    /// Time of the first message, and of the latest board that came up.
     message_at: Time,
     up_at: Time,
 }
@@ -39,15 +39,15 @@ pub(super) struct FirstEvent {
 impl FirstEvent {
     /// `reach`: how far apart the numbers of events are that can be open together.
     pub(super) fn new(boards: usize, reach: u64, patience: Patience) -> FirstEvent {
-        let (up, heard, first) = (vec![false; boards], vec![false; boards], vec![None; boards]);
+        let (up, has_sent, first) = (vec![false; boards], vec![false; boards], vec![None; boards]);
         let (message_at, up_at, is_followed) = (Time::ZERO, Time::ZERO, vec![false; boards]);
-        FirstEvent { held: Vec::new(), up, heard, first, is_followed, reach, patience, message_at, up_at }
+        FirstEvent { held: Vec::new(), up, has_sent, first, is_followed, reach, patience, message_at, up_at }
     }
 
     /// When it is known at the latest.
     pub(super) fn due(&self) -> Time {
-        let missing = |board: &usize| !self.heard[*board];
-        let mut missing = (0..self.heard.len()).filter(missing).peekable();
+        let missing = |board: &usize| !self.has_sent[*board];
+        let mut missing = (0..self.has_sent.len()).filter(missing).peekable();
         if self.held.is_empty() {
             return Time::MAX;
         }
@@ -78,7 +78,7 @@ impl FirstEvent {
         }
         let board = usize::from(done.board);
         self.held.push(done);
-        self.heard[board] = true;
+        self.has_sent[board] = true;
         match event {
             Some(event) if self.first[board].is_some() => self.follows(board, event),
             Some(_) => self.first[board] = event,

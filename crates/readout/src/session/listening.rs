@@ -21,7 +21,7 @@ impl<S: EventSink> CmHost for Core<S> {
             return Err(Refusal::NoQp);
         }
         match self.fresh_qp(entry) {
-            Ok(true) => Ok(self.boards[entry].own()),
+            Ok(true) => Ok(self.boards[entry].local_info()),
             Ok(false) => Err(Refusal::NotYet),
             Err(error) => {
                 self.boards[entry].trouble = Some(error.to_string());
@@ -37,7 +37,7 @@ impl<S: EventSink> CmHost for Core<S> {
             Refusal::Failed
         })?;
         let board = &mut self.boards[entry];
-        board.opener.adopt(self.now, board.own(), *peer, from.port);
+        board.opener.adopt(self.now, board.local_info(), *peer, from.port);
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub struct BoardReport {
     /// Receives that there can be.
     pub slots: u32,
     pub messages: u64,
-    /// Of all messages, fragment headers included.
+    /// Bytes of all messages, fragment headers included.
     pub bytes: u64,
     /// Why it is not up, or was not in between.
     pub trouble: Option<String>,
@@ -63,7 +63,7 @@ pub struct SessionReport {
     pub backend: &'static str,
     pub poll: String,
     pub seconds: f64,
-    /// From the first message to the last one.
+    /// Time from the first message to the last one.
     pub readout_seconds: f64,
     /// CPU time of the receiving thread.
     pub cpu_seconds: f64,
@@ -107,7 +107,7 @@ pub(super) fn of<S: EventSink>(
             _ => None,
         },
         lives: board.lives,
-        queue_pair: board.own().qpn.value(),
+        queue_pair: board.local_info().qpn.value(),
         credits: core.receiver.credits(i as u16),
         slots: core.receiver.slots(i as u16),
         messages: board.messages,

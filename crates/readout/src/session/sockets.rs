@@ -40,7 +40,7 @@ impl CmSocket {
     }
 }
 
-/// Of a back end that takes connections itself.
+/// The port of a back end that takes connections itself.
 pub(super) struct NoPort;
 
 impl CmPort for NoPort {

@@ -38,20 +38,20 @@ impl Interface {
             return Err(io::Error::last_os_error());
         }
         let (socket, mut request) = request(name)?;
-        let mut ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
+        let mut query = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
             // SAFETY: these requests read the name and write the union of this ifreq.
             check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &mut request) })?;
             Ok(request)
         };
         // SAFETY: after each of these requests the union holds the field that is read.
-        let mac = unsafe { ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
+        let mac = unsafe { query(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
         // SAFETY: as above.
-        let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
+        let mtu = unsafe { query(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
         // SAFETY: as above.
-        let flags = unsafe { ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags };
+        let flags = unsafe { query(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags };
         // SAFETY: as above; both members are a sockaddr.
         let [ip, netmask] = [libc::SIOCGIFADDR, libc::SIOCGIFNETMASK]
-            .map(|what| ask(what).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr }));
+            .map(|what| query(what).ok().map(|r| unsafe { r.ifr_ifru.ifru_addr }));
         // The bytes of a sockaddr_in after family and port are the address.
         let address = |of: libc::sockaddr| Ipv4Addr::from(std::array::from_fn(|i| of.sa_data[2 + i] as u8));
         Ok(Interface {
@@ -125,18 +125,18 @@ impl Watch {
     /// `ENODEV` if it is not there any more, or another of its name is.
     pub fn is_up(&self) -> io::Result<bool> {
         let mut request = named(&self.name);
-        let mut ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
+        let mut query = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
             // SAFETY: these requests read the name and write the union of this ifreq.
             check(unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) })?;
             Ok(request)
         };
         // SAFETY: after each of these requests the union holds the field that is read.
-        let index = unsafe { ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex };
+        let index = unsafe { query(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex };
         if u32::try_from(index) != Ok(self.index) {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
         // SAFETY: as above.
-        Ok(libc::c_int::from(unsafe { ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0)
+        Ok(libc::c_int::from(unsafe { query(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0)
     }
 
     /// How many queues the interface receives by.

@@ -17,6 +17,6 @@ mod xdp;
 pub use interface::{has_address, Interface, Watch};
 pub use mapping::{Mapping, MemoryError, Pages, RingMemory};
 pub use numa::{node_of_device, stay_on_node, NumaError};
-pub use options::heard_ago;
+pub use options::time_since_arrival;
 pub use packet_socket::{drop_all, thread_cpu_time, Frames, Gather, PacketSocket};
 pub use xdp::{XdpError, XdpMode, XdpSocket};

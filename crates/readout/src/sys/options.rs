@@ -29,7 +29,7 @@ pub(super) fn get_option<T>(socket: &impl AsRawFd, level: c_int, option: c_int) 
 ///
 /// # Errors
 /// That of getsockopt(2).
-pub fn heard_ago(socket: &impl AsRawFd) -> io::Result<Duration> {
+pub fn time_since_arrival(socket: &impl AsRawFd) -> io::Result<Duration> {
     let info: libc::tcp_info = get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(Duration::from_millis(info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv).into()))
 }

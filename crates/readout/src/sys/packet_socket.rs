@@ -69,7 +69,7 @@ pub struct PacketSocket {
     frames: usize,
     next: usize,
     dropped: u64,
-    /// Of the interface.
+    /// MAC address of the interface.
     mac: [u8; 6],
     /// Frames of a VLAN other than 0.
     foreign_vlan: u64,
@@ -452,7 +452,7 @@ pub fn thread_cpu_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Of an interface that is not there any more.
+/// Whether the interface does not exist any more.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV))
 }

@@ -99,7 +99,7 @@ pub trait CmHost {
     fn doubt(&mut self, _entry: usize) {}
 
     /// The manager that holds it has sent a request: a sign of life.
-    fn heard(&mut self, _entry: usize) {}
+    fn request_arrived(&mut self, _entry: usize) {}
 
     /// Whether nothing has been heard of the peer for so long that another address may have its queue pair.
     fn is_abandoned(&self, _entry: usize) -> bool {
@@ -118,7 +118,7 @@ pub trait CmHost {
 pub struct CmListenerCounters {
     /// Requests answered.
     pub requests: u64,
-    /// Of these, answered with anything but ACK.
+    /// Requests answered with anything but ACK.
     pub refused: u64,
     /// Not answered: answers, and requests that must be made again later.
     pub ignored: u64,
@@ -146,7 +146,7 @@ struct Entry {
     opened: u64,
     /// When opening must have ended.
     deadline: Time,
-    own: CmInfo,
+    local: CmInfo,
 }
 
 impl Entry {
@@ -221,27 +221,27 @@ impl CmListener {
             CmRequest::OpenQp => self.open(now, from, message, host),
             _ => self.named(from, message, host),
         };
-        let Some((answer, own)) = answer else {
+        let Some((answer, local)) = answer else {
             self.counters.ignored += 1;
             return None;
         };
         self.counters.requests += 1;
         self.counters.refused += u64::from(answer != CmAnswer::Ack);
-        let info = own.filter(|_| matches!(answer, CmAnswer::Ack | CmAnswer::NoQp));
+        let info = local.filter(|_| matches!(answer, CmAnswer::Ack | CmAnswer::NoQp));
         // NO_QP names a queue pair and the address that holds it; it is not what the asker may send to.
         Some(CmMessage { info_valid: answer == CmAnswer::Ack, ..message.answered(answer, info) })
     }
 
     /// Our side and the peer's of an entry that may send.
     pub fn connection(&self, entry: usize) -> Option<(CmInfo, CmInfo)> {
-        self.entries.get(entry).filter(|e| e.phase == Phase::Rts).map(|e| (e.own, e.peer))
+        self.entries.get(entry).filter(|e| e.phase == Phase::Rts).map(|e| (e.local, e.peer))
     }
 
     /// The owner has opened this connection itself: from now on its peer may ask here whether it lives, and close it.
-    pub fn adopt(&mut self, entry: usize, own: CmInfo, peer: CmInfo, owner: CmAddress) {
+    pub fn adopt(&mut self, entry: usize, local: CmInfo, peer: CmInfo, owner: CmAddress) {
         if let Some(entry) = self.entries.get_mut(entry) {
             self.opened += 1;
-            *entry = Entry { phase: Phase::Rts, owner, peer, opened: self.opened, deadline: Time::MAX, own };
+            *entry = Entry { phase: Phase::Rts, owner, peer, opened: self.opened, deadline: Time::MAX, local };
         }
     }
 
@@ -271,7 +271,7 @@ impl CmListener {
         if let Some(at) = hit {
             let entry = self.entries[at];
             if entry.peer == peer && !host.is_dead(at) {
-                return Some((CmAnswer::Ack, Some(entry.own)));
+                return Some((CmAnswer::Ack, Some(entry.local)));
             }
             if self.config.engaged {
                 return Some((CmAnswer::NoQp, self.held_by()));
@@ -290,32 +290,33 @@ impl CmListener {
             if self.entries[at].phase != Phase::Closed {
                 self.end(at, Ending::Replaced, host);
             }
-            let own = match host.open(at, owner, &peer) {
-                Ok(own) => own,
+            let local = match host.open(at, owner, &peer) {
+                Ok(local) => local,
                 Err(Refusal::NoQp) => continue,
                 Err(Refusal::NotYet) => return None,
                 Err(Refusal::Failed) => return Some((CmAnswer::Error, None)),
             };
             self.opened += 1;
             let deadline = now.saturating_add(self.config.half_open);
-            self.entries[at] = Entry { phase: Phase::Init, owner, peer, opened: self.opened, deadline, own };
+            self.entries[at] = Entry { phase: Phase::Init, owner, peer, opened: self.opened, deadline, local };
             if message.info_valid {
                 let answer = self.connect(at, peer, host);
                 self.ready(at, host);
                 return answer;
             }
-            return Some((CmAnswer::Ack, Some(own)));
+            return Some((CmAnswer::Ack, Some(local)));
         }
-        let is_own = |at: &usize| self.entries[*at].owner.ip == from && self.lives(*at, host) && host.serves(*at, from);
-        let in_doubt: Vec<_> = (0..self.entries.len()).filter(is_own).collect();
-        in_doubt.into_iter().for_each(|at| host.doubt(at));
+        let is_of_sender =
+            |at: &usize| self.entries[*at].owner.ip == from && self.lives(*at, host) && host.serves(*at, from);
+        let suspects: Vec<_> = (0..self.entries.len()).filter(is_of_sender).collect();
+        suspects.into_iter().for_each(|at| host.doubt(at));
         Some((CmAnswer::NoQp, self.held_by()))
     }
 
     /// A queue pair that is taken, and the address that holds it.
     fn held_by(&self) -> Option<CmInfo> {
         let held = self.entries.iter().find(|e| e.phase != Phase::Closed);
-        held.map(|e| CmInfo { qpn: e.own.qpn, ip: e.owner.ip, ..CmInfo::default() })
+        held.map(|e| CmInfo { qpn: e.local.qpn, ip: e.owner.ip, ..CmInfo::default() })
     }
 
     /// Entries that OPEN_QP of `from` may take, the best first: closed ones (where peers keep theirs, its own, and last
@@ -333,12 +334,12 @@ impl CmListener {
             Phase::Rts if entry.owner.ip == from && host.is_quiet(at) => Some((4, entry.opened)),
             Phase::Rts => None,
         };
-        let is_own = |entry: &Entry| entry.phase != Phase::Closed && entry.owner.ip == from;
-        let owned = self.entries.iter().filter(|entry| is_own(entry)).count();
+        let is_of_sender = |entry: &Entry| entry.phase != Phase::Closed && entry.owner.ip == from;
+        let owned = self.entries.iter().filter(|entry| is_of_sender(entry)).count();
         let at_bound = self.config.per_address != 0 && owned >= self.config.per_address;
         let is_kept = |e: &Entry| self.config.keep_peers && e.owner.ip != from && !e.owner.ip.is_unspecified();
         let may = |at, entry: &Entry| {
-            Some(at) != hit && host.serves(at, from) && !is_kept(entry) && (!at_bound || is_own(entry))
+            Some(at) != hit && host.serves(at, from) && !is_kept(entry) && (!at_bound || is_of_sender(entry))
         };
         let free = |(at, entry)| Some((rank(at, entry)?, at)).filter(|_| may(at, entry));
         let mut free: Vec<_> = self.entries.iter().enumerate().filter_map(free).collect();
@@ -363,7 +364,7 @@ impl CmListener {
         }
         let entry = &mut self.entries[at];
         (entry.phase, entry.peer) = (Phase::Rtr, peer);
-        Some((CmAnswer::Ack, Some(entry.own)))
+        Some((CmAnswer::Ack, Some(entry.local)))
     }
 
     /// A queue pair that is connected may send.
@@ -383,7 +384,7 @@ impl CmListener {
     ) -> Option<(CmAnswer, Option<CmInfo>)> {
         let qpn = message.other.qpn;
         // A number may be given out again: the open entry that has it goes before a closed one that had it.
-        let has = |e: &Entry| e.own.qpn == qpn && qpn.value() != 0;
+        let has = |e: &Entry| e.local.qpn == qpn && qpn.value() != 0;
         let open = self.entries.iter().position(|e| has(e) && e.phase != Phase::Closed);
         let Some(at) = open.or_else(|| self.entries.iter().position(has)) else {
             return Some((CmAnswer::NoQp, None));
@@ -391,32 +392,32 @@ impl CmListener {
         let entry = self.entries[at];
         let owner = entry.owner.ip == from && entry.phase != Phase::Closed;
         if owner {
-            host.heard(at);
+            host.request_arrived(at);
         }
         let alive = owner && !host.is_dead(at);
         let peer = named_peer(from, message);
-        let (ack, own) = (CmAnswer::Ack, Some(entry.own));
+        let (ack, local) = (CmAnswer::Ack, Some(entry.local));
         let answer = match message.request {
-            CmRequest::None if owner && message.transmit.is_some() => Some((ack, own)),
+            CmRequest::None if owner && message.transmit.is_some() => Some((ack, local)),
             CmRequest::SendQpInfo if alive && message.info_valid => match entry.phase {
-                Phase::Rtr | Phase::Rts if entry.peer == peer => Some((ack, own)),
+                Phase::Rtr | Phase::Rts if entry.peer == peer => Some((ack, local)),
                 Phase::Rts => None,
                 _ => Some(self.connect(at, peer, host)?),
             },
             CmRequest::ModifyQpRts if alive && entry.phase != Phase::Init => {
                 self.ready(at, host);
-                Some((ack, own))
+                Some((ack, local))
             }
             CmRequest::CloseQp | CmRequest::Error if owner => {
                 self.entries[at].phase = Phase::Closed;
                 let is_error = message.request == CmRequest::Error;
                 host.close(at, if is_error { Ending::Failed } else { Ending::Asked });
-                Some((ack, own))
+                Some((ack, local))
             }
             CmRequest::CloseQp | CmRequest::Error
                 if entry.phase == Phase::Closed && entry.owner.ip == from && entry.peer.qpn == peer.qpn =>
             {
-                Some((ack, own))
+                Some((ack, local))
             }
             CmRequest::Reserved(_) => Some((CmAnswer::Error, None)),
             _ => None,

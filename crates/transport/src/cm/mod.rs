@@ -72,7 +72,7 @@ pub enum CmReason {
     Reserved {
         /// The request.
         step: CmRequest,
-        /// Of the answer.
+        /// Code of the answer.
         code: u8,
     },
     /// It agreed, and did not say who it is.

@@ -74,12 +74,12 @@ pub struct CmOpener {
     config: CmOpenerConfig,
     ip: Ipv4Addr,
     port: u16,
-    own: CmInfo,
+    local: CmInfo,
     peer: CmInfo,
     state: CmState,
     done: Option<CmRequest>,
     question: Option<Question>,
-    heard: Time,
+    last_arrival: Time,
     /// When an open connection is asked whether it lives though its data come, and how often still: so that it is known
     /// what silence means.
     introduction: Option<(Time, u32)>,
@@ -111,12 +111,12 @@ impl CmOpener {
             config,
             ip,
             port: CM_REQUEST_PORT,
-            own: CmInfo::default(),
+            local: CmInfo::default(),
             peer: CmInfo::default(),
             state: CmState::Closed,
             done: None,
             question: None,
-            heard: Time::ZERO,
+            last_arrival: Time::ZERO,
             introduction: None,
             keeps_alive: false,
             unanswered: 0,
@@ -127,17 +127,17 @@ impl CmOpener {
     }
 
     /// Starts with our parameters: an unused queue pair.
-    pub fn open(&mut self, now: Time, own: CmInfo) {
-        (self.own, self.peer, self.done, self.port) = (own, CmInfo::default(), None, CM_REQUEST_PORT);
+    pub fn open(&mut self, now: Time, local: CmInfo) {
+        (self.local, self.peer, self.done, self.port) = (local, CmInfo::default(), None, CM_REQUEST_PORT);
         self.requested = true;
-        self.ask(now, CmRequest::OpenQp);
+        self.request(now, CmRequest::OpenQp);
     }
 
     /// Another has opened this connection towards us, and takes requests at `port` (0: where all do): from now on this
     /// side watches over it.
-    pub fn adopt(&mut self, now: Time, own: CmInfo, peer: CmInfo, port: u16) {
+    pub fn adopt(&mut self, now: Time, local: CmInfo, peer: CmInfo, port: u16) {
         self.port = if port == 0 { CM_REQUEST_PORT } else { port };
-        (self.own, self.peer, self.requested) = (own, peer, false);
+        (self.local, self.peer, self.requested) = (local, peer, false);
         self.opened(now);
     }
 
@@ -145,7 +145,7 @@ impl CmOpener {
     pub fn close(&mut self, now: Time) {
         self.farewell = None;
         if self.done.is_some() {
-            self.ask(now, CmRequest::CloseQp);
+            self.request(now, CmRequest::CloseQp);
         } else {
             (self.state, self.question) = (CmState::Closed, None);
         }
@@ -157,16 +157,16 @@ impl CmOpener {
     }
 
     /// Data of the board arrived. An open connection gets no keep-alive then.
-    pub fn heard(&mut self, now: Time) {
-        self.heard = self.heard.max(now);
+    pub fn data_arrived(&mut self, now: Time) {
+        self.last_arrival = self.last_arrival.max(now);
         self.unanswered = 0;
     }
 
     /// Another connection of the board's address is asked for: a board that has answered a keep-alive before is asked
     /// now whether it lives, unless something of it came just now.
     pub fn doubt(&mut self, now: Time) {
-        let was_heard = now < self.heard.saturating_add(self.config.timeout / 2);
-        if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_heard {
+        let was_active = now < self.last_arrival.saturating_add(self.config.timeout / 2);
+        if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_active {
             self.probe(now);
         }
     }
@@ -177,7 +177,7 @@ impl CmOpener {
     }
 
     /// Asks an open connection now whether it lives, unless that is under way.
-    pub fn ask_for_life(&mut self, now: Time) {
+    pub fn request_life_sign(&mut self, now: Time) {
         if self.state == CmState::Open && self.question.is_none() && self.config.keep_alive.is_some() {
             self.probe(now);
         }
@@ -186,7 +186,7 @@ impl CmOpener {
     /// Whether the board may be gone: it has not answered the last keep-alive, or nothing of it has come for `time`.
     /// The silence of one that has answered keep-alives before ends the connection by itself.
     pub fn is_quiet(&self, now: Time, time: Time) -> bool {
-        !self.keeps_alive && (self.unanswered > 0 || now >= self.heard.saturating_add(time))
+        !self.keeps_alive && (self.unanswered > 0 || now >= self.last_arrival.saturating_add(time))
     }
 
     /// Takes a message that came from `from` at `now` of any clock that does not run backwards.
@@ -194,7 +194,7 @@ impl CmOpener {
         let question = self.question?;
         let answer = message.answer?;
         // The answer contains our number as the other side's.
-        if from != self.ip || message.request != question.step || message.other.qpn != self.own.qpn {
+        if from != self.ip || message.request != question.step || message.other.qpn != self.local.qpn {
             return None;
         }
         let step = question.step;
@@ -233,7 +233,7 @@ impl CmOpener {
         match &self.question {
             Some(question) => Some(question.deadline),
             None if self.state == CmState::Open => {
-                self.config.keep_alive.map(|wait| self.introduction.map_or(self.heard + wait, |(at, _)| at))
+                self.config.keep_alive.map(|wait| self.introduction.map_or(self.last_arrival + wait, |(at, _)| at))
             }
             None => None,
         }
@@ -247,7 +247,7 @@ impl CmOpener {
         let question = self.question.as_mut().filter(|question| question.to_send)?;
         question.to_send = false;
         question.sent += 1;
-        Some(CmMessage::request(question.step, self.own, self.peer))
+        Some(CmMessage::request(question.step, self.local, self.peer))
     }
 
     /// Its state.
@@ -275,7 +275,7 @@ impl CmOpener {
         self.peer
     }
 
-    fn ask(&mut self, now: Time, step: CmRequest) {
+    fn request(&mut self, now: Time, step: CmRequest) {
         self.state = CmState::Asking(step);
         self.question = Some(self.question(now, step, self.config.retries));
     }
@@ -311,7 +311,7 @@ impl CmOpener {
                 let was_away = self.unanswered > 0 || self.question.is_some_and(|question| question.sent > 1);
                 self.life = Some(if was_away { LifeSign::Returned } else { LifeSign::Present });
                 (self.question, self.keeps_alive, self.introduction) = (None, true, None);
-                self.heard(now);
+                self.data_arrived(now);
                 None
             }
         }
@@ -323,11 +323,11 @@ impl CmOpener {
             CmRequest::CloseQp => Some(self.closed()),
             CmRequest::ModifyQpRts if self.is_no_sign(question, why) => {
                 let unanswered = match why {
-                    CmReason::Silent { .. } if self.heard <= question.begun => self.unanswered + 1,
+                    CmReason::Silent { .. } if self.last_arrival <= question.begun => self.unanswered + 1,
                     _ => 0,
                 };
                 self.question = None;
-                self.heard(now);
+                self.data_arrived(now);
                 self.unanswered = unanswered;
                 if !matches!(why, CmReason::Silent { .. }) {
                     self.life = Some(LifeSign::Present);
@@ -346,11 +346,11 @@ impl CmOpener {
             CmReason::Error { .. } | CmReason::Reserved { .. } => !self.keeps_alive,
             _ => false,
         };
-        self.heard > question.begun || foreign
+        self.last_arrival > question.begun || foreign
     }
 
     fn opened(&mut self, now: Time) {
-        (self.state, self.question, self.heard) = (CmState::Open, None, now);
+        (self.state, self.question, self.last_arrival) = (CmState::Open, None, now);
         (self.done, self.keeps_alive, self.unanswered) = (Some(CmRequest::OpenQp), false, 0);
         self.introduction = Some((now + self.config.timeout, INTRODUCTIONS));
         self.life = self.config.keep_alive.map(|_| LifeSign::Present);
@@ -364,7 +364,7 @@ impl CmOpener {
     fn fail(&mut self, why: CmReason) -> CmEvent {
         let failure = CmFailure { ip: self.ip, done: self.done, why };
         if self.done.is_some() {
-            self.farewell = Some(CmMessage::request(CmRequest::CloseQp, self.own, self.peer));
+            self.farewell = Some(CmMessage::request(CmRequest::CloseQp, self.local, self.peer));
         }
         (self.state, self.question) = (CmState::Failed(failure), None);
         CmEvent::Failed(failure)

@@ -95,7 +95,7 @@ pub enum SendStatus {
 pub struct SendCompletion {
     /// Our queue pair.
     pub qpn: Qpn,
-    /// Of the work request.
+    /// Number of the work request.
     pub wr_id: u64,
     /// How it ended.
     pub status: SendStatus,

@@ -56,7 +56,7 @@ pub struct SimpleTcpSender {
     written: u64,
     known: u64,
     acknowledged: u64,
-    /// Of the last call, in ticks.
+    /// Time of the last call, in ticks.
     now: u64,
     counters: TcpCounters,
 }

@@ -27,7 +27,7 @@ pub enum WriteError {
     /// It fits when earlier ones are acknowledged.
     #[error("{bytes} bytes where the ring has room for {room}: wait until more is acknowledged")]
     Full {
-        /// Of the message.
+        /// Bytes of the message.
         bytes: usize,
         /// In the ring.
         room: usize,
@@ -35,9 +35,9 @@ pub enum WriteError {
     /// It never fits.
     #[error("a message of {bytes} bytes for a ring of {ring}: make the ring larger or the message shorter")]
     TooLong {
-        /// Of the message.
+        /// Bytes of the message.
         bytes: usize,
-        /// Of the ring.
+        /// Size of the ring.
         ring: usize,
     },
     /// There is no connection and none is being opened.
@@ -82,7 +82,7 @@ pub struct Stream {
     opened: bool,
     over: Option<End>,
     wants_transmit: bool,
-    /// Of the last call, in ticks of 1 us.
+    /// Time of the last call, in ticks of 1 us.
     now: u64,
     counters: StreamCounters,
 }

@@ -29,13 +29,13 @@ pub struct TcpPassive {
     connection: Option<Connection>,
     /// RST for a segment of no connection.
     reset: Option<TcpPacket>,
-    /// Of the connections that are over.
+    /// Counts of closed connections.
     before: TcpReceiverCounters,
 }
 
 #[derive(Clone, Debug)]
 struct Connection {
-    /// Of the peer.
+    /// Initial sequence number of the peer.
     irs: u32,
     receiver: TcpReceiver,
     options: SynOptions,

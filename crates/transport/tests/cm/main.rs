@@ -64,7 +64,7 @@ impl CmHost for Board {
         self.doubted.push(entry);
     }
 
-    fn heard(&mut self, _entry: usize) {
+    fn request_arrived(&mut self, _entry: usize) {
         self.abandoned = false;
     }
 
@@ -363,7 +363,7 @@ fn a_board_that_does_not_answer_is_quiet_until_something_of_it_comes() {
     opener.poll_transmit().expect("the first keep-alive");
     assert_eq!(opener.handle_timeout(ms * 400), None, "not given up");
     assert!(opener.is_quiet(ms * 400, ms * 1000), "though it was asked again and again since");
-    opener.heard(ms * 401);
+    opener.data_arrived(ms * 401);
     assert!(!opener.is_quiet(ms * 402, ms * 1000));
 }
 

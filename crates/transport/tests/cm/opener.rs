@@ -91,7 +91,7 @@ fn keep_alive_tells_a_living_board_from_one_that_began_again_and_from_a_dead_one
     let asked = probed(&mut alive, &mut now, |request| listener.handle_message(Time::ZERO, SERVER, &request, host));
     assert_eq!(asked.iter().map(|asked| asked.request).collect::<Vec<_>>(), [CmRequest::ModifyQpRts]);
     assert_eq!(alive.state(), CmState::Open, "alive: nothing to tell");
-    alive.heard(now + US * 500);
+    alive.data_arrived(now + US * 500);
     assert_eq!(alive.next_timeout(), Some(now + US * 1500), "data is a sign of life");
 
     let (mut restarted, mut later, mut forgetful) = (alive.clone(), now, board(1));
@@ -147,7 +147,7 @@ fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answ
         probed(&mut opener, &mut now, |_| None);
     }
     assert_eq!(opener.state(), CmState::Open);
-    opener.heard(now); // data: the count begins again
+    opener.data_arrived(now); // data: the count begins again
     for _ in 0..9 {
         probed(&mut opener, &mut now, |_| None);
     }
@@ -176,7 +176,7 @@ fn no_answer_to_a_keep_alive_ends_a_connection_over_which_data_come() {
         now = opener.next_timeout().unwrap();
         opener.handle_timeout(now);
         let asked = opener.poll_transmit().unwrap();
-        opener.heard(now + US);
+        opener.data_arrived(now + US);
         let event = match answer {
             Some(answer) => opener.handle_message(now + US * 2, BOARD, &asked.answered(answer, None)),
             None => (0..1000).find_map(|step| opener.handle_timeout(now + US * (2 + step))),

@@ -27,7 +27,7 @@ pub enum FragmentError {
     /// The header was damaged.
     #[error("fragment header CRC-32C is {found:#010x}, computed {computed:#010x}")]
     BadHeaderCrc {
-        /// In the header.
+        /// Value found in the header.
         found: u32,
         /// Over the header.
         computed: u32,
@@ -92,7 +92,7 @@ pub enum FragmentError {
     MessageCrc {
         /// Event, if the header is right.
         event_number: u64,
-        /// In the trailer.
+        /// Value found in the trailer.
         found: u32,
         /// Over the message.
         computed: u32,

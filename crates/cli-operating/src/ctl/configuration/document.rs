@@ -37,7 +37,7 @@ pub struct BoardEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     pub file: String,
-    /// Of every board.
+    /// Entries for every board.
     pub all: Vec<Entry>,
     pub boards: Vec<BoardEntry>,
 }
@@ -92,13 +92,13 @@ impl Configuration {
 fn twice(file: &str, boards: &[(BoardEntry, usize)], problems: &mut Problems) {
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     for (board, line) in boards {
-        let own = board.entries.iter().filter(|entry| ["local_mac", "local_ip"].contains(&entry.key.as_str()));
-        let own = own.filter_map(|entry| match &entry.value {
+        let of_board = board.entries.iter().filter(|entry| ["local_mac", "local_ip"].contains(&entry.key.as_str()));
+        let of_board = of_board.filter_map(|entry| match &entry.value {
             Value::Text(text) => Some((entry.key.clone(), text.clone())),
             Value::List(_) => None,
         });
         let names = board.name.iter().map(|name| ("name".to_owned(), name.clone()));
-        for unique in own.chain(names).chain([("address".to_owned(), board.address.to_string())]) {
+        for unique in of_board.chain(names).chain([("address".to_owned(), board.address.to_string())]) {
             let (key, value) = unique.clone();
             if let Some(first) = seen.insert(unique, *line) {
                 problems.push(format!("{file}:{line}: {key} = {value}: the board of line {first} has it too"));
@@ -200,10 +200,10 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, [("cc.rate_ai", 2), ("source.count", 4)]);
         assert_eq!(read.boards[0].name.as_deref(), Some("m0"));
-        let mut own = read.boards[0].entries.clone();
-        own.sort_by_key(|entry| entry.line);
-        assert_eq!((own[0].key.as_str(), &own[0].value), ("ring.0.slots", &Value::Text("64".into())));
-        assert_eq!((own[1].key.as_str(), &own[1].value), ("flow_control.pfc_en", &Value::Text("1".into())));
+        let mut of_board = read.boards[0].entries.clone();
+        of_board.sort_by_key(|entry| entry.line);
+        assert_eq!((of_board[0].key.as_str(), &of_board[0].value), ("ring.0.slots", &Value::Text("64".into())));
+        assert_eq!((of_board[1].key.as_str(), &of_board[1].value), ("flow_control.pfc_en", &Value::Text("1".into())));
     }
 
     #[test]

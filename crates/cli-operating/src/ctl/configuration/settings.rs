@@ -66,8 +66,8 @@ impl<'a> Resolver<'a> {
         let file = &self.configuration.file;
         let key = (queue_pairs, clock_khz, identity.data_width);
         let all = self.of_all.entry(key).or_insert_with(|| table(file, &self.configuration.all, identity)).clone()?;
-        let own = table(file, &board.entries, identity)?;
-        resolved(file, all, own, identity)
+        let of_board = table(file, &board.entries, identity)?;
+        resolved(file, all, of_board, identity)
     }
 }
 
@@ -200,14 +200,14 @@ fn register(entry: &Entry, identity: Identity) -> Result<Vec<Setting>, String> {
     places.into_iter().map(setting).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-fn resolved(file: &str, all: Table, own: Table, identity: Identity) -> Result<Resolved, Vec<String>> {
+fn resolved(file: &str, all: Table, of_board: Table, identity: Identity) -> Result<Resolved, Vec<String>> {
     let special = Special {
-        profile: own.special.profile.or(all.special.profile),
-        share: own.special.share.or(all.special.share),
-        allow: own.special.allow.or(all.special.allow),
-        lock: own.special.lock.or(all.special.lock),
-        live: own.special.live.or(all.special.live),
-        first: own.special.first.or(all.special.first),
+        profile: of_board.special.profile.or(all.special.profile),
+        share: of_board.special.share.or(all.special.share),
+        allow: of_board.special.allow.or(all.special.allow),
+        lock: of_board.special.lock.or(all.special.lock),
+        live: of_board.special.live.or(all.special.live),
+        first: of_board.special.first.or(all.special.first),
     };
     let mut resolved = Resolved::default();
     if let Some((profile, line)) = special.profile {
@@ -217,7 +217,7 @@ fn resolved(file: &str, all: Table, own: Table, identity: Identity) -> Result<Re
         return Err(vec![format!("{file}:{line}: cc.share: stands for nothing without cc.profile = \"penstock\"")]);
     }
     resolved.settings.extend(all.settings);
-    resolved.settings.extend(own.settings);
+    resolved.settings.extend(of_board.settings);
     if let Some((live, line)) = special.live {
         if let Some(beyond) = live.iter().find(|qp| **qp >= u64::from(identity.build.queue_pairs)) {
             let count = identity.build.queue_pairs;
@@ -250,7 +250,7 @@ fn resolved(file: &str, all: Table, own: Table, identity: Identity) -> Result<Re
     Ok(last_of_each(resolved))
 }
 
-/// Of several settings of a place the last one applies, at the position of the last one.
+/// Keeps the last of several settings of a place, at its position.
 fn last_of_each(mut resolved: Resolved) -> Resolved {
     let bits = |place: &Place| {
         (place.address(), if let Target::Field(field) = place.target { field.mask() } else { u32::MAX })

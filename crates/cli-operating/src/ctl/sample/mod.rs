@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         }));
     }
     if !arguments.overwrite {
-        results::refuse_others(&arguments.out, None).map_err(|error| refused(&error))?;
+        results::refuse_foreign(&arguments.out, None).map_err(|error| refused(&error))?;
     }
     results::prepare(&arguments.out).map_err(|error| refused(&error))?;
     let metadata = [("penstock.source", "boards"), ("penstock.clock", "host")];
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     page.end(end, elapsed, (elapsed.as_ps() / 1_000_000_000_000, 0), &summary);
     results::write(&arguments.out.join(SUMMARY), &format!("{summary:#}\n"))?;
     let verdict = page.report(&arguments.out, faults.verdict());
-    faults.tell();
+    faults.print();
     let text = match arguments.boards.link.json {
         true => summary.to_string(),
         false => summary::text(&session, &sampled, elapsed, &arguments.out),
@@ -121,8 +121,8 @@ fn sample(
             if is_over { Time::from_ms(10) } else { arguments.interval.saturating_mul(tick).saturating_sub(now) };
         session.fleet.turn(until.min(TURN)).map_err(fault)?;
         while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
-            let heard = session.fleet.heard(board).saturating_sub(begin);
-            if let Some(silent) = sampled.answered(board, heard, outcome, trace) {
+            let answered_at = session.fleet.last_answer(board).saturating_sub(begin);
+            if let Some(silent) = sampled.answered(board, answered_at, outcome, trace) {
                 say(format_args!("{}: {silent}", session.address(board)));
             }
         }

@@ -42,7 +42,7 @@ pub struct OfBoard {
     pub silences: Vec<(Time, Time)>,
     pub refused: Option<String>,
     requested_at: Time,
-    heard: Time,
+    answered_at: Time,
     is_silent: bool,
     name: Option<NameNumber>,
     counts: Vec<Option<Counts>>,
@@ -67,7 +67,7 @@ impl Sampled {
             silences: Vec::new(),
             refused: None,
             requested_at: Time::ZERO,
-            heard: Time::ZERO,
+            answered_at: Time::ZERO,
             is_silent: false,
             name: None,
             counts: vec![None; queue_pairs.len()],
@@ -96,7 +96,7 @@ impl Sampled {
             Ok(words) => words,
             Err(penstock_ipbus::AccessError::Silent { .. }) => {
                 if !std::mem::replace(&mut of.is_silent, true) {
-                    return Some(format!("is silent since {:.3} s", of.heard.as_secs_f64()));
+                    return Some(format!("is silent since {:.3} s", of.answered_at.as_secs_f64()));
                 }
                 return None;
             }
@@ -131,7 +131,7 @@ impl Sampled {
             trace.record(*row, "cnp_handled", f64::from(rates[4]));
         }
         of.samples += 1;
-        let since = std::mem::replace(&mut of.heard, time);
+        let since = std::mem::replace(&mut of.answered_at, time);
         let mut notice = None;
         if std::mem::take(&mut of.is_silent) {
             of.silences.push((since, time));
@@ -156,7 +156,7 @@ impl Sampled {
             });
             of.refused.iter().for_each(|message| push(message.clone()));
             if of.is_silent {
-                push(format!("is silent since {:.3} s", of.heard.as_secs_f64()));
+                push(format!("is silent since {:.3} s", of.answered_at.as_secs_f64()));
             }
         }
     }

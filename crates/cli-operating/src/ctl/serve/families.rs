@@ -28,7 +28,7 @@ impl Served {
         registry
     }
 
-    pub fn tell(&self, boards: &[OfBoard]) {
+    pub fn publish(&self, boards: &[OfBoard]) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = boards.to_vec();
     }
 }

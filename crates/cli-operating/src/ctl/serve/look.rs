@@ -38,7 +38,7 @@ pub struct Read {
     pub counters: Vec<u32>,
     pub queue_pairs: Vec<QueuePair>,
     pub streams: Vec<Stream>,
-    /// By stream.
+    /// One for each stream.
     pub meters: Vec<StreamMeters>,
     pub scale: Scale,
     /// Words of the board's controls; empty: they were written meanwhile.
@@ -76,7 +76,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Of the boards of a session, by a fleet of their own: a change of the session waits for none of them.
+    /// Polls the boards of a session with a fleet of their own: a change of the session waits for none of them.
     pub fn of(session: &Session, fleet: Fleet, controls: Controls) -> Self {
         let boards = (0..session.boards.len()).map(|board| (session.address(board).to_string(), None)).collect();
         let states = session
@@ -91,7 +91,7 @@ impl Looks {
     pub fn begin(&mut self, session: &Session) {
         for board in 0..self.states.len() {
             if self.states[board].requested == Requested::Nothing {
-                self.ask(session, board);
+                self.request(session, board);
             }
         }
     }
@@ -108,7 +108,7 @@ impl Looks {
             .for_each(|board| self.states[*board].is_overtaken = self.states[*board].requested == Requested::Values);
     }
 
-    fn ask(&mut self, session: &Session, board: usize) {
+    fn request(&mut self, session: &Session, board: usize) {
         let streams = self.states[board].streams;
         let (requested, request) = match (&session.boards[board].identity, streams) {
             (Err(_), _) => (Requested::Identity, Identity::request()),
@@ -137,7 +137,7 @@ impl Looks {
         if requested == Requested::Identity {
             session.boards[board].identity = Identity::of(outcome);
             if session.boards[board].identity.is_ok() {
-                self.ask(session, board);
+                self.request(session, board);
             }
             return;
         }
@@ -153,7 +153,7 @@ impl Looks {
         };
         if requested == Requested::StreamCount {
             self.states[board].streams = Some(streams::count_of(words[0][0]));
-            self.ask(session, board);
+            self.request(session, board);
         } else if let Ok(identity) = &session.boards[board].identity {
             let streams = self.states[board].streams.unwrap_or(0);
             let mut read = read(&words, identity, streams as usize, self.fleet.now());

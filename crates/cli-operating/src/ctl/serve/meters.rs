@@ -10,7 +10,7 @@ use penstock_ipbus::Access;
 #[derive(Debug, Clone)]
 pub struct StreamMeters {
     pub bytes: u64,
-    /// From the first byte sent to the last acknowledgement.
+    /// Time from the first byte sent to the last acknowledgement.
     pub transfer_time: u64,
     pub latency_last: u32,
     /// 0: none was measured.
@@ -18,7 +18,7 @@ pub struct StreamMeters {
     pub latency_longest: u32,
 }
 
-/// Of one stream.
+/// Accesses for one stream.
 pub const ACCESSES: usize = 3;
 
 /// Time and bytes, the high halves again; latencies.

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     serve_metrics(arguments.metrics, move || families::encoded(&registry)).map_err(refused)?;
     let mut session = Session::open(&arguments.boards)?;
     session.wait = WAIT;
-    session.unfit().tell();
+    session.unfit().print();
     let interrupted = on_interrupt()?;
     be_hasty();
     say(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
             if !is_reported && (is_end || looks.is_over(&session)) {
                 is_reported = true;
                 page.iter_mut().for_each(|page| page.look(&session, &looks));
-                served.tell(&looks.boards);
+                served.publish(&looks.boards);
             }
             if is_end {
                 break;

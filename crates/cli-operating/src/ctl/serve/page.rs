@@ -239,9 +239,9 @@ fn shown(identity: &Identity, words: &[u32]) -> BTreeMap<String, String> {
     let mut rest = words;
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (key, place) in of_controls(identity) {
-        let (own, others) = rest.split_at(place.addresses().count());
-        rest = others;
-        let text = place.show(place.number(own), identity.scale());
+        let (words, more) = rest.split_at(place.addresses().count());
+        rest = more;
+        let text = place.show(place.number(words), identity.scale());
         let texts = found.entry(key).or_default();
         if !texts.contains(&text) {
             texts.push(text);
@@ -278,7 +278,7 @@ fn apply(session: &mut Session, control: &Control, write: &WriteArguments, at_ps
     let answer = match faults.0.is_empty() {
         true => Ok(()),
         false => {
-            faults.tell();
+            faults.print();
             let lines = faults.0.iter().map(|fault| match &fault.register {
                 Some(register) => format!("{}: {register}: {}", fault.board, fault.message),
                 None => format!("{}: {}", fault.board, fault.message),

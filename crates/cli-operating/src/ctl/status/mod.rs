@@ -83,10 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
                 "interface": interface, "asked": targets, "answers": found.len(), "no_boards": silent,
             });
         }
-        faults.tell();
+        faults.print();
         return Ok(print(all, verdict(&session, &faults)));
     }
-    faults.tell();
+    faults.print();
     match &sweep {
         Some(sweep) => say(summary(sweep, &silent)),
         None if !silent.is_empty() => {
@@ -141,9 +141,9 @@ fn summary(sweep: &Sweep, silent: &[String]) -> String {
     const NAMED: usize = 4;
     let Sweep { interface, targets, found, .. } = sweep;
     let more = silent.len().saturating_sub(NAMED);
-    let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let suffix = if more > 0 { format!(" and {more} more") } else { String::new() };
     let named = silent[..silent.len() - more].join(", ");
-    let no_ipbus = if named.is_empty() { String::new() } else { format!("; no IPbus at {named}{others}") };
+    let no_ipbus = if named.is_empty() { String::new() } else { format!("; no IPbus at {named}{suffix}") };
     format!("{interface}: {targets} addresses asked, {} answer ARP{no_ipbus}", found.len())
 }
 
@@ -155,7 +155,7 @@ fn verdict(session: &Session, faults: &Faults) -> Verdict {
     faults.verdict()
 }
 
-/// Of `request`: the first of the registers that tell the build's options, and of the counters of lost frames.
+/// Place in `request` of the first register with the build's options, and of the counters of lost frames.
 const OPTIONS_AT: usize = 7;
 const LOST_AT: usize = OPTIONS_AT + Options::REGISTERS.len();
 

@@ -44,7 +44,7 @@ type Answers = BTreeMap<Ipv4Addr, Vec<MacAddr>>;
 pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep, Failure> {
     let refused = |why: String| Failure::Refused(format!("--arp {name}: {why}"));
     let interface = Interface::find(name).map_err(|error| refused(format!("no such interface: {error}")))?;
-    let own = interface.ip.zip(interface.netmask).ok_or_else(|| {
+    let local = interface.ip.zip(interface.netmask).ok_or_else(|| {
         refused(format!(
             "it has no IPv4 address, and IPbus needs one in the boards' network: ip addr add 10.0.0.1/24 dev {name}"
         ))
@@ -54,7 +54,7 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
     }
     let targets = match listed {
         Some(listed) => listed.to_vec(),
-        None => network(own).map_err(refused)?,
+        None => network(local).map_err(refused)?,
     };
     let socket = PacketSocket::open_arp((name, &interface), ANSWERS).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => refused(
@@ -64,9 +64,9 @@ pub fn of(name: &str, listed: Option<&[Listed]>, patience: Time) -> Result<Sweep
         ),
         _ => refused(error.to_string()),
     })?;
-    let answers = ask(socket, &interface, own.0, &targets, patience)
+    let answers = probe(socket, &interface, local.0, &targets, patience)
         .map_err(|error| Failure::Fault(format!("--arp {name}: {error}")))?;
-    Ok(sort(name, own.0, MacAddr(interface.mac), &targets, &answers))
+    Ok(sort(name, local.0, MacAddr(interface.mac), &targets, &answers))
 }
 
 /// All hosts of the interface's network.
@@ -86,17 +86,17 @@ fn network((ip, mask): (Ipv4Addr, Ipv4Addr)) -> Result<Vec<Listed>, String> {
     Ok(hosts.map(|ip| Listed { address: board(ip), is_sought: true }).collect())
 }
 
-fn ask(
+fn probe(
     mut socket: PacketSocket,
     interface: &Interface,
-    own: Ipv4Addr,
+    local: Ipv4Addr,
     targets: &[Listed],
     patience: Time,
 ) -> io::Result<Answers> {
     let mac = MacAddr(interface.mac);
     let mut answers: Answers = targets.iter().map(|board| (*board.address.0.ip(), Vec::new())).collect();
     let request = |ip: &Ipv4Addr| {
-        let sender = if *ip == own { Ipv4Addr::UNSPECIFIED } else { own };
+        let sender = if *ip == local { Ipv4Addr::UNSPECIFIED } else { local };
         Bytes::copy_from_slice(
             &Arp { is_reply: false, sender: (mac, sender), target: (MacAddr::default(), *ip) }.emit(),
         )
@@ -141,14 +141,14 @@ fn take(answers: &mut Answers, mac: MacAddr, frame: &[u8]) {
     }
 }
 
-fn sort(name: &str, own: Ipv4Addr, mac: MacAddr, targets: &[Listed], answers: &Answers) -> Sweep {
+fn sort(name: &str, local: Ipv4Addr, mac: MacAddr, targets: &[Listed], answers: &Answers) -> Sweep {
     let of = |board: &Listed| answers.get(board.address.0.ip()).map_or(&[][..], Vec::as_slice);
     let ip = |board: &Listed| *board.address.0.ip();
     let (found, silent): (Vec<Listed>, Vec<Listed>) =
-        targets.iter().filter(|board| ip(board) != own).partition(|board| !of(board).is_empty());
+        targets.iter().filter(|board| ip(board) != local).partition(|board| !of(board).is_empty());
     let shared = answers.iter().filter_map(|(ip, macs)| {
         let all: Vec<String> = macs.iter().map(MacAddr::to_string).collect();
-        match (*ip == own, all.as_slice()) {
+        match (*ip == local, all.as_slice()) {
             (true, [_, ..]) => {
                 Some((*ip, format!("is this host's address ({mac}), and that of {}", all.join(" and "))))
             }
@@ -197,11 +197,11 @@ mod tests {
         let sweep = sort("eth1", ip(9), us, &targets, &answers);
         assert_eq!(sweep.found, [board(1, true), board(2, true)]);
         assert_eq!(sweep.missing, [board(3, false).address]);
-        let [(first, two), (own, taken)] = &sweep.shared[..] else { panic!("{:?}", sweep.shared) };
+        let [(first, two), (local, taken)] = &sweep.shared[..] else { panic!("{:?}", sweep.shared) };
         assert_eq!(
             (*first, two.as_str()),
             (ip(1), "is the address of 2 devices: 02:00:00:00:00:01 and 02:00:00:00:00:02")
         );
-        assert_eq!((*own, taken.contains("this host's")), (ip(9), true));
+        assert_eq!((*local, taken.contains("this host's")), (ip(9), true));
     }
 }

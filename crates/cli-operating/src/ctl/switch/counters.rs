@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
         false => table(&session, &ports, arguments.all),
     };
-    faults.tell();
+    faults.print();
     Ok(print(text, faults.verdict()))
 }
 

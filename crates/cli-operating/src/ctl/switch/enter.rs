@@ -2,7 +2,7 @@
 //! `penstock ctl switch enter`: writes an entry of the MAC table. The table cannot be read back.
 
 use super::arguments::SwitchArguments;
-use crate::ctl::acting::tell;
+use crate::ctl::acting::report;
 use crate::ctl::arguments::WriteArguments;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_ipbus::change::Command;
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         true => format!("entry {} is free", arguments.entry),
         false => format!("entry {} is written", arguments.entry),
     };
-    Ok(tell(&session, arguments.of.link.json, &done, &good, &faults))
+    Ok(report(&session, arguments.of.link.json, &done, &good, &faults))
 }
 
 /// Refuses what a switch's build has not.

@@ -71,7 +71,7 @@ pub struct WatchArguments {
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     match &arguments.command {
         Command::Status(arguments) => status::run(arguments),
-        Command::Get(GetArguments { of, names }) => get::tell(of.open()?, names, of.link.json),
+        Command::Get(GetArguments { of, names }) => get::show(of.open()?, names, of.link.json),
         Command::Set(arguments) => set(arguments),
         Command::Watch(WatchArguments { of: GetArguments { of, names }, poll }) => {
             watch::poll(|| of.open(), names, poll, of.link.json)

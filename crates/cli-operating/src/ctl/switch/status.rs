@@ -71,14 +71,14 @@ pub fn run(arguments: &SwitchArguments) -> Result<Verdict, Failure> {
     let verdict = if session.fit().next().is_none() { Verdict::Fault } else { faults.verdict() };
     if arguments.link.json {
         let switches: Vec<Value> = found.iter().map(|status| as_json(&session, status)).collect();
-        faults.tell();
+        faults.print();
         let all = json!({
             "map_hash": format!("0x{:08X}", SWITCH.hash), "boards": switches, "silent_addresses": silent,
             "faults": faults.json(),
         });
         return Ok(print(all, verdict));
     }
-    faults.tell();
+    faults.print();
     if silent > 0 {
         say(format_args!("{silent} addresses of ranges and networks are silent"));
     }

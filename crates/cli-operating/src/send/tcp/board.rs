@@ -58,7 +58,7 @@ pub struct Board {
     is_refused: bool,
     /// A segment that did not fit the frame before it.
     pending: Option<Outgoing>,
-    /// Of the last connection, as negotiated.
+    /// Segment size of the last connection, as negotiated.
     mss: u16,
 }
 
@@ -295,8 +295,8 @@ impl Board {
     }
 
     /// The packet of a segment, but for MAC addresses and payload.
-    pub fn packet(&self, own: MacAddr, hop: MacAddr, segment: &Outgoing) -> TcpPacket {
-        self.peers.packet(own, hop, segment, self.stream.parameters().receive_window)
+    pub fn packet(&self, local: MacAddr, hop: MacAddr, segment: &Outgoing) -> TcpPacket {
+        self.peers.packet(local, hop, segment, self.stream.parameters().receive_window)
     }
 }
 

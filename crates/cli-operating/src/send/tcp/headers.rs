@@ -21,10 +21,10 @@ pub struct Peers {
 impl Peers {
     /// A segment's packet without payload. A SYN offers window scale 0, so that the server may scale its own windows
     /// (RFC 7323 section 2.2).
-    pub fn packet(&self, own: MacAddr, hop: MacAddr, segment: &Outgoing, window: u16) -> TcpPacket {
+    pub fn packet(&self, local: MacAddr, hop: MacAddr, segment: &Outgoing, window: u16) -> TcpPacket {
         TcpPacket {
             eth_dst: hop,
-            eth_src: own,
+            eth_src: local,
             ip_src: self.ip,
             ip_dst: self.server,
             dscp: 0,
@@ -119,9 +119,9 @@ impl Datagram {
     }
 
     /// The frame of an answer, from this MAC address.
-    pub fn answer(&self, own: MacAddr) -> Vec<u8> {
+    pub fn answer(&self, local: MacAddr) -> Vec<u8> {
         let len = self.payload.len() as u16;
-        let mut frame = [self.from_mac.0, own.0].concat();
+        let mut frame = [self.from_mac.0, local.0].concat();
         frame.extend([8, 0, 0x45, 0]);
         frame.extend((28 + len).to_be_bytes());
         frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -154,13 +154,13 @@ mod tests {
 
     #[test]
     fn an_answer_goes_back_to_where_its_request_came_from() {
-        let (requester, own) = (MacAddr([2; 6]), MacAddr([6; 6]));
+        let (requester, local) = (MacAddr([2; 6]), MacAddr([6; 6]));
         let (from, to) = ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:50001".parse().unwrap());
         let request = Datagram { from_mac: requester, from, to, payload: Bytes::from_static(b"a request") };
-        let frame = Bytes::from(request.answer(own));
+        let frame = Bytes::from(request.answer(local));
         assert!(is_sum_right(&frame[14..34]));
         let answer = Datagram::read(&frame, 40000).unwrap();
-        assert_eq!(answer, Datagram { from_mac: own, from: to, to: from, payload: request.payload });
+        assert_eq!(answer, Datagram { from_mac: local, from: to, to: from, payload: request.payload });
         assert_eq!(Datagram::read(&frame, 40001), None);
         assert!((0..frame.len()).all(|len| Datagram::read(&frame.slice(..len), 40000).is_none()));
     }

@@ -84,13 +84,13 @@ pub struct Link {
     resolver: Resolver,
     /// Its MAC, as last seen.
     hop: Option<MacAddr>,
-    /// Of frames that go and that come; none: the link is left alone.
+    /// Injected faults of frames in both directions; none: the link is left alone.
     faults: Option<Faults>,
     ack_faults: Option<Faults>,
     out: Vec<Frame>,
     block: BytesMut,
     counts: LinkCounts,
-    /// Of IPbus, with the number of the front end.
+    /// Requests of IPbus, with the number of the front end.
     requests: Vec<(usize, Datagram)>,
 }
 

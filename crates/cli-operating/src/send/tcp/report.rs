@@ -89,7 +89,7 @@ impl BoardReport {
     }
 }
 
-/// Of the emulator.
+/// The report of the emulator.
 pub fn of(boards: &[Board], now: Time, link: LinkCounts, failure: Option<String>) -> Report {
     let reports = boards.iter().map(BoardReport::of).collect();
     let wants_all = boards.first().is_some_and(Board::wants_all);

@@ -100,7 +100,7 @@ impl Resolver {
             Some(_) => self.claims += 1,
             None => {
                 self.claims += 1;
-                self.ask_for(now, Doubt::Claimed);
+                self.probe(now, Doubt::Claimed);
             }
         }
     }
@@ -116,7 +116,7 @@ impl Resolver {
     pub fn advise(&mut self, now: Time) {
         let is_old = |known: &Known| now >= known.confirmed.saturating_add(AGAIN);
         if self.known.as_ref().is_some_and(|known| known.doubt != Some(Doubt::Unanswered) && is_old(known)) {
-            self.ask_for(now, Doubt::Unanswered);
+            self.probe(now, Doubt::Unanswered);
         }
     }
 
@@ -130,7 +130,7 @@ impl Resolver {
                 self.move_to(now, mac);
                 return None;
             }
-            Some(Known { doubt: None, .. }) => self.ask_for(now, Doubt::Aged),
+            Some(Known { doubt: None, .. }) => self.probe(now, Doubt::Aged),
             _ => {}
         }
         let rarer = match self.known {
@@ -150,7 +150,7 @@ impl Resolver {
         }
     }
 
-    fn ask_for(&mut self, now: Time, doubt: Doubt) {
+    fn probe(&mut self, now: Time, doubt: Doubt) {
         if let Some(known) = &mut self.known {
             (known.doubt, known.other) = (Some(doubt), None);
             self.requests = 0;

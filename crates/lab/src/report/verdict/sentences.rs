@@ -20,10 +20,10 @@ fn offered(facts: &Facts) -> Option<String> {
     let share = 100.0 * facts.offered[0].share();
     let more = if facts.is_greedy { format!("; {greedy}") } else { String::new() };
     let full = facts.offered.iter().filter(|load| load.share() > 1.0).count();
-    let others = if full > 1 { format!(", and {} more links too much", full - 1) } else { String::new() };
+    let suffix = if full > 1 { format!(", and {} more links too much", full - 1) } else { String::new() };
     Some(format!(
         "Offered: {wire_gbps:.2} Gb/s with headers ({payload_gbps:.2} of payload) to the {capacity_gbps:.2} Gb/s from {from} to \
-         {to}, {share:.0} %{others}{more}."
+         {to}, {share:.0} %{suffix}{more}."
     ))
 }
 
@@ -94,9 +94,9 @@ fn carried(facts: &Facts) -> Option<String> {
     let again: u64 = facts.summary.flows.iter().map(|flow| flow.retransmissions).sum();
     let marked = facts.sum(|port| port.ecn_marked as f64);
     let (pauses, pausing) = (facts.sum(|port| port.pauses_sent as f64), facts.sum(|port| port.pausing_s) * 1e3);
-    let heard = if feedbacks > 0 { format!("{feedbacks} QCN messages") } else { format!("{cnps} CNPs") };
+    let notifications = if feedbacks > 0 { format!("{feedbacks} QCN messages") } else { format!("{cnps} CNPs") };
     Some(format!(
-        "Carried by: {marked} marks and {heard}, {pauses} pause frames ({pausing:.2} ms), {} drops, {again} packets sent \
+        "Carried by: {marked} marks and {notifications}, {pauses} pause frames ({pausing:.2} ms), {} drops, {again} packets sent \
          again.",
         facts.dropped()
     ))

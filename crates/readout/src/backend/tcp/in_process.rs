@@ -46,7 +46,7 @@ struct End {
     slots: VecDeque<RecvWr>,
     opened: u64,
     reset: u64,
-    /// Of connections that are over.
+    /// Counts of closed connections.
     before: DeframerCounts,
     cut: u64,
 }

@@ -28,13 +28,13 @@ use socket2::SockRef;
 use super::{
     Backend, BackendError, Completion, Counters, LinkChange, LocalAddress, LocalQp, PollMode, QpSpec, SessionClock,
 };
-use crate::sys::heard_ago;
+use crate::sys::time_since_arrival;
 use connection::{keep_alive, Connection, Introduced, Stream, Turn};
 use deframer::DeframerCounts;
 pub use in_process::TcpInProcess;
 use kept::Kept;
 
-/// Of the listening socket.
+/// Token of the listening socket.
 const LISTENER: Token = Token(usize::MAX);
 /// Connections of one address that have not said whose they are, next to one for each board of it.
 const SILENT: usize = 8;
@@ -68,7 +68,7 @@ struct End {
     connections: VecDeque<usize>,
     /// What the last run has left of it, until that is read.
     kept: Option<Kept>,
-    /// Of connections that are over.
+    /// Counts of closed connections.
     before: DeframerCounts,
     cut: u64,
     /// Messages of the last run that were taken, messages for the next one, and messages that are in no run.
@@ -198,7 +198,7 @@ impl TcpBackend {
         })
     }
 
-    /// Of too many connections of an address that have not said whose they are the oldest gives way.
+    /// Closes the oldest of too many connections of an address that have not introduced themselves.
     fn make_room(&mut self, ip: Ipv4Addr, most: usize) {
         let is_silent = |connection: &Connection| connection.ip == ip && connection.board.is_none();
         loop {
@@ -212,7 +212,10 @@ impl TcpBackend {
             self.introduce(at, self.clock.now());
             if self.connections[at].as_ref().is_some_and(is_silent) {
                 let is_known = self.last_refused.replace(ip) == Some(ip);
-                self.dismiss(at, if is_known { "" } else { "too many of this address have not said whose they are" });
+                self.dismiss(
+                    at,
+                    if is_known { "" } else { "too many connections of this address have not introduced themselves" },
+                );
             }
         }
     }
@@ -223,7 +226,7 @@ impl TcpBackend {
         let ip = connection.ip;
         let board = match connection.introduce() {
             Ok(Introduced::NotYet) if now < connection.since + PATIENCE => return,
-            Ok(Introduced::NotYet) => return self.dismiss(at, "it has not said whose it is"),
+            Ok(Introduced::NotYet) => return self.dismiss(at, "it has not introduced itself"),
             Err(_) => return self.dismiss(at, ""),
             Ok(Introduced::As(source, event)) if !self.config.bare => Some((source, event)),
             Ok(_) => None,
@@ -461,10 +464,10 @@ impl Backend for TcpBackend {
         Some((board, change))
     }
 
-    fn heard(&self, board: u16) -> Option<Time> {
+    fn silent_for(&self, board: u16) -> Option<Time> {
         let at = self.ends.get(usize::from(board))?.connections.back()?;
         let Stream::Socket(stream) = &self.connections[*at].as_ref()?.stream else { return None };
-        heard_ago(stream).ok().map(Time::from_duration)
+        time_since_arrival(stream).ok().map(Time::from_duration)
     }
 
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {

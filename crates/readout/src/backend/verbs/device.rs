@@ -22,9 +22,9 @@ pub enum GidChoice {
     /// The first one that can be used.
     #[default]
     Any,
-    /// Of this address.
+    /// The GID with this address.
     Address(Ipv4Addr),
-    /// Of this line of the port's table, as perftest's `-x`.
+    /// The GID at this line of the port's table, as perftest's `-x`.
     Index(u8),
 }
 
@@ -121,10 +121,10 @@ pub(super) fn open(config: &VerbsConfig) -> Result<(Arc<Context>, Found), Backen
     let Some((candidate, entry)) = usable.next() else {
         return Err(unavailable(nothing_usable(&candidates, config.gid)));
     };
-    let others: Vec<_> = usable.map(|(other, entry)| format!("{} ({})", other.device, describe(&entry))).collect();
-    if !others.is_empty() && config.gid == GidChoice::Any {
+    let candidates: Vec<_> = usable.map(|(other, entry)| format!("{} ({})", other.device, describe(&entry))).collect();
+    if !candidates.is_empty() && config.gid == GidChoice::Any {
         let first = format!("{} ({})", candidate.device, describe(&entry));
-        return Err(unavailable(format!("several devices can be used: {first}, {}; name one", others.join(", "))));
+        return Err(unavailable(format!("several devices can be used: {first}, {}; name one", candidates.join(", "))));
     }
     let found = look_at(candidate, entry)?;
     Ok((candidate.context.clone(), found))

@@ -42,7 +42,7 @@ struct Board {
     posted: u32,
     /// The peer may have filled some.
     connected: bool,
-    /// Of the first error completion.
+    /// Reason of the first error completion.
     fault: Option<&'static str>,
 }
 

@@ -22,7 +22,7 @@ pub struct WorkCompletion {
     pub qpn: u32,
     /// `enum ibv_wc_status`; the fields below hold only if it is 0.
     pub status: u32,
-    /// Of a WRITE WITH IMMEDIATE, not of a SEND.
+    /// The completion is one of a WRITE WITH IMMEDIATE, not of a SEND.
     pub is_write: bool,
     pub imm: Option<u32>,
     pub byte_len: u32,

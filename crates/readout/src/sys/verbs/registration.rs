@@ -25,7 +25,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// Of the first byte, as peers and receives name it; on a device its address there.
+    /// Address of the first byte, as peers and receives name it; for device memory its address there.
     pub fn addr(&self) -> u64 {
         match self {
             Written::Host(mapping) => mapping.addr(),

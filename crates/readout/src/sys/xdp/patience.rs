@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Between two tries.
+/// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
 /// After this time a message says what the program waits for.
 const NOTICED: Duration = Duration::from_millis(500);
