@@ -23,8 +23,8 @@ DESCRIPTION = """\
 
 def architecture() -> str:
     """This machine's, in Debian's words."""
-    asked = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
-    return asked.stdout.strip()
+    requested = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
+    return requested.stdout.strip()
 
 
 def control(root: Path, command: Path) -> str:
@@ -53,8 +53,8 @@ def control(root: Path, command: Path) -> str:
 
 def changed() -> float:
     """When the sources changed last, in seconds: the time of all files of the package."""
-    asked = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=REPOSITORY, capture_output=True, check=False)
-    return float(asked.stdout) if asked.returncode == 0 else (REPOSITORY / "CHANGELOG.md").stat().st_mtime
+    requested = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=REPOSITORY, capture_output=True, check=False)
+    return float(requested.stdout) if requested.returncode == 0 else (REPOSITORY / "CHANGELOG.md").stat().st_mtime
 
 
 def pack(binary: Path, out: Path, compression: str = "xz") -> Path:

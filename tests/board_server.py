@@ -117,9 +117,9 @@ class Server:
         if BTH in frame:
             self.request(frame, raw)
         elif self.arp and ARP in frame and frame[ARP].op == 1 and frame[ARP].pdst == SERVER_IP:
-            asked = frame[ARP]
-            reply = ARP(op=2, hwsrc=self.mac, psrc=SERVER_IP, hwdst=asked.hwsrc, pdst=asked.psrc)
-            self.cable.send(bytes(Ether(src=self.mac, dst=asked.hwsrc) / reply))
+            requested = frame[ARP]
+            reply = ARP(op=2, hwsrc=self.mac, psrc=SERVER_IP, hwdst=requested.hwsrc, pdst=requested.psrc)
+            self.cable.send(bytes(Ether(src=self.mac, dst=requested.hwsrc) / reply))
         else:
             self.others.append(raw)
         return True

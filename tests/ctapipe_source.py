@@ -114,11 +114,11 @@ CameraGeometry("line", np.arange(12), x, 2 * x, np.ones(12) * u.m**2, "rectangul
     assert np.array_equal(read["waveform"], samples.reshape(5, 1, 12, 30))
     assert read["pix_y"].tolist() == [2.0 * n for n in range(12)]
 
-    for change, told in (
+    for change, output in (
         ({"like": None}, "like = None"),
         ({"waveform": "flag"}, "waveform = 'flag': allowed are the fields of"),
         ({"n_samples": 7}, "n_samples = 7: a module's adc has shape (120,)"),
         ({"like": str(DATA), "waveform": "", "geometry": None}, "have 151"),
     ):
         refused = script(python, tmp_path, READ.format(options=json.dumps(options | change)))
-        assert refused.returncode != 0 and told in refused.stderr, refused.stderr
+        assert refused.returncode != 0 and output in refused.stderr, refused.stderr

@@ -169,15 +169,15 @@ class Farm:
 
     def end(self, dice: Random) -> str:
         """At one event for all; every receiver ends by itself."""
-        asks = self.network.start("m", str(self.network.binary), "farm", str(self.file), "--end")
+        requests = self.network.start("m", str(self.network.binary), "farm", str(self.file), "--end")
         results = {server: ended(process, LIMIT_S) for server, process in self.receivers.items()}
-        told = [ended(process, LIMIT_S) for process in (asks, self.coordinator)]
-        assert [process.status for process in told] == [0, 0] or self.run.troubled, told
+        output = [ended(process, LIMIT_S) for process in (requests, self.coordinator)]
+        assert [process.status for process in output] == [0, 0] or self.run.troubled, output
         self.is_on = False
         for server, result in results.items():
-            assert "is another server's: refused" not in result.stderr, f"{result.stderr}\n{told[1].stdout}"
+            assert "is another server's: refused" not in result.stderr, f"{result.stderr}\n{output[1].stdout}"
             faults = result.json()["faults"]
-            assert self.run.troubled or not faults, f"server {server}: {faults}\n{result.stderr}\n{told[1].stdout}"
+            assert self.run.troubled or not faults, f"server {server}: {faults}\n{result.stderr}\n{output[1].stdout}"
         return self.settled()
 
     def kill(self, dice: Random) -> str:

@@ -60,8 +60,8 @@ def run(network: Network, target: str | None) -> Cost:
         sys.exit(f"flood_bench: {result.stdout}{result.stderr}")
     cost = Cost(events)
     if target:
-        said = ended(flood).json()  # its standard input ends here
-        cost = Cost(events, *said["per_s"], said["cpu"])
+        reported = ended(flood).json()  # its standard input ends here
+        cost = Cost(events, *reported["per_s"], reported["cpu"])
     sender.send_signal(signal.SIGINT)
     ended(sender)
     return cost

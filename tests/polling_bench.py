@@ -40,9 +40,9 @@ def cost(network: Network, mode: str, rate: int) -> Cost:
     ended(sender)
     if report.status != 0:
         sys.exit(f"polling_bench: {mode} at {rate}/s: {report.stdout}{report.stderr}")
-    said = report.json()
-    latency = said["latency"]
-    cpu_percent = 100 * said["cpu_seconds"] / said["seconds"]
+    reported = report.json()
+    latency = reported["latency"]
+    cpu_percent = 100 * reported["cpu_seconds"] / reported["seconds"]
     return Cost(mode, rate, latency["median_ns"] / 1e3, latency["p99_ns"] / 1e3, cpu_percent)
 
 

@@ -66,18 +66,18 @@ def test_the_table_has_the_numbers_of_the_summary(case: tuple[Path, dict, Run]) 
         assert sum(events[part] for part in parts) == events["triggered"]
     for sentence in summary["verdict"]["sentences"]:
         assert sentence in text
-    told = next(
+    output = next(
         re.findall(r"Carried by: (\d+) marks and (\d+) \w+.*?, (\d+) pause frames .*?, (\d+) drops, (\d+)", s)
         for s in summary["verdict"]["sentences"]
         if s.startswith("Carried by")
     )[0]
     ports = [port for switch in summary["switches"] for port in switch["ports"]]
-    assert int(told[0]) == sum(port["ecn_marked"] for port in ports)
-    assert int(told[1]) == sum(flow["cnps"] + flow["feedbacks"] for flow in summary["flows"])
-    assert int(told[2]) == sum(port["pauses_sent"] for port in ports)
+    assert int(output[0]) == sum(port["ecn_marked"] for port in ports)
+    assert int(output[1]) == sum(flow["cnps"] + flow["feedbacks"] for flow in summary["flows"])
+    assert int(output[2]) == sum(port["pauses_sent"] for port in ports)
     drops = ("dropped_buffer", "dropped_threshold", "dropped_headroom")
-    assert int(told[3]) == sum(switch[drop] for switch in summary["switches"] for drop in drops)
-    assert int(told[4]) == sum(flow["retransmissions"] for flow in summary["flows"])
+    assert int(output[3]) == sum(switch[drop] for switch in summary["switches"] for drop in drops)
+    assert int(output[4]) == sum(flow["retransmissions"] for flow in summary["flows"])
 
 
 def test_the_report_has_the_summary_and_the_thresholds_in_force(case: tuple[Path, dict, Run]) -> None:

@@ -59,11 +59,11 @@ LOST = "Warning: net 'rx_clk' does not exist in design, ignoring clock constrain
     ids=["too slow", "not found"],
 )
 def test_a_clock_that_is_not_met_or_not_checked_is_said_and_leaves_no_bit_file(log_text, error, tmp_path, monkeypatch):
-    said = {"fmax": {"$glbnet$clk": {"achieved": 61.0, "constraint": CORE}}, "utilization": {}}
+    reported = {"fmax": {"$glbnet$clk": {"achieved": 61.0, "constraint": CORE}}, "utilization": {}}
 
     def tool(name: str, arguments: list[str], log: Path) -> None:
         assert name != "yowasp-ecppack"
-        Path(arguments[arguments.index("--report") + 1]).write_text(json.dumps(said))
+        Path(arguments[arguments.index("--report") + 1]).write_text(json.dumps(reported))
         Path(arguments[arguments.index("--write") + 1]).write_text(json.dumps(PLACED))
         log.write_text(log_text)
 

@@ -114,8 +114,8 @@ def tap(start, network):
 def test_the_kernel_pings_the_board_with_every_class_of_size_and_resolves_it(tap, network):
     sizes = [*range(0, 20), *range(60, 70), 255, 256, 1471, 1472, 1473, 4095, 8191, 8971, 8972]
     for size in sizes:
-        said = network.run("ping", "-c", "1", "-W", "100", "-M", "do", "-s", str(size), BOARD_IP)
-        assert " 0% packet loss" in said and "wrong" not in said, said
+        reported = network.run("ping", "-c", "1", "-W", "100", "-M", "do", "-s", str(size), BOARD_IP)
+        assert " 0% packet loss" in reported and "wrong" not in reported, reported
     assert f"{BOARD_IP} dev pstk0 lladdr {BOARD_MAC}" in network.run("ip", "neigh")
     report = tap.interrupt()
     assert report["counters"]["icmp_echo_replies"] == len(sizes)
@@ -155,8 +155,8 @@ print(*(f"{int(value):x}" for value in values))
 
 @tools
 def test_uhal_reads_and_writes_registers_over_the_kernel_s_own_udp(tap, network):
-    said = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
-    assert said.split() == ["5053544b", "cafe0123", "5", "4"]
+    reported = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
+    assert reported.split() == ["5053544b", "cafe0123", "5", "4"]
 
 
 @tools
@@ -166,8 +166,8 @@ def test_uhal_works_across_a_veth_pair_that_leaves_checksums_to_hardware(start, 
     for side in ("far", "near"):
         network.run("ip", "link", "set", side, "up")
     board = start("--packet", "far", network=network)
-    said = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
-    assert said.split() == ["5053544b", "cafe0123", "5", "4"]
+    reported = network.run(sys.executable, "-c", UHAL, BOARD_IP, str(ADDRESSES))
+    assert reported.split() == ["5053544b", "cafe0123", "5", "4"]
     network.run("ping", "-c", "1", "-W", "100", BOARD_IP)
     report = board.interrupt()
     assert report["counters"]["ip_checksum"] == 0
@@ -545,8 +545,8 @@ def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_pat
         (["--replay", text, "--switch", plain, "--set", "switch.window=0ns"], ["switch.window", "more than 0"]),
         ([], ["--tap", "--unix"]),
     ]:
-        said = refusal(penstock, *options)
-        assert all(word in said for word in words), f"{options}: {said}"
+        reported = refusal(penstock, *options)
+        assert all(word in reported for word in words), f"{options}: {reported}"
 
 
 @tools
@@ -556,10 +556,10 @@ def test_a_user_without_the_right_to_a_tap_device_is_told_the_commands(penstock)
         Path(folder).chmod(0o755)
         everyones = type(penstock)(Path(shutil.copy(penstock.binary, folder)))
         nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": folder}
-        said = refusal(everyones, "--tap", "pstk9", **nobody)
-        assert "ip tuntap add dev pstk9 mode tap user" in said and "setcap cap_net_admin" in said
-        said = refusal(everyones, "--packet", "lo", **nobody)
-        assert "cap_net_raw" in said and "lo" in said
+        reported = refusal(everyones, "--tap", "pstk9", **nobody)
+        assert "ip tuntap add dev pstk9 mode tap user" in reported and "setcap cap_net_admin" in reported
+        reported = refusal(everyones, "--packet", "lo", **nobody)
+        assert "cap_net_raw" in reported and "lo" in reported
 
 
 def test_a_peer_that_never_answers_arp_is_named(start, machine):

@@ -112,8 +112,8 @@ def test_three_verilated_boards_go_on_at_another_server_where_the_killed_one_sto
 
 
 def test_a_board_that_opens_its_queue_pair_by_itself_opens_it_again_at_a_server_that_was_started_again(network):
-    asks = ("--open", "--peer-ip", SERVER_IP)
-    [sender] = boards(network, BOARDS[:1], 100_000, *asks)
+    requests = ("--open", "--peer-ip", SERVER_IP)
+    [sender] = boards(network, BOARDS[:1], 100_000, *requests)
     first = recv(network, SERVER_IP, BOARDS[:1], "--listen", "--metrics", METRICS)
     network.counted(5, "events_complete")
     first.kill()
@@ -132,18 +132,18 @@ def test_a_successor_with_other_slots_is_refused_by_name(both):
     first.wait()
     result = ended(recv(both, SUCCESSOR, BOARDS[:1], "--events", 200, slots=4))
     assert result.status == 1 and any(SLOTS_DIFFER in fault for fault in result.json()["faults"]), result
-    said = ended(sender)
-    last = said.json()["connections"][-1]
-    assert said.status == 1 and last["acknowledged"] == 4 and "remote access error" in last["ended"], said
+    reported = ended(sender)
+    last = reported.json()["connections"][-1]
+    assert reported.status == 1 and last["acknowledged"] == 4 and "remote access error" in last["ended"], reported
 
 
 def test_a_board_that_no_other_server_takes_ends_and_says_so(network):
     [sender] = boards(network, BOARDS[:1], 100_000, "--wait", 1)
     result = ended(recv(network, SERVER_IP, BOARDS[:1], "--events", 5))
     assert result.status == 0, result
-    said = ended(sender)
-    assert said.status == 1 and said.json()["end"] == "no server", said
-    assert said.json()["messages"]["failed"] == 0 and said.json()["messages"]["ok"] >= 5, said
+    reported = ended(sender)
+    assert reported.status == 1 and reported.json()["end"] == "no server", reported
+    assert reported.json()["messages"]["failed"] == 0 and reported.json()["messages"]["ok"] >= 5, reported
 
 
 class Mute:
@@ -200,7 +200,7 @@ def test_no_server_gets_a_message_before_those_that_its_predecessor_did_not_ackn
     [sender] = boards(network, BOARDS[:1], 100_000)
     for k in range(4):
         server = Mute(network, f"10.77.0.{k + 1}")
-        told = server.opens(BOARDS[0])
-        assert server.first() == (told, 0), f"server {k}"
+        output = server.opens(BOARDS[0])
+        assert server.first() == (output, 0), f"server {k}"
     report = interrupted(sender)
     assert [connection["first"] for connection in report["connections"]] == [0] * 4, report["connections"]

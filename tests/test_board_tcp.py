@@ -48,8 +48,8 @@ class Cable(Network):
         fixed = ("--backend", "tcp", "--poll", "event", "--event-timeout", 60_000, "--linger", 50)
         process = self.start("recv", BOARD_IP, *fixed, *options)
         listing = self.command("cat", "/proc/net/tcp")
-        said = lambda: subprocess.run(listing, capture_output=True).stdout  # noqa: E731
-        until("listener", lambda: f":{PORT:04X} 00000000:0000 0A".encode() in said() or process.poll() is not None)
+        reported = lambda: subprocess.run(listing, capture_output=True).stdout  # noqa: E731
+        until("listener", lambda: f":{PORT:04X} 00000000:0000 0A".encode() in reported() or process.poll() is not None)
         return process
 
     def close(self) -> None:
@@ -167,8 +167,8 @@ def test_messages_that_only_the_kernel_takes_are_a_fault_at_both_ends(cable, tmp
     ctl = Ctl(cable.binary, tmp_path / "state", cable.command())
 
     def is_done() -> bool:
-        asked = ctl.run("get", BOARD_IP, name, "-J", "--patience", "60s", status=None)
-        return asked.status == 0 and asked.board(BOARD_IP)["registers"][name]["number"] == events
+        requested = ctl.run("get", BOARD_IP, name, "-J", "--patience", "60s", status=None)
+        return requested.status == 0 and requested.board(BOARD_IP)["registers"][name]["number"] == events
 
     until("acknowledgements", is_done, 300)
     receiver.send_signal(signal.SIGCONT)
@@ -183,8 +183,8 @@ def test_messages_that_only_the_kernel_takes_are_a_fault_at_both_ends(cable, tmp
 
 def established(cable: Cable) -> bool:
     """The kernel has a connection to the board over which bytes have come."""
-    said = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")
-    return "bytes_received:" in said and "bytes_received:0 " not in said
+    reported = cable.run("ss", "-tin", "state", "established", f"dst {BOARD_IP}")
+    return "bytes_received:" in reported and "bytes_received:0 " not in reported
 
 
 def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
@@ -211,12 +211,12 @@ def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
     assert {other["state"] for other in others} <= {"closed"}
     assert (found["build"]["qcn"], found["build"]["source"], found["build"]["services"]) == (False, True, True)
     many = found["build"]["streams"]
-    for setting, said in [
+    for setting, reported in [
         ("cc.rate_ai=40Mbps", "this board has no queue pairs: its gateware is built without RoCE (WITH_ROCE is 0)"),
         (f"stream[{many}].peer_port=1", f"stream[{many}].peer_port: this board's gateware is built without stream"),
     ]:
         assert f"{BOARD_IP}: " in (refused := ctl.run("set", BOARD_IP, setting, *patience, status=2).err)
-        assert said in refused, refused
+        assert reported in refused, refused
     table = ctl.run("status", BOARD_IP, *patience).out
     assert "streams" in table and "1 established to" in table
     counted = ctl.run("counters", BOARD_IP, "--streams", "-J", *patience).board(BOARD_IP)["counters"]
@@ -248,7 +248,7 @@ def test_what_cannot_work_is_refused_by_name(cable):
     assert nobody.status == 1 and "refused (RST)" in nobody.stderr and "--port" in nobody.stderr
     fixed = ("board", "--tap", "pstk0", "--ip", BOARD_IP, "--protocol", "tcp")
     no_line = "--line: no board of this program has a line of 40Gbps with TCP; it has 10Gbps"
-    for options, said in (
+    for options, reported in (
         ((), "--peer-ip"),
         (("--peer-ip", SERVER_IP, "--open"), "--open"),
         (("--port", 0), "--port"),
@@ -256,4 +256,4 @@ def test_what_cannot_work_is_refused_by_name(cable):
         (("--peer-ip", SERVER_IP, "--line", "40Gbps"), no_line),
     ):
         result = ended(cable.start(*fixed, *options), 300)
-        assert result.status == 2 and said in result.stderr, result.stderr
+        assert result.status == 2 and reported in result.stderr, result.stderr

@@ -229,9 +229,9 @@ class Readout:
         for domain in domains:
             self.verilated.stdin.write(f"reset {domain}\n")
             self.verilated.stdin.flush()
-            said = said_until(self.verilated, "was reset")
+            reported = said_until(self.verilated, "was reset")
             self.resets += 1
-            lost = re.search(r"has lost (\d+) fragments", said)
+            lost = re.search(r"has lost (\d+) fragments", reported)
             self.parts_lost += int(lost[1]) if lost else 0
         self.flows(dice)
         return ", ".join(domains)
@@ -241,8 +241,8 @@ class Readout:
         self.senders[1].kill()
         self.senders[1].wait()
         ask = [self.network.binary, "ctl", "get", first_board(0), "qp[0].messages_ok", "--json"]
-        said = json.loads(self.network.said("s", *map(str, ask)))
-        taken = said["boards"][0]["registers"]["qp[0].messages_ok"]["number"]
+        reported = json.loads(self.network.said("s", *map(str, ask)))
+        taken = reported["boards"][0]["registers"]["qp[0].messages_ok"]["number"]
         begin = taken + 2 * RING[1] + 1
         self.runs[-1].has_killed_boards = True
         self.senders[1] = self.software(KILLED, 1, begin)
@@ -277,8 +277,8 @@ class Readout:
             result = ended(operator, LIMIT_S)
             assert result.status == 0, result
         ask = (self.network.binary, "ctl", "get", board, *fields, "--patience", "60s", "--json")
-        said = json.loads(self.network.said("s", *map(str, ask)))
-        got = {name: value["number"] for name, value in said["boards"][0]["registers"].items()}
+        reported = json.loads(self.network.said("s", *map(str, ask)))
+        got = {name: value["number"] for name, value in reported["boards"][0]["registers"].items()}
         assert got == fields, got
         self.flows(dice)
         return f"{fields}"
@@ -315,9 +315,9 @@ class Readout:
         # An event whose samples had left the digitiser may still have been on its way through the input.
         assert marked <= self.parts_lost + self.resets
         check = [self.network.binary, "check", "--json", *(run.out for run in self.runs if run.stored.numbers)]
-        said = json.loads(subprocess.run(check, capture_output=True, check=False).stdout)
-        found = sum(file["events_incomplete"] for file in said["files"])
-        assert (said["events_missing"], found) == (len(lost), incomplete), said
+        reported = json.loads(subprocess.run(check, capture_output=True, check=False).stdout)
+        found = sum(file["events_incomplete"] for file in reported["files"])
+        assert (reported["events_missing"], found) == (len(lost), incomplete), reported
 
     def ended(self, dice: Random) -> None:
         self.repair()

@@ -78,8 +78,8 @@ def test_every_test_that_is_named_is_there() -> None:
 def test_a_step_that_fails_is_shown_and_one_that_comes_too_late_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     good, bad = Step(0, "good", ("true",)), Step(1, "bad", ("sh", "-c", "echo broken; false"))
     assert check.run([good, bad, good]) == 1
-    told = capfd.readouterr().out
-    assert "good: ok" in told and "broken" in told and "FAILED: bad: `sh -c echo broken; false`" in told
+    output = capfd.readouterr().out
+    assert "good: ok" in output and "broken" in output and "FAILED: bad: `sh -c echo broken; false`" in output
     assert check.run([good, Step(0, "late", ("false",))], begin_before_s=-1) == 0
     assert "not run, as -1 s are over: good, late; `make test` runs them" in capfd.readouterr().out
 
@@ -96,9 +96,9 @@ def test_a_step_that_takes_too_long_is_stopped_with_all_that_it_began(
         while reader.read(1) is None and time.monotonic() < deadline:  # None: `sleep` still holds the other end
             time.sleep(0.01)
         assert reader.read(1) == b""
-    told = capfd.readouterr().out
-    assert "slow: not done" in told and "stopped, as 1 s are over: slow; `make test` runs it" in told
-    assert "0 of 1 run, 0 failed" in told
+    output = capfd.readouterr().out
+    assert "slow: not done" in output and "stopped, as 1 s are over: slow; `make test` runs it" in output
+    assert "0 of 1 run, 0 failed" in output
 
 
 def test_the_change_is_what_differs_from_a_revision_new_files_included() -> None:

@@ -176,8 +176,8 @@ def test_what_cannot_be_written_is_refused_before_anything_is(start, ctl):
         ("flow_control.traffic_class=8", ["takes 0 to 7"]),
         ("scratch", ["REGISTER=VALUE"]),
     ]:
-        said = ctl.run("set", board, "scratch=5", setting, status=2).err
-        assert all(word in said for word in words), said
+        reported = ctl.run("set", board, "scratch=5", setting, status=2).err
+        assert all(word in reported for word in words), reported
     assert ctl.run("get", board, "scratch", "-J").board(board)["registers"]["scratch"]["number"] == 0
     assert ctl.written() == []
     for boards_, words in [("10.0.0", "no IPv4 address"), (f"{board},{board}", "stands twice"), ("@/none", "/none")]:
@@ -187,8 +187,8 @@ def test_what_cannot_be_written_is_refused_before_anything_is(start, ctl):
 def test_what_a_build_lacks_is_shown_and_its_settings_are_refused_by_board_and_register(start, ctl, tmp_path):
     group = start(2, "--bare", "1")
     full, bare = group.address(0), group.address(1)
-    said = ctl.run("status", group.all, "-J")
-    builds = {board["board"]: board["build"] for board in said.json["boards"]}
+    reported = ctl.run("status", group.all, "-J")
+    builds = {board["board"]: board["build"] for board in reported.json["boards"]}
     parts = ("qcn", "source", "services", "retransmission")
     assert [[build[part] for part in parts] for build in (builds[full], builds[bare])] == [
         [True, True, True, True],
@@ -353,22 +353,22 @@ def test_apply_sets_the_event_inputs_of_each_board_and_refuses_those_that_a_buil
     ]:
         file.write_text(lacking)
         for command in ("diff", "apply"):
-            said = ctl.run(command, file, status=2).err
-            assert part in said and "nothing was written" in said, said
+            reported = ctl.run(command, file, status=2).err
+            assert part in reported and "nothing was written" in reported, reported
     assert len(ctl.written()) == written
 
 
 def test_a_file_that_is_wrong_is_told_of_by_line_and_nothing_is_written(start, ctl, tmp_path):
     group = start(2)
     file = configured(group, tmp_path, 'cc.rate_io = 1\nid = 3\nsampling.range.first = "300"\n')
-    said = ctl.run("apply", file, status=2).err
+    reported = ctl.run("apply", file, status=2).err
     for words in [
         "boards.toml:",
         "there is no such register",
         "id is read-only",
         "sampling.range.first=300: is 300, and the register takes 0 to 255",
     ]:
-        assert words in said, said
+        assert words in reported, reported
     text = file.read_text()
     file.write_text(text + f'[[board]]\naddress = "{group.address(0)}"\n')
     assert f"address = {group.address(0)}: the board of line" in ctl.run("apply", file, status=2).err
@@ -485,8 +485,8 @@ def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_
 
 
 def test_registers_are_listed_with_what_they_mean(ctl):
-    said = ctl.run("registers", "rate_ai").out
-    assert "cc[0-3].rate_ai" in said and "R_AI" in said and "a rate, 40Mbps" in said
+    reported = ctl.run("registers", "rate_ai").out
+    assert "cc[0-3].rate_ai" in reported and "R_AI" in reported and "a rate, 40Mbps" in reported
     assert "no register has" in ctl.run("registers", "nothing-like-it", status=2).err
     every = ctl.run("registers", "-J").json
     assert every["map_hash"].startswith("0x") and len(every["registers"]) > 200

@@ -44,9 +44,9 @@ def test_boards_are_found_in_the_network_of_an_interface(network, boards, tmp_pa
     arp = done.json["arp"]
     assert (arp["interface"], arp["asked"], arp["answers"]) == ("veth0", 65_534, ADDRESSES)
     assert arp["no_boards"] == [first_board(k) for k in range(BOARDS, ADDRESSES)]
-    said = ctl(network, tmp_path).run("status", f"{first_board()}-{first_board(3)}", "--arp", "veth0")
-    assert f"veth0: 4 addresses asked, 4 answer ARP; no IPbus at {first_board(2)}, {first_board(3)}" in said.err
-    assert boards[0] in said.out and boards[1] in said.out
+    reported = ctl(network, tmp_path).run("status", f"{first_board()}-{first_board(3)}", "--arp", "veth0")
+    assert f"veth0: 4 addresses asked, 4 answer ARP; no IPbus at {first_board(2)}, {first_board(3)}" in reported.err
+    assert boards[0] in reported.out and boards[1] in reported.out
 
 
 def test_a_board_that_was_named_and_does_not_answer_arp_is_a_fault(network, boards, tmp_path):
@@ -72,11 +72,11 @@ class Thief:
                 raw, (_, _, kind, *_) = self.socket.recvfrom(2048)
             except OSError:  # the interface has gone, with the test's namespace
                 return
-            asked = Ether(raw)[ARP]
-            if kind == 4 or asked.op != 1 or asked.pdst not in self.addresses:  # 4: our own, on its way out
+            requested = Ether(raw)[ARP]
+            if kind == 4 or requested.op != 1 or requested.pdst not in self.addresses:  # 4: our own, on its way out
                 continue
-            reply = ARP(op=2, hwsrc=THIEF_MAC, psrc=asked.pdst, hwdst=asked.hwsrc, pdst=asked.psrc)
-            self.socket.send(bytes(Ether(src=THIEF_MAC, dst=asked.hwsrc) / reply))
+            reply = ARP(op=2, hwsrc=THIEF_MAC, psrc=requested.pdst, hwdst=requested.hwsrc, pdst=requested.psrc)
+            self.socket.send(bytes(Ether(src=THIEF_MAC, dst=requested.hwsrc) / reply))
 
 
 def test_two_devices_at_one_address_are_told_of_with_both(network, boards, tmp_path):
@@ -94,15 +94,19 @@ def test_two_devices_at_one_address_are_told_of_with_both(network, boards, tmp_p
 
 def test_what_is_missing_for_a_sweep_is_said(network, tmp_path):
     without = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
-    said = ctl(network, tmp_path, *without).run("status", "--arp", "veth0", status=2).err
-    assert "--arp veth0: ARP needs a packet socket" in said and "CAP_NET_RAW" in said and "a range or a network" in said
+    reported = ctl(network, tmp_path, *without).run("status", "--arp", "veth0", status=2).err
+    assert (
+        "--arp veth0: ARP needs a packet socket" in reported
+        and "CAP_NET_RAW" in reported
+        and "a range or a network" in reported
+    )
     assert "--arp eth77: no such interface" in ctl(network, tmp_path).run("status", "--arp", "eth77", status=2).err
     no_address = ctl(network, tmp_path)
     subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "flush", "dev", "veth0"], check=True)
     assert "it has no IPv4 address" in no_address.run("status", "--arp", "veth0", status=2).err
     lines = [f"addr add {SERVER_IP}/8 dev veth0"]
     subprocess.run(["ip", "-n", f"{network.name}-s", "-batch", "-"], input="\n".join(lines), text=True, check=True)
-    said = no_address.run("status", "--arp", "veth0", status=2).err
-    assert "its network is 10.0.0.0/8, more than 65536 addresses" in said
+    reported = no_address.run("status", "--arp", "veth0", status=2).err
+    assert "its network is 10.0.0.0/8, more than 65536 addresses" in reported
     neither = ended(network.start("s", str(network.binary), "ctl", "status"))
     assert neither.status == 2 and "BOARDS" in neither.stderr

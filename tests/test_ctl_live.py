@@ -99,16 +99,16 @@ def test_a_control_is_refused_as_set_refuses_it(built, ctl):
                 ({"local_ip": "10.0.0.9"}, 422, "nothing was written; --force does it"),
                 ({"qp[1].state": "reset", "scratch": "5"}, 422, "breaks a run"),
             ]:
-                code, said = served.control([first], **settings)
-                assert (code, words in said) == (status, True), (settings, code, said)
+                code, reported = served.control([first], **settings)
+                assert (code, words in reported) == (status, True), (settings, code, reported)
             assert served.control([dead], scratch="5")[0] == 422
             assert served.control(["10.9.9.9"], scratch="5")[0] == 404
             assert served.control([first, second], scratch="6")[0] == 204
         with page(ctl, first, "--force") as served:
             assert served.control([first], **{"qp[1].state": "reset"})[0] == 204
         with page(ctl, first, "--read-only") as served:
-            code, said = served.control([first], scratch="7")
-            assert code == 409 and "nothing in it can be changed" in said
+            code, reported = served.control([first], scratch="7")
+            assert code == 409 and "nothing in it can be changed" in reported
         got = ctl.run("get", f"{first},{second}", "scratch", "qp[1].state", "-J").json["boards"]
     assert [board["registers"]["scratch"]["number"] for board in got] == [6, 6]
     assert got[0]["registers"]["qp[1].state"]["text"] == "reset"

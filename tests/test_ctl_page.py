@@ -62,7 +62,7 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
     (tmp_path / "boards.toml").write_text(configuration)
     commands = [line for block in blocks("sh") for line in block.splitlines()]
     assert len(commands) == 10
-    said, receiver = {}, None
+    reported, receiver = {}, None
 
     def has_begun() -> bool:
         return receiver.poll() is not None or states() == ["rts"] * 3
@@ -83,7 +83,7 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
                 text=True, timeout=DEADLINE_S, check=False,
             )  # fmt: skip
             assert done.returncode == (1 if "|| true" in command else 0), f"{command}: {done}"
-            said[command] = done.stdout
+            reported[command] = done.stdout
             if "source start" in command:
                 wait_until(lambda: all(board["messages_done"] >= MESSAGES for board in found()), "messages")
             if "source stop" in command:
@@ -96,8 +96,8 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
             receiver.communicate()
     [messages] = re.findall(r"pattern: (\d+) messages, .* 0 errors, 0 gaps", received)
     assert int(messages) >= 3 * MESSAGES
-    assert "3 boards differ, 0 are as the file says" in said["penstock ctl apply boards.toml"]
-    assert "0 boards differ, 3 are as the file says" in said["penstock ctl diff boards.toml"]
+    assert "3 boards differ, 0 are as the file says" in reported["penstock ctl apply boards.toml"]
+    assert "0 boards differ, 3 are as the file says" in reported["penstock ctl diff boards.toml"]
     assert states() == ["reset"] * 3
     trace = pq.read_table(tmp_path / "sampled/trace.parquet").to_pandas()
     assert set(trace["node"]) == set(BOARDS)

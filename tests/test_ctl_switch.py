@@ -65,8 +65,8 @@ def test_status_and_counters_show_what_the_switches_do(lan, ctl):
 
 def test_registers_are_written_by_name_read_back_and_noted(lan, ctl):
     switch, other = lan.address(0), lan.address(1)
-    told = ctl.run("switch", "set", f"{switch},{other}", "q_eq=40kB", "pause.pfc_en=1", "mac=02:00:00:00:00:07").out
-    assert f"{switch}  q_eq  33000B -> 40000B" in told and f"{other}  pause  " in told
+    output = ctl.run("switch", "set", f"{switch},{other}", "q_eq=40kB", "pause.pfc_en=1", "mac=02:00:00:00:00:07").out
+    assert f"{switch}  q_eq  33000B -> 40000B" in output and f"{other}  pause  " in output
     read = ctl.run("switch", "get", switch, "q_eq", "pause", "mac", "port[2].tx_cnm", "-J").board(switch)["registers"]
     assert read["q_eq"]["number"] == 40_000 and read["pause"]["fields"]["pfc_en"] == "1"
     assert read["mac"]["text"] == "02:00:00:00:00:07" and read["port[2].tx_cnm"]["number"] == 7
@@ -80,8 +80,8 @@ def test_registers_are_written_by_name_read_back_and_noted(lan, ctl):
 
 def test_addresses_are_entered_in_the_mac_table(lan, ctl):
     switch = lan.address(1)
-    told = ctl.run("switch", "enter", switch, "15", "02:00:0a:00:00:02", "--port", "3").out
-    assert told == f"{switch}: entry 15 is written\n"
+    output = ctl.run("switch", "enter", switch, "15", "02:00:0a:00:00:02", "--port", "3").out
+    assert output == f"{switch}: entry 15 is written\n"
     ctl.run("switch", "enter", switch, "15", "02:00:0a:00:00:03", "--port", "1", "--movable")
     ctl.run("switch", "enter", switch, "0", "--free")
     words = [(line["register"], int(line["new"], 16)) for line in ctl.written()]

@@ -52,10 +52,10 @@ def bytes_of(word: str, keep: str) -> bytes:
     return bytes(byte for lane, byte in enumerate(data) if mask >> lane & 1)
 
 
-def fragments_of(said: str, source: int) -> list[tuple[bytes, int]]:
+def fragments_of(reported: str, source: int) -> list[tuple[bytes, int]]:
     """Bytes and tuser of each fragment of an input."""
     fragments, data, users = [], b"", []
-    for word, keep, last, user in re.findall(rf"^beat {source} (\w+) (\w+) (\d) (\w+)$", said, re.M):
+    for word, keep, last, user in re.findall(rf"^beat {source} (\w+) (\w+) (\d) (\w+)$", reported, re.M):
         data += bytes_of(word, keep)
         users.append(int(user, 16))
         if last == "1":
@@ -66,9 +66,9 @@ def fragments_of(said: str, source: int) -> list[tuple[bytes, int]]:
     return fragments
 
 
-def messages_of(said: str) -> list[bytes]:
+def messages_of(reported: str) -> list[bytes]:
     messages, data = [], b""
-    for word, keep, last in re.findall(r"^message (\w+) (\w+) (\d)$", said, re.M):
+    for word, keep, last in re.findall(r"^message (\w+) (\w+) (\d)$", reported, re.M):
         data += bytes_of(word, keep)
         if last == "1":
             messages.append(data)
@@ -174,9 +174,9 @@ def accepted(systemverilog: str) -> list[tuple[int, int, int]]:
 
 def accepted_of(output: str) -> list[tuple[int, int, int]]:
     """Number, time and type of each trigger that was accepted: those of the trigger, and the clock in its cycle."""
-    said = re.findall(r"^(trigger|accepted) (\d+) (\d+)(?: (\d+))?$", output, re.M)
-    shown = {int(number): (int(number), int(at), int(kind)) for what, number, kind, at in said if what == "trigger"}
-    taken = [(int(number), int(at)) for what, number, at, _ in said if what == "accepted"]
+    reported = re.findall(r"^(trigger|accepted) (\d+) (\d+)(?: (\d+))?$", output, re.M)
+    shown = {int(number): (int(number), int(at), int(kind)) for what, number, kind, at in reported if what == "trigger"}
+    taken = [(int(number), int(at)) for what, number, at, _ in reported if what == "accepted"]
     assert taken == [shown[number][:2] for number, _ in taken]
     return [shown[number] for number, _ in taken]
 
@@ -195,11 +195,11 @@ def test_each_accepted_trigger_is_one_message_with_its_number_type_and_time(syst
 def test_the_hook_of_the_page_makes_charge_and_peak_of_each_waveform(simulation: Path, settings: dict) -> None:
     pedestal = 290
     enabled = {"events.hook.enable": (1 << INPUTS) - 1, "hook_block.word0.pedestal": pedestal}
-    said = simulated(simulation, settings | enabled)
+    reported = simulated(simulation, settings | enabled)
     samples = struct.unpack(f"<{SAMPLES}H", WAVEFORM)
     word = struct.pack("<IHH", sum(samples) - SAMPLES * pedestal, max(samples), samples.index(max(samples)))
-    messages = messages_of(said)
-    assert messages == messages_with(word, accepted_of(said)) and len(messages) > 10
+    messages = messages_of(reported)
+    assert messages == messages_with(word, accepted_of(reported)) and len(messages) > 10
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -207,9 +207,9 @@ def test_a_reset_of_a_digitiser_marks_its_part_of_one_event_and_damages_no_other
     simulation: Path, settings: dict, seed: int
 ) -> None:
     print(f"seed {seed}")
-    said = simulated(simulation, settings | {"digitiser.resets": 120}, seed)
-    events = accepted_of(said)
-    messages = messages_of(said)
+    reported = simulated(simulation, settings | {"digitiser.resets": 120}, seed)
+    events = accepted_of(reported)
+    messages = messages_of(reported)
     assert len(messages) == len(events) > 10
     found = Counter[int]()
     for message, (number, at, kind) in zip(messages, events, strict=True):
@@ -255,5 +255,5 @@ def test_the_generator_in_vhdl_gives_the_same_beats(tmp_path: Path) -> None:
     for step in (["-a", "waveform_source.vhd"], ["-a", BENCHES / "waveform_tb.vhd"], ["-e", "waveform_tb"]):
         run(tmp_path, "ghdl", step[0], "--std=08", *step[1:])
     about = [TRIGGER_TYPE << 128 | 1000 * (n + 1) << 64 | n for n in range(EVENTS)]
-    said = run(tmp_path, "ghdl", "-r", "--std=08", "waveform_tb")
-    assert fragments_of(said, 0) == [(WAVEFORM, user) for user in about]
+    reported = run(tmp_path, "ghdl", "-r", "--std=08", "waveform_tb")
+    assert fragments_of(reported, 0) == [(WAVEFORM, user) for user in about]

@@ -136,9 +136,9 @@ def test_captures_that_are_cut_anywhere_are_read_without_an_error_of_the_dissect
         for cut in range(14, whole + 1):
             for data in map(bytes, frames):
                 writer.write_packet(data[:cut], wirelen=len(data))
-    said = "\n".join("\t".join(line) for line in tshark(capture, "-V"))
-    errors = [line for line in said.splitlines() if "Lua Error" in line or "dissector bug" in line.lower()]
-    assert said.count("Frame Length:") == len(frames) * (whole - 13) and not errors, errors[:3]
+    reported = "\n".join("\t".join(line) for line in tshark(capture, "-V"))
+    errors = [line for line in reported.splitlines() if "Lua Error" in line or "dissector bug" in line.lower()]
+    assert reported.count("Frame Length:") == len(frames) * (whole - 13) and not errors, errors[:3]
 
 
 def test_headers_of_packets_that_were_cut_are_read(tmp_path: Path) -> None:

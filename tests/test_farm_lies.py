@@ -75,8 +75,8 @@ def test_whoever_lies_to_the_coordinator_is_named_and_counted_and_changes_nothin
             found = re.findall(r'heartbeats_refused_total\{reason="(\w+)"\} (\d+)', answer.read().decode())
         return {reason: int(count) for reason, count in found}
 
-    with open(tmp_path / "said", "w") as said:
-        coordinator = subprocess.Popen([*map(str, command)], stdout=said)
+    with open(tmp_path / "said", "w") as reported:
+        coordinator = subprocess.Popen([*map(str, command)], stdout=reported)
         try:
             until("the board that is none", lambda: "board_missing" in (tmp_path / "said").read_text())
             until("heartbeats", lambda: all(refused()[why] > 3 for why in ("other_run", "other_server", "garbled")))

@@ -75,11 +75,11 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
     until("the file of servers", table.exists)
     running = receivers(network, table, out("1"))
     flows(network)
-    asks = network.start("s", str(network.binary), "farm", file, "--end")
+    requests = network.start("s", str(network.binary), "farm", file, "--end")
     results = [ended(process) for process in running]
     assert [result.status for result in results] == [0, 0], results
     assert not any(notice["is_fault"] for notice in said(coordinator))
-    result = ended(asks)
+    result = ended(requests)
     begin, end = span(table)
     assert (result.status, begin) == (0, 0) and str(end) in result.stdout, result
     status, report = check(network, table, out("1"))
@@ -164,8 +164,8 @@ def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(
         name, out = tomllib.loads(table.read_text())["run"], [tmp_path / f"{run}.{server}" for server in (0, 1)]
         running = receivers(network, table, out)
         flows(network)
-        asks = ended(network.start("s", str(network.binary), "farm", file, "--end"))
-        assert asks.status == 0, asks
+        requests = ended(network.start("s", str(network.binary), "farm", file, "--end"))
+        assert requests.status == 0, requests
         results = [ended(process) for process in (*running, coordinator)]
         assert [result.status for result in results] == [0, 0, 0], [
             result.stdout[-3000:] + result.stderr[-1500:] for result in results

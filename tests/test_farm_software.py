@@ -56,10 +56,10 @@ def test_boards_in_software_follow_the_coordinator(network, tmp_path):
             running[1] = recv(network, 1, table, out[2], BOARDS)
             until("a table with it", lambda: [change["live"] for change in changes(table)][-1:] == [[0, 1]])
             flows(network)
-        asks = ended(network.start("s", str(network.binary), "farm", file, "--end"))
+        requests = ended(network.start("s", str(network.binary), "farm", file, "--end"))
         results = [ended(process) for process in (*running, coordinator)]
-        assert [result.status for result in (asks, *results)] == [0] * 4, [
-            result.stdout[-3000:] + result.stderr[-1500:] for result in (asks, *results)
+        assert [result.status for result in (requests, *results)] == [0] * 4, [
+            result.stdout[-3000:] + result.stderr[-1500:] for result in (requests, *results)
         ]
         begin, end = span(table)
         assert begin == following, "no event lies between the runs"

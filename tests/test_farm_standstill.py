@@ -113,8 +113,8 @@ def test_a_server_that_stands_still_stops_no_other_one_and_returns(network, tmp_
         assert watch.still_s < SUSPENDED_S + slow_s
         print(f"server 1 had events again {returned_s:.1f} s after SIGCONT")
         assert returned_s < RETURN_S + slow_s
-        asks = network.start("s", str(network.binary), "farm", file, "--end")
-        results = [ended(process) for process in (*running, coordinator, asks)]
+        requests = network.start("s", str(network.binary), "farm", file, "--end")
+        results = [ended(process) for process in (*running, coordinator, requests)]
         stuck = [json.loads(line) for line in results[2].stdout.splitlines()]
         # It may have been suspended before it had read a change.
         assert {notice["what"] for notice in stuck if notice["is_fault"]} <= {"unread"}, stuck

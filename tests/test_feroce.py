@@ -169,9 +169,9 @@ def test_a_feroce_host_opens_a_stream_on_each_queue_pair_of_a_board_without_mess
 @pytest.mark.parametrize("verb", ["send", "send-imm", "write", "write-imm"])
 def test_a_board_opens_a_queue_pair_of_a_feroce_host_which_closes_it(host, board, verb):
     """Message n goes to slot n of the host's buffers by WRITE, and to the next one that it has posted by SEND."""
-    asks = ("--open", "--peer-ip", SERVER_IP, "--peer-mac", SERVER_MAC)
+    requests = ("--open", "--peer-ip", SERVER_IP, "--peer-mac", SERVER_MAC)
     ring = ("--slots", BUFFERS, "--slot-size", BUFFER)
-    process = board(*asks, *ring, "--counter", f"{BUFFER}x{COUNTED}", "--verb", verb, "--stay")
+    process = board(*requests, *ring, "--counter", f"{BUFFER}x{COUNTED}", "--verb", verb, "--stay")
     request = host.hear(DEADLINE_S)
     assert (request.request, request.info_valid, request.other) == (cm.OPEN_QP, True, cm.Info())
     host.board, host.server.board_qpn = request.sender, request.sender.qpn

@@ -253,7 +253,7 @@ def test_of_several_sampled_boards_one_is_chosen_and_what_is_not_there_is_refuse
     done = figures(penstock, "advcam-13", "--sampled", as_sampled, "--board", BOARDS[2], "--out", tmp_path)
     assert f"| advcam-13 | climbs of {BOARDS[2]} |" in done.stdout, done.stderr
     assert f"`penstock figures advcam-13 --sampled {as_sampled}`" in done.stdout
-    for words, said in [
+    for words, reported in [
         (["--sampled", tmp_path], "there is no result of `penstock ctl sample`"),
         (["--sampled", as_sampled, "--board", "10.0.0.9"], "--board 10.0.0.9: it was not sampled; there are 10.0.0.2,"),
         (["--sampled", as_sampled, "--queue-pair", "3"], "--queue-pair 3: it was not sampled; there are 0"),
@@ -267,4 +267,4 @@ def test_of_several_sampled_boards_one_is_chosen_and_what_is_not_there_is_refuse
         except SystemExit as refused:
             status = refused.code
         error = capsys.readouterr().err
-        assert status == 2 and said in error, error
+        assert status == 2 and reported in error, error

@@ -101,15 +101,15 @@ def test_the_closed_loop_is_that_of_the_simulated_switch(both, settings: tuple[s
     port = server_port(gateware)["port"]
     queues = [series(run, "queue_bytes", port) for run in (gateware, model)]
     settled = [queue[1000:] for queue in queues]
-    told = [switch["cnm_sent"] for switch in switches]
-    for name, queue, count in zip(("gateware", "model"), queues, told, strict=True):
+    output = [switch["cnm_sent"] for switch in switches]
+    for name, queue, count in zip(("gateware", "model"), queues, output, strict=True):
         print(f"{name}: queue {queue[1000:].mean():.0f}, at first up to {queue.max():.0f}; {count} notifications")
     assert queues[0].max() == pytest.approx(queues[1].max(), rel=0.1), "before the first cuts"
     assert settled[0].mean() == pytest.approx(settled[1].mean(), rel=0.4)
     assert 15_000 < settled[0].mean() < 66_000
-    assert told[0] == pytest.approx(told[1], rel=0.5) and told[0] > 20
+    assert output[0] == pytest.approx(output[1], rel=0.5) and output[0] > 20
     assert gateware.summary()["aggregate_gbps"] == pytest.approx(model.summary()["aggregate_gbps"], rel=0.01)
-    for run, count in zip((gateware, model), told, strict=True):
+    for run, count in zip((gateware, model), output, strict=True):
         assert sum(flow["feedbacks"] for flow in run.summary()["flows"]) == pytest.approx(count, abs=2)
         assert run.summary()["switches"][0]["dropped_buffer"] == 0
         counted = series(run, "cnm_sent", port)

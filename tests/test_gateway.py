@@ -355,8 +355,8 @@ def test_epics_says_that_a_board_has_vanished_and_returned(start, serve, epics):
 def test_read_only_refuses_every_write(start, serve, opcua, epics, protocol):  # noqa: F811
     gateway = serve(protocol, {FIRST: start(1).address(0)}, "--read-only")
     if protocol == "opcua":
-        said = opcua(gateway).ask("write", node=node("source.count"), type="UInt32", value=7)
-        assert said == {"status": "BadUserAccessDenied"}
+        reported = opcua(gateway).ask("write", node=node("source.count"), type="UInt32", value=7)
+        assert reported == {"status": "BadUserAccessDenied"}
     else:
         assert epics(gateway).ask("write", name=pv("source:count"), kind="long", value=7) == {"status": DENIED}
     assert gateway.written() == []
@@ -422,7 +422,7 @@ def test_the_page_s_commands_read_and_write_a_board(start, installed, tmp_path, 
     assert [len(block.splitlines()) for block in blocks] == [3, 3]
     for block in blocks:
         port = free_port()
-        [served, *asked] = [
+        [served, *requested] = [
             shlex.split(
                 line.replace("10.0.0.2", address)
                 .replace("10_0_0_2", address.replace(".", "_"))
@@ -437,7 +437,7 @@ def test_the_page_s_commands_read_and_write_a_board(start, installed, tmp_path, 
         running.append(gateway)
         gateway.wait_for("it answers")
         place = {"EPICS_CA_ADDR_LIST": f"127.0.0.1:{port}", "EPICS_CA_AUTO_ADDR_LIST": "NO"}
-        for name, *words in asked:
+        for name, *words in requested:
             if name.startswith("caproto"):
                 words.append("--no-repeater")  # which would outlive the test
             done = subprocess.run(

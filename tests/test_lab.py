@@ -138,6 +138,6 @@ def test_what_a_board_cannot_do_is_refused_by_name(penstock: Penstock, board: Pa
         (("flow.1.from=board0", "flow.1.sender=software"), "must be sent by it too"),
         (("flow.0.protocol=tcp",), 'the gateware speaks "rc" only'),
     ]
-    for wrong, says in cases:
+    for wrong, reports in cases:
         run = penstock.run(tmp_path / "out", "flow.1.sender=gateware", *wrong, scenario=board)
-        assert run.status == 2 and says in run.stderr, run.stderr
+        assert run.status == 2 and reports in run.stderr, run.stderr

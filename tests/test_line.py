@@ -73,8 +73,8 @@ def test_front_ends_in_software_are_told_their_share_and_their_limiter_obeys(boa
     until("what the operator says", lambda: boards.number(slow, "qp[0].rate_current") >= 1.999e9)
     report = stopped(receiver)
     assert report["shares"] == {boards.ips[0]: "300kbps", boards.ips[1]: "100kbps"}
-    told, changed = stopped(sender)["boards"]
-    assert (told["profile"], told["share"]) == ("penstock", "300kbps")
+    output, changed = stopped(sender)["boards"]
+    assert (output["profile"], output["share"]) == ("penstock", "300kbps")
     assert (changed["profile"], changed["share"]) == ("custom", None)
 
 
@@ -88,8 +88,8 @@ def test_front_ends_that_come_back_in_the_middle_of_a_run_are_told_again(boards,
     sender = network.send(*ENDLESS)
     until("what the command line says", lambda: boards.shares() in (["5Gbps", "5Gbps"], ["300Mbps", "100Mbps"]))
     until("both shares again", lambda: boards.shares() == ["300Mbps", "100Mbps"])
-    said = said_until(receiver, f"{boards.ips[1]}: share 100Mbps replaces 5Gbps")
-    assert stopped(receiver)["shares"] == {boards.ips[0]: "300Mbps", boards.ips[1]: "100Mbps"}, said
+    reported = said_until(receiver, f"{boards.ips[1]}: share 100Mbps replaces 5Gbps")
+    assert stopped(receiver)["shares"] == {boards.ips[0]: "300Mbps", boards.ips[1]: "100Mbps"}, reported
     killed(sender)
 
 
@@ -118,9 +118,10 @@ def test_registers_that_an_operator_has_set_stay_and_are_named(boards, network):
     first = boards.ips[0]
     assert boards.ctl("set", first, "cc[0].rate_ai=77Mbps").returncode == 0
     receiver = network.recv("--file", boards.file, "--line", "400Mbps")
-    said = said_until(receiver, "keeps its own congestion control")
+    reported = said_until(receiver, "keeps its own congestion control")
     assert (
-        f"{first}: keeps its own congestion control: cc[0] (law dcqcn, profile custom) keeps what it was set to" in said
+        f"{first}: keeps its own congestion control: cc[0] (law dcqcn, profile custom) keeps what it was set to"
+        in reported
     )
     assert boards.number(first, "cc[0].rate_ai") == pytest.approx(77e6, rel=1e-4)
     assert stopped(receiver)["shares"] == {first: None, boards.ips[1]: "100Mbps"}

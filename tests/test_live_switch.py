@@ -92,8 +92,8 @@ def test_the_gateware_says_what_it_is_and_keeps_what_it_is_told(live, ctl, netwo
     assert status["build"] == BUILT and status["learns"] and status["q_eq"] == 33_000
     assert (status["congestion_points"], status["pause"], status["forwarded"]) == ([0], "no", 0)
 
-    told = ctl.run("switch", "set", SWITCH, "q_eq=40kB", "control.qcn_queues=3", "mac=02:00:00:00:00:07").out
-    assert f"{SWITCH}  q_eq  33000B -> 40000B" in told
+    output = ctl.run("switch", "set", SWITCH, "q_eq=40kB", "control.qcn_queues=3", "mac=02:00:00:00:00:07").out
+    assert f"{SWITCH}  q_eq  33000B -> 40000B" in output
     read = ctl.run("switch", "get", SWITCH, "q_eq", "control", "mac", "management", "management.mac", "-J").board(
         SWITCH
     )["registers"]
@@ -120,8 +120,8 @@ def test_an_entry_directs_frames_and_the_counters_are_watched_as_they_move(live,
     to = "02:00:00:00:07:07"
     live.send(0, frame(STATIONS[0], to, 1))  # unknown: to all other ports
     assert live.received(1) == live.received(2) == frame(STATIONS[0], to, 1)
-    told = ctl.run("switch", "enter", SWITCH, "15", to, "--port", "2").out
-    assert told == f"{SWITCH}: entry 15 is written\n"
+    output = ctl.run("switch", "enter", SWITCH, "15", to, "--port", "2").out
+    assert output == f"{SWITCH}: entry 15 is written\n"
 
     watch = subprocess.Popen(
         ctl.command("switch", "watch", SWITCH, "port[2].tx_frame", "port[1].tx_frame", "-J", "--interval", "100ms"),

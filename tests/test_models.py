@@ -29,16 +29,16 @@ def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Keys:
         (tmp_path / f"{name}.cc").touch()
     rtl.generate()
     texts = rtl.text_of
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
 
     def note(name: str, parts: list, make: Callable) -> Path:
-        asked[name] = models.digest(parts)
+        requested[name] = models.digest(parts)
         return tmp_path
 
     monkeypatch.setattr(models, "made", note)
 
     def all_keys(changed: str = "", generic: str = "-GN_QP=4", flags: str = "-Os") -> dict[str, str]:
-        asked.clear()
+        requested.clear()
         file = ROOT / changed
         assert file.exists()
         monkeypatch.setattr(rtl, "text_of", lambda path: texts(path) + ("\n" if path == file else ""))
@@ -46,7 +46,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Keys:
             runner.build(None, bench, config, None)
         for name, top in BOARDS.items():
             models.board(top, name, [generic], "c++ -O0", f"c++ {flags}", None)
-        return dict(asked)
+        return dict(requested)
 
     return all_keys
 

@@ -35,13 +35,13 @@ def test_the_first_network_of_the_page_runs_as_written_and_prints_what_is_there(
     assert len([line for line in scenario.splitlines() if line]) <= 10
     (tmp_path / "first.toml").write_text(scenario)
     [other] = re.findall(r"`(penstock run first[^`]* --set [^`]*)`", BEGINNING)
-    for line, told in zip((command.strip(), other), blocks("text"), strict=True):
+    for line, output in zip((command.strip(), other), blocks("text"), strict=True):
         printed = typed(penstock, line, tmp_path)
         of_time = re.compile(r"^ time |per CPU second")  # folded onto two lines
-        wanted = [text for text in told.splitlines() if not of_time.search(text)]
+        wanted = [text for text in output.splitlines() if not of_time.search(text)]
         assert [text for text in wanted if text not in printed] == []
-    [asked] = re.findall(r"--set 'capture.links=[^`]*'", BEGINNING)
-    typed(penstock, f"{command.strip()} {asked}", tmp_path)
+    [requested] = re.findall(r"--set 'capture.links=[^`]*'", BEGINNING)
+    typed(penstock, f"{command.strip()} {requested}", tmp_path)
     files = re.findall(r"^- `(\w+\.\w+)`: ", BEGINNING, re.MULTILINE)
     assert len(files) == 4 and all((tmp_path / "out" / name).stat().st_size > 0 for name in files)
     assert {"node", "metric", "value"} <= set(pandas.read_parquet(tmp_path / "out/trace.parquet"))

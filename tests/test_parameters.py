@@ -65,9 +65,9 @@ def name(case: tuple) -> str:
 def test_an_impossible_value_is_refused_by_name_with_what_is_allowed(module, parameters, allowed):
     rtl.generate()
     parameter, value = next(iter(parameters.items()))
-    said = [line for line in lint.lint((module, parameters)).splitlines() if "USERFATAL" in line]
+    reported = [line for line in lint.lint((module, parameters)).splitlines() if "USERFATAL" in line]
     wanted = rf"{parameter}( is)? {value}\b.*{allowed}"
-    assert any(re.search(wanted, line) for line in said), f"{said} lacks {wanted!r}"
+    assert any(re.search(wanted, line) for line in reported), f"{reported} lacks {wanted!r}"
 
 
 def test_every_parameter_of_the_tops_is_tried():

@@ -51,9 +51,9 @@ def test_its_version_is_the_commands(installed: Path, penstock: Penstock) -> Non
     program = "import penstock; print('penstock', penstock.__version__)"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     words = [sys.executable, "-c", program]
-    said = subprocess.run(words, env=environment, cwd=installed, capture_output=True, text=True, check=True).stdout
+    reported = subprocess.run(words, env=environment, cwd=installed, capture_output=True, text=True, check=True).stdout
     command = [str(penstock.binary), "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[:2] == said.split()
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[:2] == reported.split()
 
 
 def test_pip_knows_how_to_make_the_wheel(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_tables_are_the_simulators_memory(installed: Path, tmp_path: Path) -> No
 def test_mistakes_are_value_errors_in_the_words_of_the_command(
     installed: Path, penstock: Penstock, tmp_path: Path
 ) -> None:
-    said = script(
+    reported = script(
         installed,
         tmp_path,
         f"""
@@ -171,7 +171,7 @@ def test_mistakes_are_value_errors_in_the_words_of_the_command(
         print(json.dumps(said))
         """,
     )
-    g, star, demo, gateware, missing, capture, late, before, *after = said
+    g, star, demo, gateware, missing, capture, late, before, *after = reported
     alone = penstock.run(tmp_path / "run", "cc.g=3/2", scenario=SCENARIO)
     assert g in alone.stderr
     assert "topology.bords = 3" in star
@@ -268,7 +268,7 @@ def test_recorded_camera_events_are_replayed_with_their_times_and_sizes(
 
 
 def test_a_name_that_is_not_there_is_refused_with_those_that_are(installed: Path, tmp_path: Path) -> None:
-    told = script(
+    output = script(
         installed,
         tmp_path,
         f"""
@@ -301,9 +301,9 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(installed: Path
         "'switch.kmim' was not set and has no default; in force were switch.kmin, ",
         "--set trace.metrics=jian: trace.metrics = jian: jian: no such metric; allowed are throughput_bps, jain, ",
     )
-    assert [text for text, begin in zip(told, begins, strict=False) if not text.startswith(begin)] == []
-    assert told[-3:-1] == [True, "100KB"]
-    assert told[-1] == ["trace.metrics: nothing recorded a metric `smoothed_rtt_us`"], "a name that others have"
+    assert [text for text, begin in zip(output, begins, strict=False) if not text.startswith(begin)] == []
+    assert output[-3:-1] == [True, "100KB"]
+    assert output[-1] == ["trace.metrics: nothing recorded a metric `smoothed_rtt_us`"], "a name that others have"
 
 
 def snippets() -> list[str]:

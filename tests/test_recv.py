@@ -81,7 +81,7 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
     sender = network.send("--boards", 64, "-l", 2000, *ring)
     # A machine that is busy with other tests may bring a board up seconds later than another.
     receiver = network.recv("--file", file, "--bring-up", 20, *ring)
-    said = said_until(receiver, "not up:")
+    reported = said_until(receiver, "not up:")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)
@@ -89,8 +89,8 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
     faults = [fault for fault in result.json()["faults"] if fault.startswith("gone")]
     assert len(faults) == 1 and faults[0].startswith("gone (10.77.2.1) never came up: no answer to OPEN_QP")
     assert "nothing worked before" in faults[0]
-    assert "64 of 65 boards are up after 20" in said and "not up: gone (10.77.2.1): no answer" in said, said
-    assert (said + result.stderr).count("10.77.2.1") == 1, "told once, however often it is tried"
+    assert "64 of 65 boards are up after 20" in reported and "not up: gone (10.77.2.1): no answer" in reported, reported
+    assert (reported + result.stderr).count("10.77.2.1") == 1, "told once, however often it is tried"
     assert ended(sender).status == 0
 
 
@@ -178,8 +178,8 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
     command += (*TOLD, *PATIENT)
     receiver = network.start("s", *map(str, (*command, *boards(1), "--events", events, "--out", disk / "run", *ring)))
     sender = network.send("-n", events, "-l", 10_000, "--rate", 1000, "--ack-timeout", 16, *ring)
-    said = next((line for line in receiver.stderr if "storage waits" in line), "nothing")
-    assert "No space left on device" in said, said
+    reported = next((line for line in receiver.stderr if "storage waits" in line), "nothing")
+    assert "No space left on device" in reported, reported
     network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits"
     Path(f"/proc/{receiver.pid}/root{disk}/ballast").unlink()
@@ -401,10 +401,10 @@ def test_boards_whose_ring_has_other_slots_are_refused_by_name_and_nothing_looks
     report = result.json()
     why = "do both ends have slots of the same size and number?"
     for board in boards(2):
-        said = [
+        reported = [
             fault for fault in report["faults"] if fault.startswith(f"{board}: its queue pair was ended: write of 3040")
         ]
-        assert len(said) == 1 and why in said[0], report["faults"]
+        assert len(reported) == 1 and why in reported[0], report["faults"]
     logged = [line for line in result.stderr.splitlines() if " WARN " in line and why in line]
     assert result.status == 1 and len(logged) == 2, "a line for each board, however often it is opened again"
     assert report["readout"]["receiver"]["fragments_crc_error"] == 0
@@ -422,19 +422,19 @@ def test_a_board_with_a_longer_path_mtu_is_a_fault_that_names_it(network):
 
 
 def test_files_of_an_earlier_run_are_told_of(network, tmp_path):
-    said = []
+    reported = []
     for first in 0, 3:
         sender = network.send("--boards", 1, "-n", 3, "--first-event", first)
         receiver = network.recv(first_board(), "--events", 3, "--out", tmp_path / "run", *PATIENT)
-        said.append("event files of an earlier run (1) are there" in ended(receiver).stderr)
+        reported.append("event files of an earlier run (1) are there" in ended(receiver).stderr)
         ended(sender)
-    assert said == [False, True]
+    assert reported == [False, True]
 
 
 def test_an_interface_too_small_for_the_packets_is_warned_of(network):
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "mtu", "1500"], check=True)
-    said = ended(network.recv(first_board(), "--seconds", 0.1)).stderr
-    assert "WARNING: veth0 has MTU 1500, a path MTU of 4096 needs 4176" in said and "--mtu 1024" in said
+    reported = ended(network.recv(first_board(), "--seconds", 0.1)).stderr
+    assert "WARNING: veth0 has MTU 1500, a path MTU of 4096 needs 4176" in reported and "--mtu 1024" in reported
     assert "WARNING" not in ended(network.recv(first_board(), "--seconds", 0.1, "--mtu", 1024)).stderr
 
 
@@ -500,11 +500,11 @@ def test_without_descriptors_boards_wait_or_go_on_and_the_reason_is_named(networ
     until("descriptors in use", lambda: len(list(Path(f"/proc/{receiver.pid}/fd").iterdir())) == 40)
     sender = network.send("--boards", 2, "-n", 400, "-l", 10_000, "--ack-timeout", 16)
     assert [board["messages"] for board in verified(sender)[0]["boards"]] == [400, 400], "boards that are open go on"
-    said = said_until(receiver, "events are held")
+    reported = said_until(receiver, "events are held")
     assert receiver.poll() is None, "what is acknowledged is not given up"
     consumers.communicate()
     result = ended(receiver)
-    assert result.status == 0 and "Too many open files" in said, (said, result)
+    assert result.status == 0 and "Too many open files" in reported, (reported, result)
     assert result.json()["readout"]["builder"]["events_complete"] == 400
     assert pq.read_table(tmp_path / "run").num_rows == 400
 

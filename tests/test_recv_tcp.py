@@ -156,8 +156,8 @@ def test_strangers_are_refused_and_damage_is_passed_over(wire):
 def taken_by_the_kernel(network: Network, board: str) -> int:
     """Bytes of a board's stream that the server's kernel has acknowledged."""
     command = ["ip", "netns", "exec", f"{network.name}-s", "ss", "-tinH", "dst", board]
-    said = subprocess.run(command, capture_output=True, text=True).stdout
-    return sum(int(count) for count in re.findall(r"bytes_received:(\d+)", said))
+    reported = subprocess.run(command, capture_output=True, text=True).stdout
+    return sum(int(count) for count in re.findall(r"bytes_received:(\d+)", reported))
 
 
 def test_a_few_messages_that_the_kernel_takes_and_the_receiver_refuses_are_a_fault_at_both_ends(wire):
@@ -219,10 +219,10 @@ def test_what_cannot_work_is_refused_by_name(wire):
 def test_what_is_said_of_a_receiver_that_no_board_reaches_is_about_tcp(wire):
     result = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--seconds", "0.2", *boards(2)))
     assert result.status == 1
-    said = result.stderr + result.stdout
-    assert f"TCP at port {PORT} of each of this machine's addresses" in said and "GID" not in said
+    reported = result.stderr + result.stdout
+    assert f"TCP at port {PORT} of each of this machine's addresses" in reported and "GID" not in reported
     for board in boards(2):
-        assert f"fault: {board} never came up: has not asked for a connection" in said
+        assert f"fault: {board} never came up: has not asked for a connection" in reported
 
 
 def test_messages_that_come_byte_by_byte_are_found(wire):

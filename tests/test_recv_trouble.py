@@ -40,8 +40,8 @@ def test_a_folder_that_is_deleted_stops_the_boards_and_the_run_is_whole_when_it_
     sender = network.send("-n", events, "-l", 2000, "--rate", 1000, "--ack-timeout", 16, *RING)
     written(out / "events-000000.parquet.partial")
     shutil.rmtree(out)
-    said = said_until(receiver, "storage waits")
-    assert f"{out}/events-000000.parquet.partial: cannot be found where it is written: No such file" in said
+    reported = said_until(receiver, "storage waits")
+    assert f"{out}/events-000000.parquet.partial: cannot be found where it is written: No such file" in reported
     network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits: it is said before the file is closed"
     out.mkdir()
@@ -122,15 +122,15 @@ def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(netw
     receiver, sender = interrupted_while_storage_waits(network, tmp_path / "run", events, *options)
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
-    said = "stopped by a second signal: "
-    assert result.status == 1 and said in result.stdout, result
+    reported = "stopped by a second signal: "
+    assert result.status == 1 and reported in result.stdout, result
     if as_json:
         report = result.json()
-        assert any(fault.startswith(said) and "0 events are on the disk" in fault for fault in report["faults"])
+        assert any(fault.startswith(reported) and "0 events are on the disk" in fault for fault in report["faults"])
         assert report["readout"]["receiver"]["events_stored"] == 0, "what the deleted folder held is gone"
         assert 0 < report["readout"]["builder"]["events_complete"] < events
     else:
-        assert f"fault: {said}" in result.stdout and "BW average" in result.stdout, "the whole report"
+        assert f"fault: {reported}" in result.stdout and "BW average" in result.stdout, "the whole report"
     sender.send_signal(signal.SIGINT)
     ended(sender)
 
@@ -163,8 +163,8 @@ def test_a_file_system_that_is_away_is_waited_for_and_nothing_is_written_below_i
         subprocess.run(["nsenter", "-t", str(receiver.pid), "-m", *move], check=True)
 
     move(disk, elsewhere)
-    said = said_until(receiver, "storage waits")
-    assert "another file system is in its place; mount the file system that it was begun on" in said, said
+    reported = said_until(receiver, "storage waits")
+    assert "another file system is in its place; mount the file system that it was begun on" in reported, reported
     network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits"
     assert list(disk.iterdir()) == []
@@ -185,11 +185,11 @@ def test_a_board_that_cannot_be_one_or_cannot_be_reached_is_named_with_what_is_w
     file.write_text(twins + '[[board]]\nname = "far"\nip = "192.168.5.5"\n')
     sender = network.send("--boards", 1, "-l", 1000, "--rate", 100)
     receiver = network.recv("--file", file, "--bring-up", 8)
-    said = said_until(receiver, "not up: far")
+    reported = said_until(receiver, "not up: far")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     far = "OPEN_QP cannot be sent: Network is unreachable (os error 101); has this server a route to it?"
-    assert f"not up: far (192.168.5.5): {far} `ip route get 192.168.5.5`" in said, said
+    assert f"not up: far (192.168.5.5): {far} `ip route get 192.168.5.5`" in reported, reported
     faults = result.json()["faults"]
     assert result.status == 1 and any(fault.startswith(f"far (192.168.5.5) never came up: {far}") for fault in faults)
     # Which of the two is first is the system's choice, and a busy one may not answer the last question in time.
@@ -205,10 +205,10 @@ def test_an_address_that_is_taken_from_the_interface_is_said_and_costs_nothing_i
     sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 300, "--ack-timeout", 18)
     receiver = network.recv(first_board(0), first_board(1), "--events", 600, "--keep-alive", 300, *PATIENT)
     said_until(receiver, "2 of 2 boards are up")
-    for action, said in (("del", "has lost the address"), ("add", "again")):
+    for action, reported in (("del", "has lost the address"), ("add", "again")):
         change = ("addr", action, f"{SERVER_IP}/16", "dev", "veth0")
         subprocess.run(["ip", "-n", f"{network.name}-s", *change], check=True)
-        assert f"address {SERVER_IP}" in said_until(receiver, said)
+        assert f"address {SERVER_IP}" in said_until(receiver, reported)
     result = ended(receiver)
     report = result.json()
     assert result.status == 0 and report["counters"]["address_lost"] == 1, result
@@ -263,15 +263,15 @@ def scapy_board(network, what: str, *options, text: bool = False) -> tuple[str, 
         receiver = network.start("s", *map(str, (network.binary, "recv", "--iface", "veth0", *options)))
     else:
         receiver = network.recv(*options)
-    told = board.stdout.readline()
+    output = board.stdout.readline()
     receiver.send_signal(signal.SIGINT)
-    return told, ended(receiver)
+    return output, ended(receiver)
 
 
 def test_a_write_with_a_wrong_key_is_answered_nak_and_the_fault_says_which_key(network):
-    told, result = scapy_board(network, "key")
-    assert told.endswith("answered 0x62\n"), "NAK, remote access error"
-    key = f"{int(told.split()[3].rstrip(','), 16) ^ 1:#010x}"
+    output, result = scapy_board(network, "key")
+    assert output.endswith("answered 0x62\n"), "NAK, remote access error"
+    key = f"{int(output.split()[3].rstrip(','), 16) ^ 1:#010x}"
     report = result.json()
     assert (result.status, report["boards"][0]["counters"]["resp_remote_access_errors"]) == (1, 1), result
     why = f"queue pair in error: rkey {key} names no memory region: compare with the key the receiver announced"
@@ -281,8 +281,8 @@ def test_a_write_with_a_wrong_key_is_answered_nak_and_the_fault_says_which_key(n
 
 @pytest.mark.usefixtures("either_socket")
 def test_a_packet_far_above_the_path_mtu_is_answered_nak_and_the_fault_says_so(network):
-    told, result = scapy_board(network, "long", "--mtu", 1024)
-    assert told.endswith("answered 0x61\n"), "NAK, invalid request"
+    output, result = scapy_board(network, "long", "--mtu", 1024)
+    assert output.endswith("answered 0x61\n"), "NAK, invalid request"
     assert "4096" in result.json()["faults"][0] and "1024" in result.json()["faults"][0], result
     assert result.json()["counters"]["rx_malformed"] == 0
 
@@ -292,8 +292,8 @@ def test_a_packet_longer_than_any_path_mtu_is_answered_by_either_socket(network)
     for end, interface in (("s", "veth0"), ("b", "veth1")):
         command = ["ip", "-n", f"{network.name}-{end}", "link", "set", interface, "mtu", "9000"]
         subprocess.run(command, check=True)
-    told, result = scapy_board(network, "jumbo", "--mtu", 1024)
-    assert told.endswith("answered 0x61\n"), "NAK, invalid request"
+    output, result = scapy_board(network, "jumbo", "--mtu", 1024)
+    assert output.endswith("answered 0x61\n"), "NAK, invalid request"
     assert "8800" in result.json()["faults"][0] and "1024" in result.json()["faults"][0], result
     assert result.json()["counters"]["rx_malformed"] == 0
 
@@ -307,8 +307,8 @@ def test_another_device_that_claims_the_servers_address_is_named(network):
     with network.inside("b"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
         raw.bind(("veth1", 0))
         raw.send(b"\xff" * 6 + mac + b"\x08\x06" + arp)
-    said = said_until(receiver, "says by ARP that it has")
-    assert f"veth0: 02:00:77:00:00:99 says by ARP that it has {SERVER_IP}, this server's address" in said
+    reported = said_until(receiver, "says by ARP that it has")
+    assert f"veth0: 02:00:77:00:00:99 says by ARP that it has {SERVER_IP}, this server's address" in reported
     receiver.send_signal(signal.SIGINT)
     assert ended(receiver).json()["counters"]["address_claimed"] == 1
 
@@ -317,8 +317,8 @@ def test_boards_that_are_up_and_send_nothing_are_told_while_the_run_goes_on_and_
     """One event, and then triggers that never come."""
     sender = network.send("--rate", 0.001, "-l", 1000)
     receiver = network.recv(first_board(), "--seconds", 2.5, "--event-timeout", 700, "--first-event", 0)
-    said = said_until(receiver, "no message has come for")
-    assert "and 1 board is up: are there triggers" in said and receiver.poll() is None
+    reported = said_until(receiver, "no message has come for")
+    assert "and 1 board is up: are there triggers" in reported and receiver.poll() is None
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)
     ended(sender)
@@ -332,9 +332,9 @@ def test_boards_that_are_up_and_send_nothing_are_told_while_the_run_goes_on_and_
     ("what", "counted"), [("priority", None), ("vlan", "rx_foreign_vlan"), ("version", "rx_malformed")]
 )
 def test_both_sockets_take_the_same_frames(network, what, counted):
-    told, result = scapy_board(network, what)
+    output, result = scapy_board(network, what)
     counters = result.json()["counters"]
-    assert int(told.split()[-1], 16) < 0x20, "ACK: of the frame itself, or of the right one that followed"
+    assert int(output.split()[-1], 16) < 0x20, "ACK: of the frame itself, or of the right one that followed"
     refused = {name: counters[name] for name in ("rx_foreign_vlan", "rx_malformed") if counters[name]}
     assert refused == ({counted: 1} if counted else {}), counters
 
@@ -374,5 +374,5 @@ def test_bare_messages_into_slots_of_another_size_are_refused_and_the_run_is_giv
     assert result.status == 1 and any(MISMATCH in fault for fault in faults), result
     found = result.json()["readout"]["pattern"][0]
     assert (found["messages"], found["errors"]) == (1, 0), "nothing looks like damaged data"
-    said = ended(board)
-    assert said.status == 1 and "remote access error" in said.json()["messages"]["first_error"], said
+    reported = ended(board)
+    assert reported.status == 1 and "remote access error" in reported.json()["messages"]["first_error"], reported

@@ -165,12 +165,12 @@ def test_another_program_on_the_interface_is_named_and_left_alone(network):
     assert holder.stdout.readline() == "held\n", holder.communicate()
     network.socket = "xdp"
     refused = ended(network.recv(first_board(), "--seconds", 0.2))
-    said = "attaching the program: another XDP program is attached: `ip link` shows it"
-    assert refused.status == 2 and f"veth0: no AF_XDP: {said}" in refused.stderr, refused
+    reported = "attaching the program: another XDP program is attached: `ip link` shows it"
+    assert refused.status == 2 and f"veth0: no AF_XDP: {reported}" in refused.stderr, refused
     network.socket = "auto"
     sender = network.send("-n", 20, "-l", 3000, "--ack-timeout", 16)
     result = ended(network.recv(first_board(), "--events", 20, *PATIENT))
-    assert result.status == 0 and f"veth0: packet socket with a ring; no AF_XDP: {said}" in result.stderr, result
+    assert result.status == 0 and f"veth0: packet socket with a ring; no AF_XDP: {reported}" in result.stderr, result
     assert ended(sender).status == 0 and has_program(network)
     holder.communicate()
 
@@ -243,8 +243,8 @@ def test_a_driver_without_xdp_is_served_in_the_generic_mode_when_asked(network):
         assert reports[socket].status == 0 == ended(sender).status, reports[socket]
         assert reports[socket].json()["readout"]["builder"]["events_complete"] == 100
     assert "mv0: AF_XDP, generic mode, copy, 1 queue" in reports["xdp"].stderr
-    told = "mv0: packet socket with a ring; no AF_XDP: attaching the program: the driver runs no XDP programs"
-    assert told in reports["auto"].stderr
+    output = "mv0: packet socket with a ring; no AF_XDP: attaching the program: the driver runs no XDP programs"
+    assert output in reports["auto"].stderr
 
 
 def test_frames_for_which_no_chunk_is_free_are_counted_under_the_kernels_name(network):

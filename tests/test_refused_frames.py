@@ -67,8 +67,8 @@ def test_a_stream_whose_segments_are_refused_for_a_while_loses_none(wire, end, i
     have = len(connection.recv(1))
     link(wire, end, "set", interface, "mtu", 1000)
     reader = read_all(connection, have)
-    said = said_until(sender, reason)
-    assert "WARN" in said and "veth1" in said and "is the interface up" not in said
+    reported = said_until(sender, reason)
+    assert "WARN" in reported and "veth1" in reported and "is the interface up" not in reported
     link(wire, end, "set", interface, "mtu", MTU)
     sent = report(sender)
     reader.join(LIMIT_S)
@@ -86,8 +86,8 @@ def test_a_queue_pair_whose_packets_are_refused_fails_by_its_timers_and_goes_on(
     sender = network.send("-n", "300", "-l", "16384", "--rate", "200", "--ack-timeout", "10")
     network.counted(5, "events_complete")
     link(network, end, "set", interface, "mtu", 1500)
-    said = said_until(sender, reason)
-    assert "WARN" in said and "veth1" in said and "is the interface up" not in said
+    reported = said_until(sender, reason)
+    assert "WARN" in reported and "veth1" in reported and "is the interface up" not in reported
     # Its retries are spent, and the server opens it again: small frames go through.
     network.counted(2, "board_connections", first_board())
     link(network, end, "set", interface, "mtu", MTU)
@@ -131,8 +131,8 @@ def test_a_board_whose_packets_are_refused_answers_ping_meanwhile(wire):
     process = wire.start("b", binary, "board", "--packet", "veth1", "--ip", board, "--json", *options)
     receiver = wire.recv(board, "--mtu", "4096")
     link(wire, "s", "set", "veth0", "mtu", 1500)
-    said = said_until(process, "No buffer space available")
-    assert "WARN" in said and "veth1" in said
+    reported = said_until(process, "No buffer space available")
+    assert "WARN" in reported and "veth1" in reported
     ping = ["ip", "netns", "exec", f"{wire.name}-s", "ping", "-c", "3", "-i", "0.2", "-W", "60", board]
     assert " 0% packet loss" in subprocess.run(ping, capture_output=True, text=True).stdout
     process.send_signal(signal.SIGINT)

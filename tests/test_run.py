@@ -76,8 +76,8 @@ def test_demo_is_byte_exact(demo: Run, recorded: np.ndarray) -> None:
 
 def test_stored_events_of_the_demo_pass_the_check(penstock: Penstock, demo: Run) -> None:
     command = [str(penstock.binary), "check", str(demo.out / "events.parquet")]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    assert said.returncode == 0, said.stdout + said.stderr
+    reported = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert reported.returncode == 0, reported.stdout + reported.stderr
 
 
 def test_demo_prints_its_tables(demo: Run) -> None:
@@ -269,13 +269,13 @@ def test_events_of_tcp_boards_are_exact_over_every_fault_of_links(
 
 
 def test_what_tcp_boards_cannot_do_is_refused(penstock: Penstock, tmp_path: Path) -> None:
-    for settings, said in (
+    for settings, reported in (
         (("replay.protocol=simple-tcp", "cc.law=qcn"), "no law limits the streams of verilated boards"),
         ((*TCP, "tcp.mss=9000"), "tcp.mss = 9000: a front end sends segments of 64 to 8960 bytes"),
         ((*TCP, "link.rate=40Gbps"), "no board of this program has a line of 40Gbps with TCP"),
     ):
         run = penstock.run(tmp_path, "replay.events=1", *settings)
-        assert run.status == 2 and said in run.stderr, run.stderr
+        assert run.status == 2 and reported in run.stderr, run.stderr
 
 
 # ---- software with TCP -----------------------------------------------------------------------------------------------

@@ -259,8 +259,8 @@ PAGE = (ROOT / "docs/run-control.md").read_text()
 def test_the_page_s_commands_take_a_run(network, tmp_path):
     [block] = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     block = re.sub(r"\\\n\s*", "", block)  # a command over two lines
-    served, *asked = block.replace("eth1", "veth0").replace("10.0.0.2", first_board()).splitlines()
-    assert served.startswith("python -m penstock.run_control ") and len(asked) == 3
+    served, *requested = block.replace("eth1", "veth0").replace("10.0.0.2", first_board()).splitlines()
+    assert served.startswith("python -m penstock.run_control ") and len(requested) == 3
     served = served.replace("python -m penstock.run_control", f"exec {sys.executable} {PROGRAM}").replace(
         " -- ", f" --penstock {network.binary} -- "
     )
@@ -276,9 +276,9 @@ def test_the_page_s_commands_take_a_run(network, tmp_path):
         assert result.status == 0, result
         return result.json()
 
-    assert [told(command)["state"] for command in asked[:2]] == ["configured", "running"]
-    until("end of the run", lambda: told(asked[2])["state"] != "running")
-    last = told(asked[2])["last_run"]
+    assert [told(command)["state"] for command in requested[:2]] == ["configured", "running"]
+    until("end of the run", lambda: told(requested[2])["state"] != "running")
+    last = told(requested[2])["last_run"]
     assert (last["run"], last["status"], last["faults"]) == ("20260101-1", 0, [])
     assert pq.read_table(tmp_path / "runs/20260101-1/events").num_rows == 100
     assert ended(sender).status == 0

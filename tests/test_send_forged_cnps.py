@@ -74,16 +74,16 @@ def test_forged_notifications_are_counted_and_hold_a_rate_for_seconds_only(netwo
     thread = threading.Thread(target=forge)
     thread.start()
     os.set_blocking(sender.stderr.fileno(), False)
-    said = ""
+    reported = ""
 
     def is_named() -> bool:
-        nonlocal said
+        nonlocal reported
         try:
-            said += os.read(sender.stderr.fileno(), 4096).decode()
+            reported += os.read(sender.stderr.fileno(), 4096).decode()
         except BlockingIOError:
             return False
-        assert sender.poll() is None, said
-        return f"WARNING: {first_board()}: congestion notifications hold its rate at" in said
+        assert sender.poll() is None, reported
+        return f"WARNING: {first_board()}: congestion notifications hold its rate at" in reported
 
     try:
         until("warning", is_named)
@@ -97,4 +97,4 @@ def test_forged_notifications_are_counted_and_hold_a_rate_for_seconds_only(netwo
     [board] = ended(sender).json()["boards"]
     assert board["rp_cnp_overruled"] >= 1 and board["rp_cnp_received"] > 100, board
     assert board["dropped_wrong_peer"] > 100 and board["dropped_not_for_us"] > 100, board
-    assert f"forged CNPs of {SERVER_IP}?" in said
+    assert f"forged CNPs of {SERVER_IP}?" in reported

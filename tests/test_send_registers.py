@@ -44,8 +44,8 @@ def test_registers_of_a_board_in_software_are_live_or_refused_by_name(network):
         refused = ended(network.start("s", str(network.binary), "ctl", "get", first_board(), name))
         assert refused.status != 0 and name in refused.stderr, refused
     for command in (("status",), ("counters",)):
-        told = ended(network.start("s", str(network.binary), "ctl", *command, first_board()))
-        assert told.status == 0, told
+        output = ended(network.start("s", str(network.binary), "ctl", *command, first_board()))
+        assert output.status == 0, output
     receiver.send_signal(signal.SIGINT)
     assert ended(receiver).status == 0
     assert ended(sender).status == 0
@@ -73,9 +73,9 @@ def test_registers_of_a_stream_in_software_are_live_or_refused_by_name(wire):
     for name in ("qp[0].bytes_acked_lo", "services.control", "tcp.rto_min", "stream[1].state"):
         refused = ended(wire.start("s", str(wire.binary), "ctl", "get", first_board(), name))
         assert refused.status != 0 and name in refused.stderr, refused
-    told = ended(wire.start("s", str(wire.binary), "ctl", "status", first_board(), "-J"))
-    assert told.status == 0, told
-    [found] = told.json()["boards"][0]["streams"]
+    output = ended(wire.start("s", str(wire.binary), "ctl", "status", first_board(), "-J"))
+    assert output.status == 0, output
+    [found] = output.json()["boards"][0]["streams"]
     assert (found["state"], found["peer"]) == ("established", f"{SERVER_IP}:10000")
     counted = ended(wire.start("s", str(wire.binary), "ctl", "counters", first_board(), "--streams"))
     assert counted.status == 0, counted

@@ -152,5 +152,5 @@ def test_the_tests_use_the_command_s_own_build_of_every_crate() -> None:
 def crates(edges: str) -> set[str]:
     """The crates of the workspace's graph with these edges, each with its version and features."""
     words = ["cargo", "tree", "--locked", "--workspace", "--edges", edges, "--format", "{p} [{f}]", "--prefix", "none"]
-    told = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
-    return {line.removesuffix(" (*)") for line in told.splitlines()}
+    output = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
+    return {line.removesuffix(" (*)") for line in output.splitlines()}

@@ -232,11 +232,11 @@ def test_equal_events_of_two_files_are_no_fault_where_that_is_allowed_and_others
         files[-1].parent.mkdir()
         table = pa.table(rows).replace_schema_metadata({"penstock.schema": "events/2"})
         pq.write_table(table, files[-1], compression="zstd")
-    for others, options, status, said in (
+    for others, options, status, reported in (
         (files[1], (), 1, "2 events are in more than one file (--allow-twice"),
         (files[1], ("--allow-twice",), 0, "verified"),
         (files[2], ("--allow-twice",), 1, "2 events are in more than one file, and differ there"),
     ):
         command = [built / "penstock", "check", files[0], others, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == status and said in done.stdout.splitlines()[-1], done.stdout
+        assert done.returncode == status and reported in done.stdout.splitlines()[-1], done.stdout

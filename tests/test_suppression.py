@@ -153,5 +153,5 @@ def test_a_live_board_that_suppresses_zeros_is_stored_as_the_model_says_and_the_
     command = [sys.executable, ROOT / "examples/suppressed_samples.py", out]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT_S)
-    told = [int(line.split()[2]) for line in done.stdout.splitlines()]
-    assert done.returncode == 0 and len(told) == events and sum(told) == kept[0], done
+    printed = [int(line.split()[2]) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(printed) == events and sum(printed) == kept[0], done

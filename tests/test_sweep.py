@@ -59,8 +59,8 @@ def test_a_sweep_without_parameters_is_one_run(penstock: Penstock, tmp_path: Pat
     [point] = json.loads(done.stdout)["points"]
     assert point["delivered_bytes"] == 400_000
     assert pq.read_table(tmp_path / "out/sweep_flows.parquet").num_rows == 2
-    told = run(penstock, "sweep", scenario, "--out", tmp_path / "out", "--quiet")
-    assert told.returncode == 0 and "1 point" in told.stdout
+    output = run(penstock, "sweep", scenario, "--out", tmp_path / "out", "--quiet")
+    assert output.returncode == 0 and "1 point" in output.stdout
 
 
 def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
@@ -69,10 +69,10 @@ def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
     done = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     table = pq.read_table(tmp_path / "sweep.parquet")
-    said = json.loads(done.stdout)
-    assert (said["schema"], said["kind"], said["scenario"]) == (1, "sweep", str(SCENARIO))
-    assert said["parameters"]["run.seed"] == ["1", "2"]
-    assert said["points"] == table.to_pylist() == pq.read_table(said["table"]).to_pylist()
+    reported = json.loads(done.stdout)
+    assert (reported["schema"], reported["kind"], reported["scenario"]) == (1, "sweep", str(SCENARIO))
+    assert reported["parameters"]["run.seed"] == ["1", "2"]
+    assert reported["points"] == table.to_pylist() == pq.read_table(reported["table"]).to_pylist()
     points = list(zip(table["switch.kmin"].to_pylist(), table["run.seed"].to_pylist(), strict=True))
     assert points == [(50_000, 1), (50_000, 2), (5_000, 1), (5_000, 2)]
     assert table.schema.field("switch.kmin").metadata == {b"unit": b"B"}
@@ -138,8 +138,8 @@ def test_a_refused_point_says_what_the_scenario_says_and_ends_as_it_ends(penstoc
 
 
 def test_a_grid_that_is_none_is_refused_with_the_reason(penstock: Penstock, tmp_path: Path) -> None:
-    for values, says in ((["1/16", "1/16"], "twice"), ([], "no values")):
-        with pytest.raises(ValueError, match=says):
+    for values, reports in ((["1/16", "1/16"], "twice"), ([], "no values")):
+        with pytest.raises(ValueError, match=reports):
             package.sweep(SCENARIO, {"cc.g": values}, out=tmp_path, progress=False)
     with pytest.raises(TypeError, match="give a mapping"):
         package.sweep(SCENARIO, "cc.g=1/64", out=tmp_path)
@@ -175,11 +175,11 @@ def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tm
     done = run(penstock, "tune", SCENARIO, *sets({**SMALL, **SPACE}), *options)
     assert (done.returncode, done.stderr) == (0, "")
     assert pq.read_table(tmp_path / "command/tune.parquet") == one.trials
-    said = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     rows = [{**row, "value": row["value"] if isfinite(row["value"]) else None} for row in one.trials.to_pylist()]
-    assert (said["kind"], said["objective"], said["trials"]) == ("tune", "fairness", rows)
-    assert (said["value"], said["settings"], said["point"]) == (one.value, one.settings, one.point)
-    assert tomllib.loads(Path(said["best"]).read_text()) == best
+    assert (reported["kind"], reported["objective"], reported["trials"]) == ("tune", "fairness", rows)
+    assert (reported["value"], reported["settings"], reported["point"]) == (one.value, one.settings, one.point)
+    assert tomllib.loads(Path(reported["best"]).read_text()) == best
 
 
 def test_a_search_recommends_no_parameters_that_starve_the_network(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_several_objectives_give_a_front_as_table_and_picture(penstock: Penstock
     options = ("--objective", "queue,goodput", "--trials", "8", "--out", tmp_path, "--quiet")
     done = run(penstock, "tune", SCENARIO, *sets({**fixed, **space}), *options, "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    said = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     rows = pq.read_table(tmp_path / "tune.parquet").to_pylist()
     for row in rows:
         beaten = any(
@@ -254,14 +254,14 @@ def test_several_objectives_give_a_front_as_table_and_picture(penstock: Penstock
         )
         assert row["on_front"] == (isfinite(row["queue"]) and not beaten)
     assert any(row["on_front"] for row in rows) and not all(row["on_front"] for row in rows)
-    assert said["values"].keys() == said["own"].keys() == {"queue", "goodput"}
-    assert Path(said["front"]).read_bytes().startswith(b"\x89PNG")
+    assert reported["values"].keys() == reported["own"].keys() == {"queue", "goodput"}
+    assert Path(reported["front"]).read_bytes().startswith(b"\x89PNG")
     text = run(penstock, "tune", SCENARIO, *sets({**fixed, **space}), *options).stdout.splitlines()
     assert text[0].split()[:3] == ["queue", "goodput", "goodput_gbps"] and max(map(len, text[:3])) <= 80
     again = package.tune(
         SCENARIO, objective=["queue", "goodput"], space=space, fixed=fixed, trials=8, out=tmp_path, progress=False
     )
-    assert again.trials.to_pylist() == rows and again.settings == said["settings"]
+    assert again.trials.to_pylist() == rows and again.settings == reported["settings"]
 
 
 def test_a_table_that_is_too_wide_goes_on_below() -> None:

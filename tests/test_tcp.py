@@ -112,10 +112,10 @@ def one(network: Network, *options: object, events: int = 200, length: int = 20_
     receiver = Receiver(network, rcvbuf)
     sender = emulator(network, "-n", events, "-l", length, *options)
     receiver.drain(receiver.accept())
-    told = report(sender)
+    output = report(sender)
     [stream] = receiver.finish()
     assert checked(stream, events, length) == 0
-    [board] = told["boards"]
+    [board] = output["boards"]
     assert (board["messages"], board["lives"]) == (events, 1)
     return board
 
@@ -150,10 +150,10 @@ def test_64_streams_at_once_are_kept_apart(wire):
     sender = emulator(wire, "--boards", 64, "-n", 30, "-l", 3000, "--ring", 65536)
     for _ in range(64):
         receiver.drain(receiver.accept())
-    told = report(sender)
+    output = report(sender)
     streams = receiver.finish()
     assert sorted(checked(stream, 30, 3000) for stream in streams) == list(range(64))
-    assert {board["state"] for board in told["boards"]} == {"closed"} and told["arp_answered"] >= 1
+    assert {board["state"] for board in output["boards"]} == {"closed"} and output["arp_answered"] >= 1
 
 
 def test_a_window_that_stays_closed_is_probed_and_nothing_is_lost(wire):
@@ -222,9 +222,9 @@ def test_what_a_receiver_writes_is_acknowledged_whatever_its_length_and_dropped(
         connection.sendall(bytes(written))
         until(f"acknowledgement of {written} bytes", lambda: unsent(connection) == 0)
     receiver.drain(connection)
-    told = report(sender)
-    [board] = told["boards"]
-    assert board["peer_data"] >= 5 and board["lives"] == 1 and told["bad_frames"] == 0
+    output = report(sender)
+    [board] = output["boards"]
+    assert board["peer_data"] >= 5 and board["lives"] == 1 and output["bad_frames"] == 0
     assert checked(receiver.finish()[0], 200, 4000) == 0
 
 
@@ -258,8 +258,8 @@ def test_a_segment_of_another_vlan_is_none_of_the_stream(wire):
         reset = TCP(sport=PORT, dport=seen[TCP].dport, seq=seen[TCP].seq, flags="R")
         ends = Ether(src=seen.src, dst=seen.dst), IP(src=seen[IP].src, dst=seen[IP].dst) / reset
         raw.send(bytes(ends[0] / Dot1Q(vlan=5) / ends[1]))
-    told = report(sender)
-    assert told["rx_foreign_vlan"] == 1 and told["boards"][0]["lives"] == 1
+    output = report(sender)
+    assert output["rx_foreign_vlan"] == 1 and output["boards"][0]["lives"] == 1
     assert checked(receiver.finish()[0], 200, 4000) == 0
 
 
@@ -271,8 +271,8 @@ def test_a_server_with_another_mac_is_found_again(wire):
     subprocess.run(["ip", "-n", f"{wire.name}-s", "link", "set", "veth0", "address", "02:00:00:00:77:01"], check=True)
     wire.knows(first_board())
     receiver.drain(connection)
-    told = report(sender)
-    assert told["hop_moves"] == 1 and told["boards"][0]["timeouts"] >= 1 and told["boards"][0]["lives"] == 1
+    output = report(sender)
+    assert output["hop_moves"] == 1 and output["boards"][0]["timeouts"] >= 1 and output["boards"][0]["lives"] == 1
     assert checked(receiver.finish()[0], 200, 4000) == 0
 
 
@@ -288,8 +288,8 @@ def test_another_host_that_claims_the_servers_address_gets_no_segment(wire):
             arp = ARP(op=operation, hwsrc=claimed, psrc=SERVER_IP, hwdst=claimed, pdst=SERVER_IP)
             raw.send(bytes(Ether(src=claimed, dst="ff:ff:ff:ff:ff:ff") / arp))
         receiver.drain(connection)
-        told = report(sender)
-    assert (told["hop_claims"], told["hop_moves"], told["boards"][0]["lives"]) == (2, 0, 1)
+        output = report(sender)
+    assert (output["hop_claims"], output["hop_moves"], output["boards"][0]["lives"]) == (2, 0, 1)
     assert checked(receiver.finish()[0], 200, 4000) == 0
 
 
@@ -340,9 +340,9 @@ def test_segments_longer_than_the_path_are_shortened(wire):
         with contextlib.suppress(ConnectionResetError):
             while part := connection.recv(65536):
                 stream.extend(part)
-        told = report(sender)
+        output = report(sender)
         assert checked(stream, 50, 9000) == 0
-        assert told["boards"][0]["mss"] == 1260 and told["boards"][0]["path_mtu"] >= 1
+        assert output["boards"][0]["mss"] == 1260 and output["boards"][0]["path_mtu"] >= 1
         connection.close()
         server.close()
     finally:
@@ -402,8 +402,8 @@ def refused(network: Network, *options: object, ip: str = "10.77.1.2", to: str =
 
 def test_what_cannot_work_is_refused_by_name(wire):
     subprocess.run(["ip", "-n", f"{wire.name}-b", "addr", "add", "10.77.1.1/16", "dev", "veth1"], check=True)
-    said = refused(wire, ip="10.77.1.1")
-    assert "--ip 10.77.1.1" in said and "--stack sockets" in said
+    reported = refused(wire, ip="10.77.1.1")
+    assert "--ip 10.77.1.1" in reported and "--stack sockets" in reported
     assert "--mss 9000" in refused(wire, "--mss", 9000)
     assert "--ring 100" in refused(wire, "--ring", 100)
     assert "--rto 0" in refused(wire, "--rto", 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names use the verbs of the field, not those of people who talk to each other (CONTRIBUTING.md)."""
 
+import ast
 import re
 
 import pytest
@@ -28,6 +29,38 @@ def test_no_name_of_the_crate_talks(crate: str) -> None:
         if names := sorted(set(TALKING.findall(NOT_CODE.sub(" ", path.read_text())))):
             found[str(path.relative_to(ROOT))] = names
     assert found == {}
+
+
+PYTHON = ("python", "tools", "figures", "regs", "rtl/syn", "rtl/formal", "packaging")
+
+
+def names_in(source: str) -> set[str]:
+    """Every name of a Python file, attributes and parameters included."""
+    kinds = {ast.Name: "id", ast.arg: "arg", ast.keyword: "arg", ast.Attribute: "attr", ast.ClassDef: "name"}
+    kinds |= {ast.FunctionDef: "name", ast.AsyncFunctionDef: "name"}
+    return {getattr(node, kinds[type(node)]) or "" for node in ast.walk(ast.parse(source)) if type(node) in kinds}
+
+
+@pytest.mark.parametrize("folder", PYTHON)
+def test_no_name_of_the_python_code_talks(folder: str) -> None:
+    talking = re.compile(rf"_*(?:[a-z0-9]+_)*(?:{TALK})(?:_[a-z0-9]+)*", re.IGNORECASE)
+    found = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        if names := sorted(filter(talking.fullmatch, names_in(path.read_text()))):
+            found[str(path.relative_to(ROOT))] = names
+    assert found == {}
+
+
+def test_names_of_python_code_are_found_wherever_they_stand() -> None:
+    assert names_in("def f(told): x.said = told\nclass A: asked: int\n") == {
+        "f",
+        "told",
+        "x",
+        "said",
+        "A",
+        "asked",
+        "int",
+    }
 
 
 @pytest.mark.parametrize("crate", CRATES)

@@ -41,8 +41,8 @@ def test_every_trigger_is_complete_in_flight_lost_or_never_begun(overloaded: Run
     parts = [events[key] for key in ("complete", "in_flight", "never_begun", "lost")]
     assert sum(parts) == 1000 and events["complete"] < 700 and events["never_begun"] > 300 and events["lost"] == 0
     assert overloaded.status == 1
-    told = f"{parts[0]} complete of 1000 triggered: {parts[1]} in flight at the end, {parts[2]} never begun, 0 lost"
-    assert told in flat(overloaded.stdout)
+    output = f"{parts[0]} complete of 1000 triggered: {parts[1]} in flight at the end, {parts[2]} never begun, 0 lost"
+    assert output in flat(overloaded.stdout)
     assert f"fault: {1000 - parts[0]} of 1000 events were not complete" in flat(overloaded.stdout)
 
 
@@ -123,5 +123,5 @@ def test_what_is_in_force_stands_in_table_and_summary(penstock: Penstock, tmp_pa
         assert port["xon_bytes"] < port["xoff_bytes"] and port["headroom_bytes"] > 10_000
     first, settings = root["ports"][0], run.summary()["settings"]
     assert settings["computed.root.buffer"] == f"{root['buffer_bytes'] // 1000}KB" or root["buffer_bytes"] % 10**6 == 0
-    told = f"in force: buffer {root['buffer_bytes'] / 1e3:.1f} kB, K_min 40.0 kB, K_max 160.0 kB"
-    assert f"{told}, X_off {first['xoff_bytes'] / 1e3:.1f} kB" in flat(run.stdout)
+    output = f"in force: buffer {root['buffer_bytes'] / 1e3:.1f} kB, K_min 40.0 kB, K_max 160.0 kB"
+    assert f"{output}, X_off {first['xoff_bytes'] / 1e3:.1f} kB" in flat(run.stdout)

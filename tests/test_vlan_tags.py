@@ -43,15 +43,15 @@ def test_frames_of_another_vlan_reach_a_board_with_their_tag_and_it_drops_them(p
 
     try:
         with until("an answer to each question without a foreign tag") as waiting:
-            told = set()
-            while waiting() and told < {"10.9.0.10", "10.9.0.20"}:
+            output = set()
+            while waiting() and output < {"10.9.0.10", "10.9.0.20"}:
                 for sender, *tags in (("10.9.0.5", 5), ("10.9.0.6", 5, 6), ("10.9.0.10", 0), ("10.9.0.20",)):
                     cable.send(question(sender, *tags))
                 while (frame := cable.receive(0.3)) is not None:
                     answer = Ether(frame)
                     if ARP in answer and answer[ARP].op == 2 and answer[ARP].psrc == BOARD_IP:
-                        told.add(answer[ARP].pdst)
-        assert told == {"10.9.0.10", "10.9.0.20"}
+                        output.add(answer[ARP].pdst)
+        assert output == {"10.9.0.10", "10.9.0.20"}
         assert board.interrupt()["counters"]["rx_vlan_drop"] >= 2
     finally:
         board.process.kill()

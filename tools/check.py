@@ -279,7 +279,7 @@ def run(planned: list[Step], begin_before_s: float = BEGIN_BEFORE_S, end_before_
             late.append(step.what)
             continue
         print(f"check: {step.what}", flush=True)
-        status, told = ended(step, begun + end_before_s - at)
+        status, output = ended(step, begun + end_before_s - at)
         took = f"{time.monotonic() - at:.0f} s"
         if status is None:
             stopped.append(step.what)
@@ -287,7 +287,7 @@ def run(planned: list[Step], begin_before_s: float = BEGIN_BEFORE_S, end_before_
             continue
         if status:
             failed.append(step)
-            print(told, end="")
+            print(output, end="")
         print(f"check: {step.what}: {'FAILED' if status else 'ok'}, {took}", flush=True)
     if stopped:
         print(f"check: stopped, as {end_before_s:g} s are over: {', '.join(stopped)}; `make test` runs it")
@@ -312,8 +312,8 @@ def ended(step: Step, within_s: float) -> tuple[int | None, str]:
         start_new_session=True,
     )
     try:
-        told, _ = process.communicate(timeout=max(within_s, 0))
-        return process.returncode, told
+        output, _ = process.communicate(timeout=max(within_s, 0))
+        return process.returncode, output
     except subprocess.TimeoutExpired:
         return None, ""
     finally:

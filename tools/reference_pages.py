@@ -25,7 +25,7 @@ sys.path.insert(0, str(REPOSITORY / "rtl/syn"))
 from measured import rendered  # noqa: E402
 
 
-def said(*words: str) -> str:
+def printed(*words: str) -> str:
     """What the command prints. OSError or CalledProcessError if it does not run."""
     command = os.environ.get("PENSTOCK") or str(REPOSITORY / "target/release/penstock")
     environment = {**os.environ, "COLUMNS": "100"}
@@ -35,7 +35,7 @@ def said(*words: str) -> str:
 
 def commands(*above: str) -> list[tuple[str, ...]]:
     """The words of every command below `above`, each after the one that it belongs to."""
-    listed = said(*above, "--help").partition("\nCommands:\n")[2].partition("\n\n")[0]
+    listed = printed(*above, "--help").partition("\nCommands:\n")[2].partition("\n\n")[0]
     names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
     return [words for name in names if name != "help" for words in ((*above, name), *commands(*above, name))]
 
@@ -45,7 +45,7 @@ def options() -> str:
     parts = ["# Options of the commands", "What `penstock COMMAND --help` prints, for this version."]
     for words in commands():
         parts.append(f"{'#' * (1 + len(words))} penstock {' '.join(words)}")
-        parts.append(f"```text\n{said(*words, '--help')}```")
+        parts.append(f"```text\n{printed(*words, '--help')}```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -92,8 +92,8 @@ def _blocks(found: dict[str, Any], device: str) -> list[str]:
 
 def registers() -> str:
     """The register maps of boards and of the QCN switch, a table for each block."""
-    board = json.loads(said("ctl", "registers", "--json"))
-    switch = json.loads(said("ctl", "switch", "registers", "--json"))
+    board = json.loads(printed("ctl", "registers", "--json"))
+    switch = json.loads(printed("ctl", "switch", "registers", "--json"))
     parts = [
         "# Registers",
         "Addresses are in bytes, registers have 32 bits; an unmapped address answers with a bus error. Names are"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock import fronts
 from penstock.objectives import gain_percent
-from penstock.verification import Verification, told
+from penstock.verification import Verification, percent
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Best:
     def verdict(self) -> str:
         """What the search has shown, against the scenario's own values; a sentence each."""
         lines = [f"own values: {listed(self.own)} at {self.own_goodput_gbps:.3f} Gb/s"]
-        gains = [told(gain_percent(own, self.values[name])) for name, own in self.own.items()]
+        gains = [percent(gain_percent(own, self.values[name])) for name, own in self.own.items()]
         lines.append(f"best trial: {listed(self.values)} at {self.goodput_gbps:.3f} Gb/s ({', '.join(gains)})")
         if self.ties > 1:
             lines.append(

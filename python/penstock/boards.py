@@ -51,12 +51,12 @@ class OperatorWarning(UserWarning):
 
 
 REGISTER_KINDS = ("name", "read_only", "range", "value", "refused", "critical")
-Said = tuple[str, str | None, str]
+Report = tuple[str, str | None, str]
 
 
-def error_of(said: list[Said]) -> RegisterError | BoardError | None:
+def error_of(reported: list[Report]) -> RegisterError | BoardError | None:
     """What a write has left undone, in one error; None: nothing but, perhaps, another operator's doing."""
-    faults = [fault for fault in said if fault[0] != "meanwhile"]
+    faults = [fault for fault in reported if fault[0] != "meanwhile"]
     if not faults:
         return None
     kind, register, _ = faults[0]
@@ -212,11 +212,11 @@ class Board:
         over from another operator. RegisterError, BoardError: it was not written; OperatorWarning: look again.
         """
         text = str(value.number if isinstance(value, Value) else int(value) if isinstance(value, bool) else value)
-        said = self._link.write(name, text, force, self._journal)
-        for kind, _, message in said:
+        reported = self._link.write(name, text, force, self._journal)
+        for kind, _, message in reported:
             if kind == "meanwhile":
                 warnings.warn(message, OperatorWarning, stacklevel=2)
-        if error := error_of(said):
+        if error := error_of(reported):
             raise error
 
     def block(self, name: str, count: int) -> np.ndarray:

@@ -204,11 +204,11 @@ def _type_of_piece(kind: np.dtype | None, pieces: int) -> np.dtype | None:
 
 def raw(path: Path, description: Path, events: int | None) -> Events:
     """Records of one length, one after the other, as a description in TOML says (docs/your-data.md)."""
-    said = tomllib.loads(description.read_text(encoding="utf-8-sig"))
+    described = tomllib.loads(description.read_text(encoding="utf-8-sig"))
     allowed = {"skip", "fields", "payload", "event_number", "time", "time_unit", "trigger_type", "source", "modules"}
-    if strange := sorted(set(said) - allowed):
+    if strange := sorted(set(described) - allowed):
         raise ValueError(f"{description}: key {strange[0]}: allowed are {', '.join(sorted(allowed))}")
-    fields = said.get("fields")
+    fields = described.get("fields")
     if not isinstance(fields, list) or not fields:
         raise ValueError(
             f"{description}: fields is missing: a list of {{ name, type, shape }} in the order of the bytes"
@@ -220,7 +220,7 @@ def raw(path: Path, description: Path, events: int | None) -> Events:
         raise ValueError(
             f'{description}: fields: {error}; e.g. {{ name = "adc", type = "<u2", shape = [40] }}'
         ) from None
-    skip, size = said.get("skip", 0), path.stat().st_size
+    skip, size = described.get("skip", 0), path.stat().st_size
     if not isinstance(skip, int) or not 0 <= skip <= size:
         raise ValueError(f"{description}: skip = {skip}: allowed is 0 to {size}, the bytes of {path}")
     if not record.itemsize or (size - skip) % record.itemsize:
@@ -228,11 +228,12 @@ def raw(path: Path, description: Path, events: int | None) -> Events:
         raise ValueError(
             f"{path}: {size - skip} bytes are no whole number of records of {record.itemsize}; {left} are left"
         )
-    payload = said.get("payload", [])
+    payload = described.get("payload", [])
     columns = Columns(
         [payload] if isinstance(payload, str) else payload,
-        said.get("event_number"), said.get("time"), said.get("time_unit", "ns"), said.get("trigger_type"),
-        said.get("source"), said.get("modules"), events,
+        described.get("event_number"), described.get("time"), described.get("time_unit", "ns"),
+        described.get("trigger_type"),
+        described.get("source"), described.get("modules"), events,
     )  # fmt: skip
     if not columns.payload:
         raise ValueError(f"{description}: payload is missing: the name of a field, or a list of them")
@@ -344,42 +345,43 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _read(asked: argparse.Namespace) -> Events:
-    if asked.kind == "zfits":
-        return zfits(asked.input, asked.payload, asked.modules, asked.events)
-    if asked.kind == "raw":
-        return raw(asked.input, asked.description, asked.events)
-    if asked.source and asked.modules:
+def _read(requested: argparse.Namespace) -> Events:
+    if requested.kind == "zfits":
+        return zfits(requested.input, requested.payload, requested.modules, requested.events)
+    if requested.kind == "raw":
+        return raw(requested.input, requested.description, requested.events)
+    if requested.source and requested.modules:
         raise ValueError("--modules cuts events; with --source a row is one module already: leave one of them out")
     columns = Columns(
-        asked.payload.split(","), asked.event_number, asked.time, asked.time_unit, asked.trigger_type, asked.source,
-        asked.modules, asked.events,
+        requested.payload.split(","), requested.event_number, requested.time, requested.time_unit,
+        requested.trigger_type, requested.source,
+        requested.modules, requested.events,
     )  # fmt: skip
-    if asked.kind == "fits":
-        with fits_table(asked.input, asked.hdu) as table:
+    if requested.kind == "fits":
+        with fits_table(requested.input, requested.hdu) as table:
             return _events(table, columns)
-    if asked.kind == "hdf5":
-        with hdf5_table(asked.input) as table:
+    if requested.kind == "hdf5":
+        with hdf5_table(requested.input) as table:
             return _events(table, columns)
     # The rows of an event may be anywhere in the file.
-    rows = None if asked.source else asked.events
-    return _events(csv_table(asked.input, asked.type, columns.payload, columns.others(), rows), columns)
+    rows = None if requested.source else requested.events
+    return _events(csv_table(requested.input, requested.type, columns.payload, columns.others(), rows), columns)
 
 
 def main() -> int:
-    asked = _arguments().parse_args()
+    requested = _arguments().parse_args()
     try:
-        with asked.input.open("rb"):  # the libraries' own words for this are many
+        with requested.input.open("rb"):  # the libraries' own words for this are many
             pass
-        events, sources, module = _read(asked)
-        written = write(asked.output, events, sources, module)
+        events, sources, module = _read(requested)
+        written = write(requested.output, events, sources, module)
     except ModuleNotFoundError as error:
-        print(f"error: {asked.kind} needs the package {error.name}: pip install {error.name}", file=sys.stderr)
+        print(f"error: {requested.kind} needs the package {error.name}: pip install {error.name}", file=sys.stderr)
         return 2
     except (OSError, ValueError, TypeError) as error:
-        print(f"error: {asked.input}: {error}", file=sys.stderr)
+        print(f"error: {requested.input}: {error}", file=sys.stderr)
         return 2
-    print(f"{written} events of {len(sources)} modules written to {asked.output}")
+    print(f"{written} events of {len(sources)} modules written to {requested.output}")
     return 0
 
 

@@ -54,8 +54,10 @@ def forward(served: str, take: Callable[[int, bytes], None], wait_s: float = 0.0
             event = batch.slice(row, 1)
             number, missed = event["event_number"][0].as_py(), event["missed"][0].as_py()
             if missed:
-                told = f"{missed} events in front of event {number} were left out; start the receiver with --serve-all"
-                raise MissedEvents(told)
+                output = (
+                    f"{missed} events in front of event {number} were left out; start the receiver with --serve-all"
+                )
+                raise MissedEvents(output)
             take(number, message(event))
             events += 1
     return events
@@ -187,24 +189,24 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    asked = _arguments().parse_args()
+    requested = _arguments().parse_args()
     try:
-        if asked.sink == "zmq":
-            events = to_zmq(asked.served, asked.endpoint, asked.queue, asked.wait)
-        elif asked.sink == "kafka":
-            events = to_kafka(asked.served, asked.brokers, asked.topic, asked.wait)
+        if requested.sink == "zmq":
+            events = to_zmq(requested.served, requested.endpoint, requested.queue, requested.wait)
+        elif requested.sink == "kafka":
+            events = to_kafka(requested.served, requested.brokers, requested.topic, requested.wait)
         else:
-            events = to_flight(asked.served, asked.location, asked.wait)
+            events = to_flight(requested.served, requested.location, requested.wait)
     except ModuleNotFoundError as error:
-        print(f"error: {asked.sink} needs the package {error.name}; pip install it", file=sys.stderr)
+        print(f"error: {requested.sink} needs the package {error.name}; pip install it", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 0
     except MissedEvents as error:
-        print(f"error: {asked.served}: {error}", file=sys.stderr)
+        print(f"error: {requested.served}: {error}", file=sys.stderr)
         return 1
     except Exception as error:  # each library has errors of its own
-        print(f"error: {asked.served} to {asked.sink}: {error}", file=sys.stderr)
+        print(f"error: {requested.served} to {requested.sink}: {error}", file=sys.stderr)
         return 2
     print(f"{events} events handed on")
     return 0

@@ -97,8 +97,8 @@ def run_point(point: Point, folder: str, penstock: Sequence[str], keep: bool) ->
     done = subprocess.run([*penstock, *point.arguments(work)], capture_output=True, text=True)
     # 1 is a run that went through and found a fault, which is a result like any other.
     if done.returncode not in (0, 1) or not (work / "summary.json").exists():
-        said = done.stderr.strip().removeprefix("error: ") or "it said nothing"
-        raise RunError(f"{said}\n  at {point}: exit status {done.returncode}", max(done.returncode, 1))
+        reported = done.stderr.strip().removeprefix("error: ") or "it said nothing"
+        raise RunError(f"{reported}\n  at {point}: exit status {done.returncode}", max(done.returncode, 1))
     summary = (work / "summary.json").read_text()
     if json.loads(summary)["end"] == "interrupted":
         raise RunError(f"interrupted at {point}; the same sweep again goes on from here")

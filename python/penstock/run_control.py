@@ -99,9 +99,9 @@ class RunControl:
 
     def state(self) -> dict[str, Any]:
         with self._lock:
-            return self._told()
+            return self._state_json()
 
-    def _told(self) -> dict[str, Any]:
+    def _state_json(self) -> dict[str, Any]:
         return {
             "state": self._state,
             "since": self._since.isoformat(timespec="milliseconds"),
@@ -138,7 +138,7 @@ class RunControl:
                 case "reset":
                     self._configuration = None
                     self._go("idle")
-            return self._told()
+            return self._state_json()
 
     def _configure(self, wanted: dict[str, Any]) -> None:
         folder = self._runs / wanted["run"]
@@ -177,8 +177,8 @@ class RunControl:
             try:
                 faults = json.loads((folder / "report.json").read_text())["faults"]
             except (OSError, ValueError, KeyError):
-                said = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
-                faults = said[-3:] or [f"the receiver ended with {status}"]
+                reported = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
+                faults = reported[-3:] or [f"the receiver ended with {status}"]
         self._last = {"run": folder.name, "folder": str(folder), "status": status, "faults": faults}
         self._process, self._configuration = None, None
         self._go("idle" if status == 0 else "error")

@@ -208,15 +208,15 @@ class _Search:
         rows: list[dict] = []
         with ThreadPoolExecutor(self.jobs or os.cpu_count()) as pool:
             while len(rows) < trials:
-                asked = [study.ask() for _ in range(min(ROUND, trials - len(rows)))]
+                requested = [study.ask() for _ in range(min(ROUND, trials - len(rows)))]
                 choices = [
-                    {key: t.suggest_categorical(key, values) for key, values in self.space.items()} for t in asked
+                    {key: t.suggest_categorical(key, values) for key, values in self.space.items()} for t in requested
                 ]
                 # A round may propose a point twice; two processes must not share its folder.
                 points = [self.point(choice) for choice in choices]
                 first = dict(zip(reversed(points), reversed(choices), strict=True))
                 found = {point: pool.submit(self.summary, choice) for point, choice in first.items()}
-                for trial, choice, point in zip(asked, choices, points, strict=True):
+                for trial, choice, point in zip(requested, choices, points, strict=True):
                     outcome = self.outcome(found[point].result(), self.least_gbps)
                     study.tell(trial, list(outcome.values.values()))
                     values, delivered = outcome.values, outcome.goodput_gbps

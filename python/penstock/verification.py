@@ -59,10 +59,10 @@ class Spread:
     def __str__(self) -> str:
         if math.isinf(self.least):
             return "no answer with some seeds: too little is delivered or completed"
-        return f"{told(self.mean)} ({self.least:+.1f} to {self.most:+.1f} %)"
+        return f"{percent(self.mean)} ({self.least:+.1f} to {self.most:+.1f} %)"
 
 
-def told(gain: float) -> str:
+def percent(gain: float) -> str:
     """A gain in words: `12.3 % better`."""
     word = "worse" if gain < 0 else "better"
     if math.isinf(gain):

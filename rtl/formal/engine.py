@@ -62,11 +62,11 @@ def search(
     """
     run = Unrolled(system, TermManager(), first=True, start=start)
     solver = Bitwuzla(run.terms, _options())
-    for asked in _windows(cycles, window):
-        for cycle in asked:
+    for requested in _windows(cycles, window):
+        for cycle in requested:
             run.extend()
             _assume(solver, run, cycle)  # a run that can go on for the rest of the window will do
-        if found := _ask(solver, run, only, asked):
+        if found := _ask(solver, run, only, requested):
             return found
     return None
 
@@ -75,13 +75,13 @@ def base(system: System, depth: int, window: int = 1) -> Trace | None:
     """A run of at most `depth` cycles from the initial state that makes a bad value 1; None when there is none."""
     run = Unrolled(system, TermManager(), first=True)
     solver = Bitwuzla(run.terms, _options())
-    for asked in _windows(depth, window):
-        for _ in asked:
+    for requested in _windows(depth, window):
+        for _ in requested:
             run.extend()
-        _assume(solver, run, asked[0])
-        if found := _ask_all(solver, run, asked):
+        _assume(solver, run, requested[0])
+        if found := _ask_all(solver, run, requested):
             return found
-        for cycle in asked[1:]:
+        for cycle in requested[1:]:
             _assume(solver, run, cycle)
     return None
 

@@ -77,8 +77,10 @@ def tool(name: str, arguments: list[str | Path], log: Path) -> None:
     with log.open("w") as file:
         code = subprocess.run([TOOLS / name, *words], stdout=file, stderr=subprocess.STDOUT, cwd=REPO).returncode
     if code:
-        said = [line for line in log.read_text().splitlines() if line.startswith(("ERROR", "Error", "Traceback"))]
-        raise BitstreamError(f"{name} ended with {code}: {said[-1] if said else 'no message'}; all of it: {log}")
+        reported = [line for line in log.read_text().splitlines() if line.startswith(("ERROR", "Error", "Traceback"))]
+        raise BitstreamError(
+            f"{name} ended with {code}: {reported[-1] if reported else 'no message'}; all of it: {log}"
+        )
 
 
 def synthesise(build: str, netlist: Path) -> None:

@@ -56,11 +56,11 @@ def main(chosen: list[str]) -> int:
         started = time.monotonic()
         try:
             prove(name, BLOCKS[name])
-            said = "equal"
+            reported = "equal"
         except yosys.YosysError as error:
             failed += 1
-            said = f"NOT proved equal: {error}"
-        print(f"{name}: {said}, {time.monotonic() - started:.0f} s", flush=True)
+            reported = f"NOT proved equal: {error}"
+        print(f"{name}: {reported}, {time.monotonic() - started:.0f} s", flush=True)
     return int(failed > 0)
 
 

@@ -19,17 +19,17 @@ async def the_turn_goes_to_the_next_requester_above_the_last_served(dut):
     dut.rst.value, dut.req.value, dut.start.value = 1, 0, 0
     await ClockCycles(dut.clk, 3)
     dut.rst.value = 0
-    last, asked = n - 1, None
+    last, requested = n - 1, None
     for _ in range(1500):
         sparse = (1 << rng.randrange(n)) | (1 << rng.randrange(n)) | (1 << rng.randrange(n))
         req = rng.choice([0, sparse, sparse, rng.getrandbits(n) & rng.getrandbits(n), (1 << n) - 1])
-        start = asked is None and rng.random() < 0.8
+        start = requested is None and rng.random() < 0.8
         dut.req.value, dut.start.value = req, start
         await ReadOnly()
-        assert int(dut.started.value) == (asked is not None)
-        assert int(dut.valid.value) == bool(asked)
-        if asked:
-            last = next(i for k in range(1, n + 1) if asked >> (i := (last + k) % n) & 1)
+        assert int(dut.started.value) == (requested is not None)
+        assert int(dut.valid.value) == bool(requested)
+        if requested:
+            last = next(i for k in range(1, n + 1) if requested >> (i := (last + k) % n) & 1)
             assert int(dut.index.value) == last
-        asked = req if start else None
+        requested = req if start else None
         await RisingEdge(dut.clk)

@@ -268,8 +268,8 @@ async def a_pause_is_as_long_as_the_line_is_slow(dut, share, slower):
         begin = port.cycle
         while int(dut.tx_paused.value):
             await FallingEdge(dut.clk)
-        lasted, asked = port.cycle - begin, quanta * CYCLES_PER_QUANTA * slower
-        assert asked - slower <= lasted <= 1.01 * asked + 2 * slower, f"{quanta} quanta: {lasted} cycles"
+        lasted, requested = port.cycle - begin, quanta * CYCLES_PER_QUANTA * slower
+        assert requested - slower <= lasted <= 1.01 * requested + 2 * slower, f"{quanta} quanta: {lasted} cycles"
 
 
 def quanta_of(frame: bytes, use_pfc: bool, classes: int) -> int:
@@ -293,37 +293,39 @@ def quanta_of(frame: bytes, use_pfc: bool, classes: int) -> int:
 @cocotb.parametrize(use_pfc=[False, True])
 async def a_full_buffer_stops_the_peer_until_it_has_drained(dut, use_pfc):
     rng = seed()
-    classes, asked = rng.randrange(1, 256), 400
-    port = await start(dut, send_pause=1, send_pfc=int(use_pfc), classes=classes, quanta=asked, vlan_enable=1, vid=5)
+    classes, requested = rng.randrange(1, 256), 400
+    port = await start(
+        dut, send_pause=1, send_pfc=int(use_pfc), classes=classes, quanta=requested, vlan_enable=1, vid=5
+    )
     port.configure(xoff_bytes=12000, xon_bytes=6000)
     await send_both(port, rng, 200, [1500])  # the line is busy with others meanwhile
-    told = []  # (cycle, quanta)
+    output = []  # (cycle, quanta)
 
     async def listen():
         while True:
             frame = await port.sent()
             if frame[12:14] == b"\x88\x08":
-                told.append((port.cycle, quanta_of(frame, use_pfc, classes)))
+                output.append((port.cycle, quanta_of(frame, use_pfc, classes)))
 
     cocotb.start_soon(listen())
     dut.level_bytes.value = 12000  # at the threshold, not above
     await ClockCycles(dut.clk, 300)
-    assert told == []
+    assert output == []
     dut.level_bytes.value = 12001
     raised = port.cycle
-    hold = int(4 * asked * CYCLES_PER_QUANTA)
+    hold = int(4 * requested * CYCLES_PER_QUANTA)
     await ClockCycles(dut.clk, hold // 2)
     dut.level_bytes.value = 6000  # below XOFF and not below XON: still stopped
     await ClockCycles(dut.clk, hold // 2)
-    assert told and all(quanta == asked for _, quanta in told)
-    assert told[0][0] - raised <= 2 * 1520 // port.width + 20
-    gaps = [b - a for (a, _), (b, _) in itertools.pairwise(told)]
-    assert max(gaps) < asked * CYCLES_PER_QUANTA, "the peer's timer ran out"
-    assert min(gaps) > 0.4 * asked * CYCLES_PER_QUANTA, "refreshed more often than needed"
-    before = len(told)
+    assert output and all(quanta == requested for _, quanta in output)
+    assert output[0][0] - raised <= 2 * 1520 // port.width + 20
+    gaps = [b - a for (a, _), (b, _) in itertools.pairwise(output)]
+    assert max(gaps) < requested * CYCLES_PER_QUANTA, "the peer's timer ran out"
+    assert min(gaps) > 0.4 * requested * CYCLES_PER_QUANTA, "refreshed more often than needed"
+    before = len(output)
     dut.level_bytes.value = 5999
     await ClockCycles(dut.clk, 600)
-    assert [quanta for _, quanta in told[before:]] == [0], "XON is said once"
+    assert [quanta for _, quanta in output[before:]] == [0], "XON is said once"
     count = port.counts["tx_pfc" if use_pfc else "tx_pause"]
-    assert count == len(told) and port.counts["tx_pause" if use_pfc else "tx_pfc"] == 0
+    assert count == len(output) and port.counts["tx_pause" if use_pfc else "tx_pfc"] == 0
     assert port.holes == 0

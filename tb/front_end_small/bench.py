@@ -85,8 +85,8 @@ async def the_law_of_a_group_cannot_be_qcn_either(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def the_network_gets_no_answer_and_the_source_does_not_start(dut):
     board = await start(dut, {0: 0})
-    asked = ARP(op="who-has", hwsrc=PEER_MAC, psrc=PEER_IP, pdst=LOCAL_IP)
-    await board.peer.send(bytes(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / asked).ljust(60, b"\0"))
+    requested = ARP(op="who-has", hwsrc=PEER_MAC, psrc=PEER_IP, pdst=LOCAL_IP)
+    await board.peer.send(bytes(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / requested).ljust(60, b"\0"))
     ping = IP(src=PEER_IP, dst=LOCAL_IP) / ICMP() / bytes(32)
     await board.peer.send(bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / ping))
     await board.registers.write_fields("source.command", start=1)

@@ -398,14 +398,14 @@ async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a
     payloads = [rng.randbytes(5000) for _ in range(3)]
     await board.post(0, payloads[0], 0)
     assert await board.completion() == (0, 0, SUCCESS)
-    asked = board.peer.asked
+    requested = board.peer.asked
     board.peer.mac, board.peer.resolves = NEXT_MAC, False
     await board.post(0, payloads[1], 1)
     # Nobody replies yet: it goes on with the address that it has, and does not ask for every segment.
     await board.registers.write_fields("services.resolution", arp_retry=1, arp_tries=1)
     while board.peer.strays < 4:
         await ClockCycles(dut.clk, 200)
-    assert board.peer.asked in (asked, asked + 1)
+    assert board.peer.asked in (requested, requested + 1)
     board.peer.resolves = True
     dut.u_core.u_transports.gen_tcp.u_tcp.u_opener.rest_ms_q.value = 0  # the second is over
     await millisecond_ends(dut)
@@ -413,7 +413,7 @@ async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a
     await board.post(0, payloads[2], 2)
     assert await board.completion() == (0, 2, SUCCESS)
     assert content(board, 0) == b"".join(map(framed, payloads))
-    assert board.peer.asked <= asked + 2 and await board.field("stream.state", "state", 0) == ESTABLISHED
+    assert board.peer.asked <= requested + 2 and await board.field("stream.state", "state", 0) == ESTABLISHED
     # The other stream's is software's.
     strays = board.peer.strays
     await board.post(1, payloads[0], 3)

@@ -101,9 +101,9 @@ _MESSAGES = {
 def _golden() -> dict[str, tuple[Message, bytes]]:
     """What each line of the file means, and its 64 bytes."""
     lines = (Path(__file__).parents[2] / "crates/wire/tests/feroce_messages.txt").read_text().splitlines()
-    said = dict(line.split(": ") for line in lines if not line.startswith("#"))
-    assert said.keys() == _MESSAGES.keys()
-    return {name: (message, bytes.fromhex(said[name])) for name, message in _MESSAGES.items()}
+    reported = dict(line.split(": ") for line in lines if not line.startswith("#"))
+    assert reported.keys() == _MESSAGES.keys()
+    return {name: (message, bytes.fromhex(reported[name])) for name, message in _MESSAGES.items()}
 
 
 GOLDEN = _golden()

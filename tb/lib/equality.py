@@ -37,12 +37,12 @@ class Equality:
         started = time.monotonic()
         gateware = subprocess.run([self._gateware()], stdin=history.stdout, capture_output=True, text=True)
         history.stdout.close()
-        said = history.stderr.read().decode().strip()
+        reported = history.stderr.read().decode().strip()
         history.wait()
         replay = f"replay with: python {self.folder.relative_to(REPO)}/equality.py {replay}"
         assert gateware.returncode == 0, f"gateware and model differ; {replay}\n{gateware.stdout}"
-        assert history.returncode == 0, f"the history is not complete: {said}; {replay}"
-        return f"{said}; {gateware.stdout.strip()} in {time.monotonic() - started:.1f} s"
+        assert history.returncode == 0, f"the history is not complete: {reported}; {replay}"
+        return f"{reported}; {gateware.stdout.strip()} in {time.monotonic() - started:.1f} s"
 
     def _gateware(self) -> Path:
         """The program of the verilated harness."""

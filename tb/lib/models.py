@@ -180,10 +180,10 @@ def recorded(profile: Path | None, name: str, stem: str) -> Path | None:
 def ended(command: list, environment: dict[str, str] | None = None, check: bool = True) -> str:
     """Runs a tool and returns its messages; `check`: if it fails, they are shown and the program ends."""
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=False)
-    told = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if check and done.returncode:
-        sys.exit(f"{shlex.join(map(str, command))}\nended with {done.returncode}\n{told}")
-    return told
+        sys.exit(f"{shlex.join(map(str, command))}\nended with {done.returncode}\n{output}")
+    return output
 
 
 def main() -> None:
@@ -197,12 +197,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.top:
         rtl.generate()
-        told = board(given.top, given.name, given.words, given.start, given.clocked, given.profile)
+        output = board(given.top, given.name, given.words, given.start, given.clocked, given.profile)
     else:
         files = [Path(word) for word in given.words]
         headers = sorted(header for folder in {file.parent for file in files} for header in folder.glob("*.h"))
-        told = [objects(given.name, [(file, given.clocked) for file in files], headers, given.profile)]
-    print("\n".join(map(str, told)))
+        output = [objects(given.name, [(file, given.clocked) for file in files], headers, given.profile)]
+    print("\n".join(map(str, output)))
 
 
 if __name__ == "__main__":

@@ -206,10 +206,10 @@ async def a_router_whose_link_takes_less_shortens_the_segments_of_the_stream_it_
     bed.write(0, rng.randbytes(6000))
     await bed.finish(3_000_000)
     assert bed.counts["path_mtu"] == 1 and bed.kinds["other"] >= 1, f"{bed.counts}, {bed.kinds}"
-    told = bed.kinds["other"]
+    output = bed.kinds["other"]
     bed.write(0, rng.randbytes(6000))
     await bed.finish()
-    assert bed.kinds["other"] == told, "a segment was too long again"
+    assert bed.kinds["other"] == output, "a segment was too long again"
     returned = bytes(IP(src=LOCAL_IP, dst=bed.peers[0].ip) / TCP(sport=PORT_BASE, dport=10_000, seq=7))[:28]
     forged = bed.too_long(returned, 600)
     bed.flight.append((0, forged))

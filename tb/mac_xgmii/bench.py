@@ -205,19 +205,19 @@ async def a_full_buffer_pauses_the_peer_on_the_wire_until_it_drains(dut):
     await mac.cycles(4 * QUANTA * OCTETS_PER_QUANTA // LANES)
     dut.level_bytes.value = 499
     await mac.cycles(200)
-    told = []
+    output = []
     while not mac.wire_out.empty():
         got = mac.wire_out.recv_nowait()
         assert got.check_fcs()
         if bytes(got.get_payload()) != frame:
-            told.append((got.sim_time_start, bytes(got.get_payload())))
+            output.append((got.sim_time_start, bytes(got.get_payload())))
     ours = "02:50:53:54:4b:01"
     stop = bytes(Ether(dst=CONTROL_MAC, src=ours, type=0x8808) / MACControlPause(pause_time=QUANTA)).ljust(60, b"\0")
     go_on = bytes(Ether(dst=CONTROL_MAC, src=ours, type=0x8808) / MACControlPause(pause_time=0)).ljust(60, b"\0")
-    assert [payload for _, payload in told] == [stop] * (len(told) - 1) + [go_on]
+    assert [payload for _, payload in output] == [stop] * (len(output) - 1) + [go_on]
     ns = QUANTA * OCTETS_PER_QUANTA / LANES * 6.4
-    assert all(b - a < ns * 1000 for (a, _), (b, _) in pairwise(told)), "the peer's timer ran out between two frames"
-    assert mac.counts["tx_pause"] == len(told) >= 6
+    assert all(b - a < ns * 1000 for (a, _), (b, _) in pairwise(output)), "the peer's timer ran out between two frames"
+    assert mac.counts["tx_pause"] == len(output) >= 6
 
 
 def ordered_sets(kind: int, columns: int) -> list[tuple[int, int]]:

@@ -149,14 +149,14 @@ async def congestion_points_and_pauses_follow_their_registers(dut):
     for _ in range(10):
         await switch.received(1)
     await ClockCycles(dut.clk, 500)
-    told = await switch.counters(0)
-    assert told["tx_cnm"] >= 1 and told["tx_pause"] >= 2, told
-    got = [await switch.received(0) for _ in range(told["tx_cnm"] + told["tx_pause"])]
+    output = await switch.counters(0)
+    assert output["tx_cnm"] >= 1 and output["tx_pause"] >= 2, output
+    got = [await switch.received(0) for _ in range(output["tx_cnm"] + output["tx_pause"])]
     assert {one[6:12] for one in got} == {bytes.fromhex("025054000042")}
     pauses = [one for one in got if one[12:14] == b"\x88\x08"]
-    assert len(pauses) == told["tx_pause"] and {int.from_bytes(one[16:18], "big") for one in pauses} == {77, 0}
+    assert len(pauses) == output["tx_pause"] and {int.from_bytes(one[16:18], "big") for one in pauses} == {77, 0}
     await switch.write_fields("control", qcn_queues=0)
     for _ in range(20):
         await switch.send(0, frame(rng, 0, 1))
         await switch.received(1)
-    assert (await switch.counters(0))["tx_cnm"] == told["tx_cnm"]
+    assert (await switch.counters(0))["tx_cnm"] == output["tx_cnm"]

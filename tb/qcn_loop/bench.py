@@ -90,15 +90,17 @@ async def two_reaction_points_share_the_line_and_the_queue_stays_near_q_eq(dut):
     start, _, _ = await loop.watch(200_000)
     levels, used, rates = await loop.watch(500_000)
     shares = [mean(both[station] for both in rates) / LINE for station in range(2)]
-    told = [int(dut.notified.value) >> 32 * station & 0xFFFF_FFFF for station in range(2)]
+    output = [int(dut.notified.value) >> 32 * station & 0xFFFF_FFFF for station in range(2)]
     print(f"queue: at first up to {max(start)}, then {min(levels)} to {max(levels)}, mean {mean(levels):.0f}")
-    print(f"line used {used:.3f}, shares {shares[0]:.3f} and {shares[1]:.3f}, notified {told[0]} and {told[1]} times")
+    print(
+        f"line used {used:.3f}, shares {shares[0]:.3f} and {shares[1]:.3f}, notified {output[0]} and {output[1]} times"
+    )
     assert int(dut.dropped.value) == 0
     assert 0.5 * Q_EQ < mean(levels) < 1.5 * Q_EQ
     assert max(levels) < 4 * Q_EQ
     assert used > 0.95
     assert 0.9 < sum(shares) < 1.1 and min(shares) > 0.25
-    assert min(told) > 5
+    assert min(output) > 5
 
 
 @cocotb.test()

@@ -225,10 +225,12 @@ async def an_incast_under_802_3x_or_pfc_loses_nothing_and_its_pause_frames_are_e
         assert 30_000 < max(switch.peak.values()) < 30_000 + 3 * 3 * 1514
         kinds = set()
         for port in range(3):
-            told = [one for one in switch.lines[port].received if one[12:14] == b"\x88\x08"]
-            kinds |= set(told)
-            assert told and told[-1] == (pfc({0: 0}) if by_class else pause(0)), "the last one lets the station go on"
-            assert len(told) >= 3, "a pause is repeated before it ends"
+            output = [one for one in switch.lines[port].received if one[12:14] == b"\x88\x08"]
+            kinds |= set(output)
+            assert output and output[-1] == (pfc({0: 0}) if by_class else pause(0)), (
+                "the last one lets the station go on"
+            )
+            assert len(output) >= 3, "a pause is repeated before it ends"
         assert kinds == ({pfc({0: 40}), pfc({0: 0})} if by_class else {pause(40), pause(0)})
         assert not [one for one in switch.lines[3].received if one[12:14] == b"\x88\x08"]
 
@@ -270,7 +272,7 @@ async def notifications_are_those_of_the_model(dut):
                 to = "ff:ff:ff:ff:ff:ff"
             switch.send(source, frame(rng, source, to, rng.randint(60, 1514), rng.choice([LOW, 7])))
     await switch.idle()
-    said = defaultdict(list)
+    reported = defaultdict(list)
     for port, line in enumerate(switch.lines):
         for one in line.received:
             if message := cnm.parse(one):
@@ -278,16 +280,16 @@ async def notifications_are_those_of_the_model(dut):
                     "it leaves by the sampled frame's port"
                 )
                 assert message.cpid >> 16 == mac_int(SWITCH_MAC)
-                said[message.cpid & 0xFFFF].append((message.feedback, message.q_offset, message.q_delta))
+                reported[message.cpid & 0xFFFF].append((message.feedback, message.q_offset, message.q_delta))
     expected = defaultdict(list)
     for index, feedback, queue, old in model_answers(params, switch.arrivals):
         expected[index].append((feedback, int((params[0] - queue) / 64), int((queue - old) / 64)))
-    assert {point: sorted(messages) for point, messages in said.items()} == {
+    assert {point: sorted(messages) for point, messages in reported.items()} == {
         point: sorted(messages) for point, messages in expected.items()
     }
-    assert sum(map(len, said.values())) > 50 and len(said) > 2
+    assert sum(map(len, reported.values())) > 50 and len(reported) > 2
     assert not any(count["cnm_dropped"] for count in switch.counts)
-    assert sum(count["tx_cnm"] for count in switch.counts) == sum(map(len, said.values()))
+    assert sum(count["tx_cnm"] for count in switch.counts) == sum(map(len, reported.values()))
     # what the points have seen is what has left: each frame that joined a queue was delivered
     assert len(switch.arrivals) == sum(count["tx_frame"] for count in switch.counts)
 

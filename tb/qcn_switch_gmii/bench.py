@@ -121,10 +121,10 @@ async def two_stations_into_one_line_are_stopped_by_pause_frames_on_the_wire(dut
             await lines.stations[source].send(GmiiFrame.from_payload(frame(rng, source, 2, 1514)))
     payloads(await lines.received(2, 50))
     for port in (0, 1):
-        told = payloads(await lines.received(port, 2))  # these stations do not obey, so a pause is repeated
-        while told[-1] == pause(500):
-            told += payloads(await lines.received(port, 1))
-        assert set(told[:-1]) == {pause(500)} and told[-1] == pause(0)
+        output = payloads(await lines.received(port, 2))  # these stations do not obey, so a pause is repeated
+        while output[-1] == pause(500):
+            output += payloads(await lines.received(port, 1))
+        assert set(output[:-1]) == {pause(500)} and output[-1] == pause(0)
 
 
 @cocotb.test()

@@ -106,10 +106,10 @@ async def two_stations_into_one_line_are_stopped_by_pause_frames_on_the_wire(dut
             await lines.stations[source].send(XgmiiFrame.from_payload(frame(rng, source, 2, 1514)))
     assert len(await lines.received(2, 60)) == 60
     for port in (0, 1):
-        told = await lines.received(port, 2)  # these stations do not obey, so a pause is repeated
-        while told[-1] == pause(500):
-            told += await lines.received(port, 1)
-        assert set(told[:-1]) == {pause(500)} and told[-1] == pause(0)
+        output = await lines.received(port, 2)  # these stations do not obey, so a pause is repeated
+        while output[-1] == pause(500):
+            output += await lines.received(port, 1)
+        assert set(output[:-1]) == {pause(500)} and output[-1] == pause(0)
     assert lines.counts[2]["tx_pause"] == 0
 
 

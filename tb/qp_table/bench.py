@@ -180,9 +180,9 @@ async def commands_go_out_once_and_ready_follows_commands_and_failures(dut):
     dut.qp_err_valid.value = 0
     await RisingEdge(dut.clk)
     assert int(dut.ready.value) == 0
-    for state, hears in ((RESET, 0), (INIT, 0), (RTR, 0), (RTS, 1), (SQD, 1), (RTS, 1), (ERR, 0)):
+    for state, receives in ((RESET, 0), (INIT, 0), (RTR, 0), (RTS, 1), (SQD, 1), (RTS, 1), (ERR, 0)):
         await bus.write("qp.state", last, state)
-        assert int(dut.ready.value) == hears << last, f"after state {state}"
+        assert int(dut.ready.value) == receives << last, f"after state {state}"
     for no_state in (5, 7):
         await bus.write("qp.state", last, no_state)
     for _ in range(4):

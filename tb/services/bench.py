@@ -152,12 +152,12 @@ async def requests_for_our_address_are_answered_and_others_are_not(dut):
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def a_lookup_asks_and_learns_and_then_knows(dut):
     host, bus = await begin(dut)
-    asked = cocotb.start_soon(bus.lookup(HOST_IP))
+    requested = cocotb.start_soon(bus.lookup(HOST_IP))
     question = await host.receive()
     assert question.dst == BROADCAST and question[ARP].op == 1 and question[ARP].pdst == HOST_IP
     assert (question[ARP].hwsrc, question[ARP].psrc) == (LOCAL_MAC, LOCAL_IP)
     await host.send(arp_reply())
-    assert await asked == PEER_MAC
+    assert await requested == PEER_MAC
     assert await bus.lookup(HOST_IP) == PEER_MAC
     await host.silence()
     assert host.counts["arp_requests_sent"] == 1 and host.counts["arp_replies"] == 1
@@ -180,16 +180,16 @@ async def a_fresh_lookup_takes_a_reply_and_not_what_the_cache_has(dut):
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def an_address_outside_the_netmask_is_reached_by_the_gateway(dut):
     host, bus = await begin(dut)
-    asked = cocotb.start_soon(bus.lookup("192.0.2.55"))
+    requested = cocotb.start_soon(bus.lookup("192.0.2.55"))
     assert (await host.receive())[ARP].pdst == GATEWAY_IP
     await host.send(arp_reply(src_mac=OTHER_MAC, src_ip=GATEWAY_IP))
-    assert await asked == OTHER_MAC
+    assert await requested == OTHER_MAC
     assert await bus.lookup("198.51.100.1") == OTHER_MAC
     dut.cfg.value = cfg_word(netmask=0)  # everything on the link
-    asked = cocotb.start_soon(bus.lookup("192.0.2.55"))
+    requested = cocotb.start_soon(bus.lookup("192.0.2.55"))
     assert (await host.receive())[ARP].pdst == "192.0.2.55"
     await host.send(arp_reply(src_ip="192.0.2.55"))
-    assert await asked == PEER_MAC
+    assert await requested == PEER_MAC
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -501,9 +501,9 @@ async def only_hosts_of_the_access_list_reach_ipbus_and_the_connection_manager(d
     await host.send(datagram(bytes(4), 7, src=strangers[0]))
     await host.silence()
     assert host.counts["unserved"] == 1, "nobody serves the port: not a stranger's affair"
-    asked = ping(bytes(20), src=strangers[0])
-    await host.send(asked)
-    assert answers(await host.receive(), asked)
+    requested = ping(bytes(20), src=strangers[0])
+    await host.send(requested)
+    assert answers(await host.receive(), requested)
     dut.cfg.value = cfg_word()
     await host.send(datagram(bytes(16), IPBUS, src=strangers[0]))
     assert (await bus.request())[0] == bytes(16)

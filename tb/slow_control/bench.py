@@ -224,8 +224,8 @@ async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
         await server.tell(Message(cm.OPEN_QP, forged))
     assert (await server.ask(Message(cm.OPEN_QP, replace(peer, qpn=0x666)))).answer == cm.NO_QP
     await Timer(64, "us")
-    asked = len(board.peer.seen)
-    assert 1 <= asked <= 64 and all(packet.payload == b"" for packet in board.peer.seen)
+    requested = len(board.peer.seen)
+    assert 1 <= requested <= 64 and all(packet.payload == b"" for packet in board.peer.seen)
     assert server.empty() and await board.state(0) == RTS
     await board.post(0, b"as before", 1, BASE)
     assert (await board.completion())[1:] == (1, 0)

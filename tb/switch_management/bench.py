@@ -137,13 +137,13 @@ async def an_operator_is_served_while_the_lines_are_full_and_every_frame_arrives
     build = PORTS | 2 << 4 | 16 << 8 | 1 << 16
     done = ipbus.transaction(read, 2, info=ipbus.SUCCESS)[0]
     assert await switch.ipbus(ipbus.transaction(read, 2, word_of("map_hash"))) == [done, generated().MAP_HASH, build]
-    asked = [
+    requested = [
         ipbus.transaction(write, 1, word_of("q_eq"), 40_000),
         ipbus.transaction(bits, 1, word_of("control"), 0xFFFF_00FF, 0x0300, ident=1),
         ipbus.transaction(read, 1, word_of("q_eq"), ident=2),
     ]
-    told = await switch.ipbus(*asked)
-    assert told[-1] == 40_000 and told[2] == await switch.registers.read("control") & 0xFFFF_00FF | 0x0100
+    output = await switch.ipbus(*requested)
+    assert output[-1] == 40_000 and output[2] == await switch.registers.read("control") & 0xFFFF_00FF | 0x0100
     assert await switch.registers.read("q_eq") == 40_000
     assert await switch.registers.read("control") >> 8 & 0xFF == 3
     # what the registers refuse: a counter, a hole of the map, an entry that the table has not
@@ -258,8 +258,8 @@ async def a_switch_without_an_address_is_silent_and_announces_the_one_it_gets(du
     begun = cocotb.utils.get_sim_time("us")
     frame = await with_timeout(switch.heard.recv(), 4, "ms")
     waited = cocotb.utils.get_sim_time("us") - begun
-    said = checked(bytes(frame.get_payload()))
-    assert (said[ARP].psrc, said[ARP].pdst, said[ARP].hwsrc) == (LOCAL_IP, LOCAL_IP, LOCAL_MAC)
+    reported = checked(bytes(frame.get_payload()))
+    assert (reported[ARP].psrc, reported[ARP].pdst, reported[ARP].hwsrc) == (LOCAL_IP, LOCAL_IP, LOCAL_MAC)
     assert 900 < waited < 2_200, "one to two milliseconds of its own clock"
     dut.mgmt_link_up.value = 0
     await ClockCycles(dut.clk, 20)

@@ -244,10 +244,10 @@ class Harness:
         request.value = 0
         for _ in range(patience):
             await RisingEdge(dut.clk)
-            told = structs.unpack("reg_rsp_t", int(answer.value))
-            if told["rd_ack"] or told["wr_ack"]:
-                assert told["wr_ack"] == int(write)
-                return told["rd_data"]
+            output = structs.unpack("reg_rsp_t", int(answer.value))
+            if output["rd_ack"] or output["wr_ack"]:
+                assert output["wr_ack"] == int(write)
+                return output["rd_data"]
         raise AssertionError(f"no answer for {name} of stream {index} within {patience} cycles")
 
     async def read(self, index: int) -> dict[str, int]:

@@ -68,7 +68,7 @@ class Bed:
 
     async def _run(self) -> None:
         dut = self.dut
-        asked = None  # the address that ARP looks for
+        requested = None  # the address that ARP looks for
         while True:
             await RisingEdge(dut.clk)
             self.cycle += 1
@@ -77,14 +77,14 @@ class Bed:
                 dut.peer_data.value = words[int(dut.peer_word.value)]
             self._commands()
             if dut.lookup_valid.value and dut.lookup_ready.value:
-                asked = int(dut.lookup_ip.value)
-                self.lookups.append((asked, bool(dut.lookup_fresh.value)))
-            dut.lookup_ready.value = asked is None
+                requested = int(dut.lookup_ip.value)
+                self.lookups.append((requested, bool(dut.lookup_fresh.value)))
+            dut.lookup_ready.value = requested is None
             dut.found_valid.value = 0
-            if asked is not None and self.finds and self.rng.random() < 0.2:
-                mac = next(receiver.mac for receiver in self.receivers if receiver.ip == asked)
+            if requested is not None and self.finds and self.rng.random() < 0.2:
+                mac = next(receiver.mac for receiver in self.receivers if receiver.ip == requested)
                 dut.found_valid.value, dut.found.value, dut.found_mac.value = 1, 1, mac
-                asked = None
+                requested = None
 
     def _commands(self) -> None:
         """What the streams take: one command at a time, the next when its event is over (tcp_sender)."""

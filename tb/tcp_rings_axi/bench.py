@@ -416,8 +416,8 @@ async def a_segment_acknowledged_before_it_is_read_has_the_sum_of_the_bytes_it_c
         await h.told()
         h.memory.slave.read_if.ar_channel.pause = False
         await h.until(lambda: len(h.payloads) == 1 and len(h.headers) == 1)
-        (payload,), (hdr,), (asked,) = h.payloads, h.headers, h.asked
-        assert payload != asked[3] and len(payload) == length and payload[-kept:] == asked[3][-kept:]
+        (payload,), (hdr,), (requested,) = h.payloads, h.headers, h.asked
+        assert payload != requested[3] and len(payload) == length and payload[-kept:] == requested[3][-kept:]
         assert hdr["payload_sum"] % 0xFFFF == sum_of(payload)
         for made in (h.asked, h.headers, h.payloads):
             made.clear()

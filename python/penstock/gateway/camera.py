@@ -150,7 +150,7 @@ class Camera:
         except OSError as error:
             raise ValueError(str(error)) from None
         self._registers: dict[int, list[Register]] = {}
-        self._told: dict[int, str] = {}
+        self._warned: dict[int, str] = {}
         self._locks = [asyncio.Lock() for _ in boards]
 
     async def run(self, gateway: Gateway) -> None:
@@ -178,13 +178,13 @@ class Camera:
 
     async def _lost(self, gateway: Gateway, board: int, why: str) -> None:
         self._registers.pop(board, None)
-        if board not in self._told:
-            self._told[board] = why
+        if board not in self._warned:
+            self._warned[board] = why
             await gateway.lost(board, f"{self.addresses[board]}: {why}")
 
     async def _changed(self, gateway: Gateway, board: int, changes: list[tuple[int, int, str, float | None]]) -> None:
         if board not in self._registers:
-            self._told.pop(board, None)
+            self._warned.pop(board, None)
             registers = registers_of(self._group.describe(board))
             await gateway.found(board, registers)
             self._registers[board] = registers
@@ -200,12 +200,12 @@ class Camera:
             raise RegisterError("critical", register.name, "the gateway was started with --read-only")
         text = register.text_of(value)
         async with self._locks[board]:
-            said, changes = await asyncio.to_thread(
+            reported, changes = await asyncio.to_thread(
                 self._group.write, board, register.at, text, self._journal, operator
             )
             if changes and board in self._registers:
                 await self._changed(gateway, board, changes)
-        if error := error_of(said):
+        if error := error_of(reported):
             raise error
 
 
