@@ -30,6 +30,10 @@ const QUIET: Time = Time::from_s(2);
 /// pair. `penstock recv` asks a board that is silent every second whether it lives.
 const ABANDONED: Time = Time::from_s(5);
 
+/// From one message that is flushed without a queue pair to the next: events that have waited are not all lost in the
+/// time of one change of the table.
+const FLUSH: Time = Time::from_ms(1);
+
 /// What the listener calls.
 struct Side {
     plan: Arc<Plan>,
@@ -42,6 +46,7 @@ struct Side {
     begun: Option<Time>,
     /// Messages without a queue pair that takes messages.
     flushed: u64,
+    flush_due: Time,
     /// The next message to be posted, and when that can be.
     next: u64,
     due: Time,
@@ -73,6 +78,7 @@ impl FrontEnd {
             table: DestinationTable::default(),
             begun: (!plan.by_event).then_some(Time::ZERO),
             flushed: 0,
+            flush_due: Time::ZERO,
             next: 0,
             due: Time::MAX,
             now: Time::ZERO,
@@ -298,17 +304,26 @@ impl Side {
             }
             match self.route() {
                 Route::Wait => self.due = Time::MAX,
-                Route::Nowhere => self.pass(None),
+                Route::Nowhere => self.flush(now),
                 Route::To(at) => match self.lanes.get(usize::from(at)) {
                     Some(lane) if lane.is_ready() && lane.has_room() => self.pass(Some(usize::from(at))),
                     Some(lane) if lane.is_ready() => self.due = Time::MAX,
-                    _ => self.pass(None),
+                    _ => self.flush(now),
                 },
             }
-            if self.due == Time::MAX {
+            if self.due > now {
                 return;
             }
         }
+    }
+
+    fn flush(&mut self, now: Time) {
+        if now < self.flush_due {
+            self.due = self.flush_due;
+            return;
+        }
+        self.flush_due = now + FLUSH;
+        self.pass(None);
     }
 
     /// When the next message is due; the end of time if there is none.
