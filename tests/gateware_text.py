@@ -1,23 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads ports and packed structs from the text of the gateware, relying on its style; for tests that compare copies."""
 
+import os
 import re
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO / "tb" / "lib"))
+
+import rtl  # noqa: E402
+from toolchain import verilator_root  # noqa: E402
+
+DATA_W = re.compile(r"localparam int unsigned DATA_W\s*=\s*(\d+)")
 PORT = re.compile(r"^\s*(input|output)\s+logic\s*(?:\[([^:\]]+):0\])?\s*(\w+)", re.M)
 PARAMETER = re.compile(r"^\s*parameter\s+.*?(\w+)\s*=", re.M)
 
 
+@cache
 def header(name: str) -> str:
-    """A module's text up to the end of its ports."""
-    text = (REPO / "rtl" / "top" / f"{name}.sv").read_text()
+    """A module's text up to the end of its ports, with what it includes and with macros replaced."""
+    root = verilator_root()
+    command = [root / "bin" / "verilator_bin", "-E", "-P", *rtl.include_options(), REPO / "rtl" / "top" / f"{name}.sv"]
+    text = subprocess.check_output(command, env={**os.environ, "VERILATOR_ROOT": str(root)}, text=True)
     return text[text.index(f"module {name}") : text.index("\n);")]
 
 
 def ports(name: str) -> list[tuple[str, str, str]]:
-    """(direction, name, highest bit as it is written, empty for a single bit) of each port of a top, in order."""
-    return [(way, port, high.replace(" ", "")) for way, high, port in PORT.findall(header(name))]
+    """(direction, name, highest bit by the parameters, empty for a single bit) of each port of a top, in order."""
+    data_w = int(DATA_W.search(header(name))[1])
+    return [(way, port, highest(high.replace(" ", ""), data_w)) for way, high, port in PORT.findall(header(name))]
+
+
+def highest(written: str, data_w: int) -> str:
+    """The highest bit of a port without DATA_W, as a number if it needs no parameter."""
+    written = written.replace("DATA_W/8", str(data_w // 8)).replace("DATA_W", str(data_w))
+    number = re.fullmatch(r"(\d+)-1", written)
+    return str(int(number[1]) - 1) if number else written
 
 
 def parameters(name: str) -> list[str]:

@@ -149,7 +149,7 @@ def replayers() -> list[str]:
 
 def gateware(paths: list[str]) -> Iterable[Step]:
     """Lint of changed modules, and the benches that hold them, in the order of how many files they hold."""
-    sources = {Path(path).stem for path in paths if path.endswith(".sv")}
+    sources = {Path(path).stem for path in paths if path.endswith((".sv", ".svh"))}
     if any(path.startswith("regs/") for path in paths):
         sources |= {"penstock_regblock", "penstock_regblock_pkg", "penstock_regs_pkg", "qcn_switch_regs_pkg"}
     folders = {path.split("/")[1] for path in paths if re.match(r"tb/(?!lib/)[^/]+/.", path)}
@@ -158,7 +158,7 @@ def gateware(paths: list[str]) -> Iterable[Step]:
     rtl = gateware_files()
     modules = rtl.modules()
     if sources:
-        holders = {name for name, path in modules.items() if sources & rtl.instances(rtl.text_of(path))}
+        holders = {name for name, path in modules.items() if sources & rtl.references(path)}
         linted = sorted({name for name in sources | holders if name in modules and not name.endswith("_pkg")})
         yield Step(1, "lint of gateware", (".venv/bin/python", "tb/lib/lint.py", *linted))
     yield from proofs(sources, any(path.startswith("rtl/formal/") and path.endswith(".py") for path in paths))

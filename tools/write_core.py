@@ -162,20 +162,22 @@ targets:
 
 
 def ordered(folders: list[Path]) -> list[Path]:
-    """The files of these folders, packages first, each after those that it needs."""
+    """The files of these folders: what is included, then packages, each after those that it needs, then modules."""
+    included = [path for folder in folders for path in sorted(folder.glob("*.svh"))]
     packages = [path for path in rtl.packages() if path.parent in folders]
     modules = [path for folder in folders for path in sorted(folder.glob("*.sv")) if path not in packages]
-    return packages + modules
+    return included + packages + modules
 
 
 def fileset(name: str, files: list[Path]) -> str:
     """One fileset; the type of each file follows from its ending, SystemVerilog where none is given."""
-    types = {".xdc": "xdc", ".pdc": "PDC", ".sdc": "SDC", ".vlt": "vlt", ".lpf": "LPF"}
+    kinds = {ending: f"file_type: {ending[1:].upper()}" for ending in (".pdc", ".sdc", ".lpf")}
+    kinds |= {".xdc": "file_type: xdc", ".vlt": "file_type: vlt", ".svh": "is_include_file: true"}
     lines = [f"  {name}:", "    files:"]
     for path in files:
-        kind = types.get(path.suffix)
+        kind = kinds.get(path.suffix)
         where = path.relative_to(REPO).as_posix()
-        lines.append(f"      - {where}: {{file_type: {kind}}}" if kind else f"      - {where}")
+        lines.append(f"      - {where}: {{{kind}}}" if kind else f"      - {where}")
     return "\n".join([*lines, "    file_type: systemVerilogSource", ""])
 
 

@@ -9,10 +9,10 @@ package penstock_xgmii_component is
 
   component penstock_xgmii is
     generic (
+      CLK_KHZ     : positive := 156250;
       N_QP        : positive := 4;
       RING_BYTES  : positive := 262144;
       SLOTS       : positive := 256;
-      CLK_KHZ     : positive := 156250;
       STORE       : natural := 0;
       AXI_ADDR_W  : positive := 64;
       N_IN        : natural := 0;

@@ -86,4 +86,4 @@ def read(top: str, params: dict[str, int], source: Path, *more: str) -> str:
     settings = [f"-G {name}={value}" for name, value in params.items()]
     folders = [f"-y {folder}" for folder in rtl.FOLDERS]
     files = [str(path) for path in (*rtl.packages(), source)]
-    return " ".join(["read_slang --top", top, *settings, *folders, "-Y .sv", *more, *files])
+    return " ".join(["read_slang --top", top, *settings, *folders, *rtl.include_options(), "-Y .sv", *more, *files])

@@ -2,6 +2,8 @@
 // DCQCN for a transport that has none: put it into the AXI-Stream of frames between a RoCE engine and its MAC, give it a
 // pulse for each CNP that the engine's receiver sees, set it by AXI4-Lite (stream_registers has the addresses). All frames
 // of the stream share one rate, as in AdvCam's module for SURF: use one for each flow. AdvCam section V.
+`include "axi_ports.svh"
+
 module penstock_dcqcn #(
   parameter int unsigned DATA_W    = 64,
   parameter int unsigned USER_W    = 1,
@@ -28,25 +30,7 @@ module penstock_dcqcn #(
   input logic cnp_valid,  // a CNP of this flow has come
   input logic paused,     // pause or PFC holds the transmitter; tie to 0 if unknown
 
-  input  logic [6:0]  s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [6:0]  s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready
+  `AXIL_SLAVE_PORTS(s_axil, 7)
 );
   if (DATA_W < 8 || DATA_W > 1024 || DATA_W != 2 ** $clog2(DATA_W)) begin : gen_check_data_w
     $fatal(1, "%m: DATA_W is %0d; it must be a power of two, 8 to 1024", DATA_W);
@@ -56,33 +40,17 @@ module penstock_dcqcn #(
       (64'(LINE_MBPS) * 1000 + DATA_W - 1) / DATA_W, LINE_MBPS, DATA_W);
   end
 
-  axi_pkg::axil_req_t axil_req;
-  axi_pkg::axil_rsp_t axil_rsp;
   penstock_regs_pkg::cc_params_t params;
   penstock_pkg::cc_status_t status;
   logic [15:0] overhead;
   logic frame;
 
-  assign axil_req = '{
-    awaddr: 18'(s_axil_awaddr), awprot: s_axil_awprot, awvalid: s_axil_awvalid,
-    wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid, bready: s_axil_bready,
-    araddr: 18'(s_axil_araddr), arprot: s_axil_arprot, arvalid: s_axil_arvalid, rready: s_axil_rready
-  };
-  assign s_axil_awready = axil_rsp.awready;
-  assign s_axil_wready  = axil_rsp.wready;
-  assign s_axil_bresp   = axil_rsp.bresp;
-  assign s_axil_bvalid  = axil_rsp.bvalid;
-  assign s_axil_arready = axil_rsp.arready;
-  assign s_axil_rdata   = axil_rsp.rdata;
-  assign s_axil_rresp   = axil_rsp.rresp;
-  assign s_axil_rvalid  = axil_rsp.rvalid;
+  `AXIL_SLAVE(s_axil)
 
   stream_registers #(
     .CLK_KHZ(CLK_KHZ),
     .LINE_MBPS(LINE_MBPS)
   ) u_registers (
-    .s_axil_req(axil_req),
-    .s_axil_rsp(axil_rsp),
     .cnp(cnp_valid),
     .*
   );

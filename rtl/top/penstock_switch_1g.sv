@@ -2,6 +2,8 @@
 // The QCN switch at 1 Gb/s as a top: N_PORTS ports on GMII, its registers on AXI4-Lite and by IPbus at a management port.
 // Clocks as for qcn_switch_gmii: `clk` of CLK_KHZ for the switch, 125 MHz for all its transmitters, one of each receiver.
 // The register map is regs/qcn_switch.rdl. The rest is qcn_switch_gmii's and switch_control's.
+`include "axi_ports.svh"
+
 module penstock_switch_1g
   import switch_pkg::*;
 #(
@@ -41,33 +43,13 @@ module penstock_switch_1g
   input  logic       mgmt_link_full_duplex,
   input  logic [1:0] mgmt_link_speed,      // gmii_pkg::speed_e: 0 10 Mb/s, 1 100 Mb/s, 2 1 Gb/s
 
-  input  logic [11:0] s_axil_awaddr,
-  input  logic [2:0]  s_axil_awprot,
-  input  logic        s_axil_awvalid,
-  output logic        s_axil_awready,
-  input  logic [31:0] s_axil_wdata,
-  input  logic [3:0]  s_axil_wstrb,
-  input  logic        s_axil_wvalid,
-  output logic        s_axil_wready,
-  output logic [1:0]  s_axil_bresp,
-  output logic        s_axil_bvalid,
-  input  logic        s_axil_bready,
-  input  logic [11:0] s_axil_araddr,
-  input  logic [2:0]  s_axil_arprot,
-  input  logic        s_axil_arvalid,
-  output logic        s_axil_arready,
-  output logic [31:0] s_axil_rdata,
-  output logic [1:0]  s_axil_rresp,
-  output logic        s_axil_rvalid,
-  input  logic        s_axil_rready,
+  `AXIL_SLAVE_PORTS(s_axil, 12),
 
   // for lamps and benches; the registers have them, too
   output eth_pkg::mac_status_t [N_PORTS-1:0] status,
   output switch_stat_t         [N_PORTS-1:0] stat,
   output queue_bytes_t         [Queues-1:0]  level
 );
-  axi_pkg::axil_req_t axil_req;
-  axi_pkg::axil_rsp_t axil_rsp;
   gmii_pkg::link_t    mgmt_link;
   switch_cfg_t cfg;
   mac_entry_t  table_entry;
@@ -77,19 +59,7 @@ module penstock_switch_1g
   assign mgmt_link = '{
     up: mgmt_link_up, full_duplex: mgmt_link_full_duplex, speed: gmii_pkg::speed_e'(mgmt_link_speed)
   };
-  assign axil_req = '{
-    awaddr: 18'(s_axil_awaddr), awprot: s_axil_awprot, awvalid: s_axil_awvalid,
-    wdata: s_axil_wdata, wstrb: s_axil_wstrb, wvalid: s_axil_wvalid, bready: s_axil_bready,
-    araddr: 18'(s_axil_araddr), arprot: s_axil_arprot, arvalid: s_axil_arvalid, rready: s_axil_rready
-  };
-  assign s_axil_awready = axil_rsp.awready;
-  assign s_axil_wready  = axil_rsp.wready;
-  assign s_axil_bresp   = axil_rsp.bresp;
-  assign s_axil_bvalid  = axil_rsp.bvalid;
-  assign s_axil_arready = axil_rsp.arready;
-  assign s_axil_rdata   = axil_rsp.rdata;
-  assign s_axil_rresp   = axil_rsp.rresp;
-  assign s_axil_rvalid  = axil_rsp.rvalid;
+  `AXIL_SLAVE(s_axil)
 
   switch_control #(
     .N_PORTS   (N_PORTS),
@@ -98,8 +68,6 @@ module penstock_switch_1g
     .MANAGEMENT(MANAGEMENT),
     .CLK_KHZ   (CLK_KHZ)
   ) u_control (
-    .s_axil_req    (axil_req),
-    .s_axil_rsp    (axil_rsp),
     .gmii_tx_clk   (mgmt_gmii_tx_clk),
     .gmii_tx_enable(mgmt_gmii_tx_enable),
     .gmii_txd      (mgmt_gmii_txd),

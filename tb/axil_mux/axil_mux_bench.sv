@@ -6,9 +6,9 @@ module axil_mux_bench (
   input logic clk,
   input logic rst,
 
-  `AXIL_SLAVE_PORTS(s0_axil),
-  `AXIL_SLAVE_PORTS(s1_axil),
-  `AXIL_SLAVE_PORTS(s2_axil),
+  `AXIL_SLAVE_PORTS(s0_axil, 18),
+  `AXIL_SLAVE_PORTS(s1_axil, 18),
+  `AXIL_SLAVE_PORTS(s2_axil, 18),
   `AXIL_MASTER_PORTS(m_axil)
 );
   `AXIL_SLAVE(s0_axil)

@@ -10,7 +10,7 @@ module board_address_bench (
   input  logic [31:0] ip,
   output logic        done,
 
-  `AXIL_SLAVE_PORTS(s_axil),
+  `AXIL_SLAVE_PORTS(s_axil, 18),
   `AXIL_MASTER_PORTS(m_axil)
 );
   `AXIL_SLAVE(s_axil)

@@ -56,8 +56,9 @@ endmodule
 def front_end() -> Path:
     """Its file."""
     text = (RTL / "top" / "penstock_xgmii.sv").read_text()
-    header = text[text.index("module penstock_xgmii") : text.index("\n);") + 4]
-    names = re.findall(r"^  parameter\s+int unsigned (\w+)", header, re.M)
+    header = text[text.index("`include") : text.index("\n);") + 4]
+    common = (RTL / "top" / "front_end_parameters.svh").read_text()
+    names = re.findall(r"^  parameter\s+int unsigned (\w+)", header + common, re.M)
     parameters = ",\n".join(f"    .{name}({name})" for name in names)
     written = header.replace("penstock_xgmii", "penstock_basex") + BODY.format(parameters=parameters)
     file = WRITTEN / "penstock_basex.sv"

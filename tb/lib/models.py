@@ -137,7 +137,7 @@ def verilate(
     """
     (folder / "settings.vlt").write_text(text)
     command = [root / "bin" / "verilator_bin", *BOARD, "--prefix", class_name, "--top-module", top, *generics]
-    command += ["-Mdir", folder, folder / "settings.vlt", *files]
+    command += ["-Mdir", folder, folder / "settings.vlt", *rtl.include_options(), *rtl.compiled(files)]
     ended(command, {**os.environ, "VERILATOR_ROOT": str(root)})
     names = sorted(path.name for path in folder.glob("*.cpp"))
     clocked = [name for name in names if not name.endswith("__Slow.cpp")]

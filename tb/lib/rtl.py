@@ -19,7 +19,6 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 RTL = REPO / "rtl"
 WAIVERS = RTL / "verilator.vlt"
-INCLUDED = REPO / "tb" / "lib"  # what wrappers include
 GENERATED = REPO / "build" / "gen"
 WRITTEN = REPO / "build" / "tb" / "written"  # modules that a bench makes for itself
 ROOMS = ["lib", "eth", "pcs", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
@@ -31,6 +30,7 @@ BOARDS = [
     "versa_ecp5",
     "versa_basex",
 ]  # each has its top and constraints; shared modules are in the parent folder
+INCLUDES = [RTL / name for name in ("lib", "top", "boards")]  # folders of what these files include
 FOLDERS = [
     *(RTL / name for name in ROOMS),
     *(RTL / "boards" / name for name in ("", "blackbox", *BOARDS)),
@@ -66,7 +66,7 @@ def modules() -> dict[str, Path]:
 
 
 def sources(top: str, wrappers: Iterable[Path] = ()) -> list[Path]:
-    """All that a model of a top is made of: packages in their order, modules, and what these files include.
+    """All that a model of a top is made of: packages in their order, modules, and what these include (`.svh`).
 
     `wrappers` are modules of a bench, which take the place of the gateware's where they have the same names.
     """
@@ -78,9 +78,19 @@ def sources(top: str, wrappers: Iterable[Path] = ()) -> list[Path]:
 
 
 def included(files: Iterable[Path]) -> list[Path]:
-    """The files that these include."""
+    """The files that these include, each once."""
     names = {name for path in files for name in re.findall(r'(?m)^\s*`include "([^"]+)"', text_of(path))}
-    return [INCLUDED / name for name in sorted(names)]
+    return [path for name in sorted(names) for folder in INCLUDES if (path := folder / name).exists()]
+
+
+def include_options() -> list[str]:
+    """The options of Verilator and slang that find included files."""
+    return [f"-I{folder}" for folder in INCLUDES]
+
+
+def compiled(files: Iterable[Path]) -> list[Path]:
+    """Of these files those that a tool reads by name, the others being included."""
+    return [path for path in files if path.suffix != ".svh"]
 
 
 def waivers(files: Iterable[Path]) -> list[str]:
@@ -92,6 +102,11 @@ def waivers(files: Iterable[Path]) -> list[str]:
 def instances(text: str) -> set[str]:
     """Names in a SystemVerilog text that may be modules or packages: `name #(`, `name u_name (`, `name::`."""
     return set(re.findall(r"\b(\w+)(?=\s*(?:#\s*\(|::)|\s+\w+\s*\()", re.sub("//.*", "", text)))
+
+
+def references(path: Path) -> set[str]:
+    """What a file names: modules and packages, and the files that it includes."""
+    return _named(path, instances) | {file.stem for file in included([path])}
 
 
 def closure(names: Iterable[str], files: dict[str, Path], named: Callable[[str], set[str]]) -> set[str]:
@@ -108,7 +123,7 @@ def closure(names: Iterable[str], files: dict[str, Path], named: Callable[[str],
 
 @cache
 def _named(path: Path, named: Callable[[str], set[str]]) -> set[str]:
-    return named(text_of(path))
+    return named("\n".join(map(text_of, [path, *included([path])])))
 
 
 @cache

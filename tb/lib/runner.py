@@ -37,7 +37,7 @@ TB = REPO / "build" / "tb"
 # cocotb makes every signal of the design visible to the bench, which forbids Verilator most of what it could optimise:
 # only the top's own signals are (`--public-depth`), and those that a bench names in `inside`.
 BUILD_ARGS = ["-Wall", "--assert", "--timing", "--x-initial", "unique", "--no-public-flat-rw", "--public-depth", "1"]
-BUILD_ARGS += [f"-I{rtl.INCLUDED}"]
+BUILD_ARGS += rtl.include_options()
 # Bench speed is C++ compile time: all of a model in one piece, and no more optimisation than pays. With -Og a front end
 # compiles in half of the time of -O1 and runs as fast; with -O0 it compiles hardly faster and runs three times as long.
 MAKE_VARIABLES = f"OPT_FAST={runtime.OPTIMISE} VM_PARALLEL_BUILDS=0"
@@ -179,7 +179,7 @@ def build(runner, bench: Bench, config: dict[str, int], netlist: Netlist | None)
         try:
             with environment({**verilator_environment(), "MAKEFLAGS": variables}):
                 runner.build(
-                    sources=[*settings, *(path for path in files if path.suffix != ".svh")],
+                    sources=[*settings, *rtl.compiled(files)],
                     hdl_toplevel=bench.top,
                     parameters={} if netlist else config,
                     build_args=args,

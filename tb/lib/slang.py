@@ -33,7 +33,7 @@ def check(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] 
     found = driver.Driver()
     found.addStandardArgs()
     folders = [arg for folder in rtl.FOLDERS if folder.is_dir() for arg in ("-y", folder)]
-    words = ["slang", "--std", STANDARD, "-Werror", "--libext", ".sv", *folders, "-I", rtl.REPO / "tb" / "lib"]
+    words = ["slang", "--std", STANDARD, "-Werror", "--libext", ".sv", *folders, *rtl.include_options()]
     words += [word for top in tops for word in ("--top", top)]
     words += [f"-G{name}={value}" for name, value in parameters.items()]
     words += [*rtl.packages(), *(path for top in tops for path in rtl.module(top)), *wrappers]

@@ -12,7 +12,7 @@ module registers_harness
   input logic clk,
   input logic rst,
 
-  `AXIL_SLAVE_PORTS(s_axil),
+  `AXIL_SLAVE_PORTS(s_axil, 18),
 
   input  logic                 tx_paused,
   input  logic [CntNumber-1:0] pulse,

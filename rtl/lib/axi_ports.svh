@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Benches only: AXI buses as the flat ports that cocotbext-axi expects, and their fields in the structs of axi_pkg.
-// `P` is the prefix: `AXIL_MASTER_PORTS(m_axil)` declares m_axil_awaddr ..., `AXIL_MASTER(m_axil)` declares the structs
-// m_axil_req and m_axil_rsp and joins them to those ports. The same for AXI4, whose addresses are of AW bits here and
-// whose data are ports already.
+// AXI buses as flat ports, for tops and benches, and their fields in the structs of axi_pkg. P is the prefix, AW the bits
+// of an address, DW those of data: AXIL_SLAVE_PORTS(s_axil, 18) declares s_axil_awaddr ..., AXIL_SLAVE(s_axil) the structs
+// s_axil_req and s_axil_rsp, joined to those ports. Data of AXI4 are ports alone, in no struct.
+`ifndef AXI_PORTS
+`define AXI_PORTS
 
 `define AXIL_MASTER_PORTS(P) \
   output logic [17:0] P``_awaddr, \
@@ -25,8 +26,8 @@
   input  logic        P``_rvalid, \
   output logic        P``_rready
 
-`define AXIL_SLAVE_PORTS(P) \
-  input  logic [17:0] P``_awaddr, \
+`define AXIL_SLAVE_PORTS(P, AW) \
+  input  logic [AW-1:0] P``_awaddr, \
   input  logic [2:0]  P``_awprot, \
   input  logic        P``_awvalid, \
   output logic        P``_awready, \
@@ -37,7 +38,7 @@
   output logic [1:0]  P``_bresp, \
   output logic        P``_bvalid, \
   input  logic        P``_bready, \
-  input  logic [17:0] P``_araddr, \
+  input  logic [AW-1:0] P``_araddr, \
   input  logic [2:0]  P``_arprot, \
   input  logic        P``_arvalid, \
   output logic        P``_arready, \
@@ -47,22 +48,21 @@
   input  logic        P``_rready
 
 // The fields in the order of the structs.
-`define AXIL_REQ(P) \
-  {P``_awaddr, P``_awprot, P``_awvalid, P``_wdata, P``_wstrb, P``_wvalid, P``_bready, P``_araddr, P``_arprot, \
-   P``_arvalid, P``_rready}
 `define AXIL_RSP(P) \
   {P``_awready, P``_wready, P``_bresp, P``_bvalid, P``_arready, P``_rdata, P``_rresp, P``_rvalid}
 
 `define AXIL_MASTER(P) \
   axi_pkg::axil_req_t P``_req; \
   axi_pkg::axil_rsp_t P``_rsp; \
-  assign `AXIL_REQ(P) = P``_req; \
+  assign {P``_awaddr, P``_awprot, P``_awvalid, P``_wdata, P``_wstrb, P``_wvalid, P``_bready, \
+          P``_araddr, P``_arprot, P``_arvalid, P``_rready} = P``_req; \
   assign P``_rsp = `AXIL_RSP(P);
 
 `define AXIL_SLAVE(P) \
   axi_pkg::axil_req_t P``_req; \
   axi_pkg::axil_rsp_t P``_rsp; \
-  assign P``_req = `AXIL_REQ(P); \
+  assign P``_req = {18'(P``_awaddr), P``_awprot, P``_awvalid, P``_wdata, P``_wstrb, P``_wvalid, P``_bready, \
+                    18'(P``_araddr), P``_arprot, P``_arvalid, P``_rready}; \
   assign `AXIL_RSP(P) = P``_rsp;
 
 `define AXI_MASTER_PORTS(P, AW, DW) \
@@ -117,3 +117,5 @@
   assign P``_araddr = P``_araddr_all[AW-1:0]; \
   assign P``_wstrb  = {$bits(P``_wstrb){P``_wstrb_all}}; \
   wire P``_unused = &{1'b0, P``_awaddr_all, P``_araddr_all};
+
+`endif
