@@ -11,8 +11,9 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
 
-import rtl  # noqa: E402
 from toolchain import verilator_root  # noqa: E402
+
+import rtl  # noqa: E402
 
 DATA_W = re.compile(r"localparam int unsigned DATA_W\s*=\s*(\d+)")
 PORT = re.compile(r"^\s*(input|output)\s+logic\s*(?:\[([^:\]]+):0\])?\s*(\w+)", re.M)

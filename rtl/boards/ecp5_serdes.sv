@@ -20,7 +20,7 @@ module ecp5_serdes (
   output logic [19:0] rx_groups
 );
   // ---- resets ---------------------------------------------------------------------------------------
-  localparam int unsigned HoldLog2 = 12;  // cycles of each step: TN1261 asks for microseconds
+  localparam int unsigned HoldLog2 = 12;  // cycles of each step: TN1261 demands microseconds
 
   typedef enum logic [1:0] {
     StAll,       // all is reset

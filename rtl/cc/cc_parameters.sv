@@ -87,7 +87,7 @@ module cc_parameters
   for (genvar s = 0; s < int'(CcStages); s++) begin : gen_answer
     always_comb begin
       params[s] = cc_params_of(words[s]);
-      params[s].law = LawOff;  // asked for by itself
+      params[s].law = LawOff;  // read by itself
       params[s].stage_threshold = thresholds[ask[s]];
       qcn_params[s] = qcn_params_of(qcn_words[s]);
       qcn_params[s].stage_threshold = thresholds[ask[s]];

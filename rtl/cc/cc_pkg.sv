@@ -142,7 +142,7 @@ package cc_pkg;
     endcase
   endfunction
 
-  // limit - sum - 1: bit 32 says that the limit is not reached, the others are the rest inverted. In
+  // limit - sum - 1: bit 32 is 1 if the limit is not reached, the others are the rest inverted. In
   // this form saturation and subtraction share one row of LUTs.
   function automatic logic [32:0] short_of(input logic [32:0] sum, input logic [31:0] limit);
     return {1'b0, limit} + {1'b0, ~saturated(sum)};

@@ -25,7 +25,7 @@ module cc_step
   input logic                       clk,
   input logic                       rst,
 
-  // The parameters that each stage asks for, in the same cycle: those of the other law may be anything. They may
+  // The parameters that each stage reads, in the same cycle: those of the other law may be anything. They may
   // change at any time; a visit in flight may see old and new ones, but alpha never passes 1.
   output cc_ask_t     [CcStages-1:0] ask,
   input  cc_params_t  [CcStages-1:0] params,
@@ -89,7 +89,7 @@ module cc_step
   // ---- 1: count ---------------------------------------------------------------------------------
   logic        s1_valid_q;
   logic        s1_fresh_q;     // the count of cuts restarts
-  logic        s1_notified_q;  // and this law heeds it
+  logic        s1_notified_q;  // and this law uses it
   visit_t      s1_q;           // the state as it was
   logic [32:0] s1_timer_q, s1_bytes_q, s1_since_cut_q, s1_alpha_elapsed_q;
   logic [31:0] s1_timer_period_q, s1_byte_period_q;  // parameters

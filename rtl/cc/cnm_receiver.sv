@@ -71,7 +71,7 @@ module cnm_receiver
     if (rst) beat_q <= '0;
   end
 
-  // ---- what it says -----------------------------------------------------------------------------
+  // ---- its contents -----------------------------------------------------------------------------
   wire message = end_q && good_q && head.dst == local_mac && head.tag == EtherTypeCnTag
       && head.ethertype == EtherTypeCnm && head.version == '0;
   wire ours = 32'(head.flow) < N_QP && ready[head.flow[QpW-1:0]];

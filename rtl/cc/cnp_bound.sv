@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Bounds how long and how far congestion notifications alone hold the rates of queue pairs down, as they can be forged.
-// Promise: while data waits and nothing else tells of congestion, a rate that notifications keep at a quarter of the line
+// Promise: while data waits and nothing else indicates congestion, a rate that notifications keep at a quarter of the line
 // or below gets a floor: 1/512 of the line, doubled every 128 looks (a second) up to that quarter. A loss, an RNR NAK, a
 // pause or longer round trips take it away, and the next one comes later, up to 64 s. Its rules are in cnp_bound_step.
 //

@@ -2,7 +2,7 @@
 // Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
 // Connects its modules and contains no logic of its own. cnp_bound bounds what forged notifications do.
 // Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked
-// at. CNPs come from the acknowledgement receiver, which knows the peer; QCN messages come straight from the wire.
+// at. CNPs come from the acknowledgement receiver, which has matched the peer; QCN messages come straight from the wire.
 module congestion_control
   import penstock_pkg::*;
   import penstock_regs_pkg::*;

@@ -12,7 +12,7 @@
 // a RAM with one writer and a copy for each reader. A grant covers one round, 2^RoundLog2 cycles;
 // in units of 2^(RoundLog2 - 24) bytes it is the rate itself. A read does not see a write in the same cycle;
 // the last write of each kind is kept for this case, with a flag whether it was of the same queue pair.
-// RAMs may power up with any contents, and the copies with different ones: a flag for each queue pair tells
+// RAMs may power up with any contents, and the copies with different ones: a flag for each queue pair marks
 // whether `spent` has been written since reset. Until then it counts as zero.
 module pacer
   import penstock_pkg::*;
@@ -193,7 +193,7 @@ module pacer
   end
 
   always_ff @(posedge clk) begin
-    if (paid_q)  // with a grant in this very cycle, the next one tells
+    if (paid_q)  // with a grant in this very cycle, the next one decides
       eligible_q[paid_index_q] <= unlimited_q[paid_index_q] || (!paid_credit[ByteCountW-1] && !paid_with_grant);
     if (last_grant_q)
       eligible_q[last_grant_index_q] <= unlimited_q[last_grant_index_q] || !credit_now[ByteCountW-1];

@@ -41,29 +41,29 @@ module axil_mux
   assign is_read = 32'(choice) >= N;
   assign master  = is_read ? choice - 8'(N) : choice;
 
-  logic [N-1:0] asks_read, asks_write;
+  logic [N-1:0] reads, writes;
   always_comb begin
     for (int unsigned i = 0; i < N; i++) begin
-      asks_read[i]  = s_axil_req[i].arvalid;
-      asks_write[i] = s_axil_req[i].awvalid && s_axil_req[i].wvalid;
+      reads[i]  = s_axil_req[i].arvalid;
+      writes[i] = s_axil_req[i].awvalid && s_axil_req[i].wvalid;
     end
   end
 
   arbiter_rr #(.N(2 * N)) u_arbiter (
     .clk, .rst,
-    .req  ({asks_read, asks_write}),
+    .req  ({reads, writes}),
     .take (take),
     .valid(any),
     .index(choice)
   );
 
   // A master's own two addresses first: those that have one for both need no multiplexer.
-  axil_req_t [N-1:0] asked;
+  axil_req_t [N-1:0] requests;
   always_comb begin
-    asked = s_axil_req;
+    requests = s_axil_req;
     for (int unsigned i = 0; i < N; i++) begin
-      if (is_read) asked[i].awaddr = s_axil_req[i].araddr;
-      if (is_read) asked[i].awprot = s_axil_req[i].arprot;
+      if (is_read) requests[i].awaddr = s_axil_req[i].araddr;
+      if (is_read) requests[i].awprot = s_axil_req[i].arprot;
     end
   end
 
@@ -111,10 +111,10 @@ module axil_mux
           state_q   <= is_read ? StRead : StWrite;
           who_q     <= master[IndexW-1:0];
           write_q   <= !is_read;
-          addr_q    <= asked[master[IndexW-1:0]].awaddr;
-          prot_q    <= asked[master[IndexW-1:0]].awprot;
-          wdata_q   <= asked[master[IndexW-1:0]].wdata;
-          wstrb_q   <= asked[master[IndexW-1:0]].wstrb;
+          addr_q    <= requests[master[IndexW-1:0]].awaddr;
+          prot_q    <= requests[master[IndexW-1:0]].awprot;
+          wdata_q   <= requests[master[IndexW-1:0]].wdata;
+          wstrb_q   <= requests[master[IndexW-1:0]].wstrb;
           awvalid_q <= !is_read;
           wvalid_q  <= !is_read;
           arvalid_q <= is_read;

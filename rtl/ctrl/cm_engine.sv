@@ -27,7 +27,7 @@ module cm_engine
   output logic        failed,
   output logic        no_address,  // that is why
   // the result of the last script
-  output heard_t      heard,
+  output fields_t      fields,
   output match_t      match,
   output phase_e      found_phase,
   output logic        counts,      // the message requests at least one message
@@ -66,7 +66,7 @@ module cm_engine
   logic [5:0]  at_d, at_q;
   op_t         op;
   logic        doing, advance;   // the operation is done, and well
-  logic        taken;            // what it asks is taken
+  logic        taken;            // its request is taken
   logic [7:0]  data;             // its byte
 
   cm_scripts u_scripts (.clk, .script, .at(at_d), .op);
@@ -92,14 +92,14 @@ module cm_engine
     endcase
   endfunction
 
-  logic       receives, says_ip_q, counts_q;  // the sender's address, the count: not all zero
+  logic       receives, has_ip_q, counts_q;  // the sender's address, the count: not all zero
   always_comb begin
     unique case (op.source)
       SrcConst:      data = {1'b0, op.addr};
       SrcMessage:    data = message_byte;
       SrcEntry:      data = entry_byte;
       SrcFromIp:     data = part(cm_rx_ip, op.addr[1:0]);
-      SrcPeerIp:     data = says_ip_q ? message_byte : part(cm_rx_ip, op.addr[1:0]);
+      SrcPeerIp:     data = has_ip_q ? message_byte : part(cm_rx_ip, op.addr[1:0]);
       SrcLocalIp:    data = part(local_ip, op.addr[1:0]);
       SrcServerIp:   data = part(cfg.server_ip, op.addr[1:0]);
       SrcServerPort: data = part(32'(cfg.server_port), op.addr[1:0]);
@@ -125,9 +125,9 @@ module cm_engine
 
   always_ff @(posedge clk) begin
     if (receives && s_axis_cm_tvalid) begin
-      if (op.addr == '0) {says_ip_q, counts_q} <= '0;
+      if (op.addr == '0) {has_ip_q, counts_q} <= '0;
       else if (received != '0) begin
-        if (op.addr inside {[7'd21:7'd24]}) says_ip_q <= 1'b1;
+        if (op.addr inside {[7'd21:7'd24]}) has_ip_q <= 1'b1;
         if (op.addr inside {[7'd56:7'd59]}) counts_q <= 1'b1;
       end
     end
@@ -168,7 +168,7 @@ module cm_engine
       unique case (op.kind)
         DoSet:         word_q <= {24'h0, data};
         DoWord:        word_q <= {word_q[23:0], data};
-        DoTake:        heard <= {heard[$bits(heard_t)-9:0], data};
+        DoTake:        fields <= {fields[$bits(fields_t)-9:0], data};
         default: ;
       endcase
       if (op.kind == DoEmit && advance) odd_q <= !odd_q;

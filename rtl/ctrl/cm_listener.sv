@@ -6,7 +6,7 @@
 module cm_listener
   import cm_pkg::*;
 (
-  input  heard_t      request,
+  input  fields_t      request,
   input  logic        counts,     // it requests at least one message
   input  phase_e      phase,      // of the queue pair it names; for OPEN_QP the sender's, or a closed one
   input  match_t      match,      // its peer is the sender
@@ -28,7 +28,7 @@ module cm_listener
           decision.answer = AckNoQp;
         end else if (phase == PhRts && !dead && !same) begin
           decision.doubt = 1'b1;
-        end else if (phase == PhClosed || dead || !same) begin  // not heard before
+        end else if (phase == PhClosed || dead || !same) begin  // a new request
           decision.phase      = request.info_valid ? PhRts : PhInit;
           decision.todo.claim = 1'b1;
           decision.todo.owner = 1'b1;

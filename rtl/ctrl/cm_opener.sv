@@ -6,7 +6,7 @@ module cm_opener
   import cm_pkg::*;
 (
   input  occasion_e   occasion,
-  input  heard_t      answer,     // OnAnswer
+  input  fields_t      answer,     // OnAnswer
   input  phase_e      phase,      // of our queue pair
   input  step_e       step,       // its state
   input  fail_e       fail,

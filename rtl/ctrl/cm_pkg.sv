@@ -46,10 +46,10 @@ package cm_pkg;
     request_e    request;
     logic        info_valid;
     transmit_t   transmit;
-    logic [23:0] qpn;       // the other side's, as the sender knows it: ours
+    logic [23:0] qpn;       // ours, which the sender calls the remote one
     logic [15:0] port;      // where replies go; 0 = ReplyPort
     logic [31:0] ip;        // UDP source address
-  } heard_t;
+  } fields_t;
 
   // ---- settings and status: regs/connection.rdl -------------------------------------------------
   typedef struct packed {
@@ -130,7 +130,7 @@ package cm_pkg;
   // Scripts still to be run, in this order; script_e has them at ScrForget and following.
   typedef struct packed {
     logic forget;  // the peer is not known yet
-    logic claim;   // the peer is as the message says
+    logic claim;   // store the peer of the message
     logic server;  // the peer's CM is at the address and port that are set
     logic owner;   // the peer's CM is at the sender's address and at the port that the message names
     logic fresh;   // a new first PSN of ours
@@ -178,7 +178,7 @@ package cm_pkg;
   // ---- scripts: the operations of cm_engine ----------------------------------------------------------
   typedef enum logic [4:0] {
     ScrReceive,
-    ScrHeard,     // the contents of heard_t
+    ScrFields,     // into fields_t
     ScrMatch,     // compares an entry with the sender; ends with the phase
     ScrFetch,     // the same, all of it
     ScrClear,     // a closed queue pair that has had no peer
@@ -208,7 +208,7 @@ package cm_pkg;
     DoEmit,         // a byte to the stream
     DoSet,          // the word is the byte
     DoWord,         // the byte comes into the word from below
-    DoTake,         // and into heard_t
+    DoTake,         // and into fields_t
     DoStore,        // into the entry
     DoMatchIp,      // the byte against that of the entry
     DoMatchQpn,

@@ -87,7 +87,7 @@ module cm_scripts
     case (which)
       // ---- messages
       ScrReceive: for (int unsigned i = 0; i < 64; i++) written[63-i] = one(DoReceive, SrcZero, 7'(i));
-      ScrHeard:  // in the order of heard_t
+      ScrFields:  // in the order of fields_t
         written = ops_t'({
           one(DoTake, SrcMessage, 0), one(DoTake, SrcMessage, 51),
           one(DoTake, SrcMessage, 26), one(DoTake, SrcMessage, 27), one(DoTake, SrcMessage, 28),

@@ -97,13 +97,13 @@ module connection_manager
   // ---- scripts ------------------------------------------------------------------------------------------
   logic    run, done, failed, no_address;
   script_e script;
-  heard_t  heard;
+  fields_t  fields;
   match_t  match;
   phase_e  phase;      // of the entry that was fetched
   logic    counts;
   logic    accepted;
   logic [7:0] head;
-  request_e   asked;
+  request_e   sent_request;
 
   logic full_q;  // there is no entry that OPEN_QP may take
   always_comb begin
@@ -111,7 +111,7 @@ module connection_manager
     unique case (state_q)
       StClear:   script = ScrClear;
       StReceive: script = ScrReceive;
-      StHeard:   script = ScrHeard;
+      StHeard:   script = ScrFields;
       StScan:    script = ScrMatch;
       StFetch:   script = ScrFetch;
       StRun:     script = script_e'({1'b1, next_q});
@@ -122,7 +122,7 @@ module connection_manager
   end
 
   assign accepted = answer_q == AckAck;
-  assign head     = opening ? {4'b0, asked, 1'b1} : {answer_q, 1'b1, heard.request, accepted};
+  assign head     = opening ? {4'b0, sent_request, 1'b1} : {answer_q, 1'b1, fields.request, accepted};
 
   cm_engine #(
     .N_QP(N_QP)
@@ -131,7 +131,7 @@ module connection_manager
     .run, .script,
     .index(qp_t'(index_q)),
     .head, .phase(phase_q), .cfg, .local_ip, .qpn_base,
-    .done, .failed, .no_address, .heard, .match,
+    .done, .failed, .no_address, .fields, .match,
     .found_phase(phase),
     .counts,
     .let_go(state_q == StRelease),
@@ -142,10 +142,10 @@ module connection_manager
     .m_axil_rsp
   );
 
-  assign cm_tx_ip    = heard.ip;
+  assign cm_tx_ip    = fields.ip;
   assign cm_tx_sport = RequestPort;
   // Answers go to the port that the request names, our requests to the one that the peer has named.
-  always_ff @(posedge clk) cm_tx_dport <= heard.port != '0 ? heard.port : opening ? RequestPort : ReplyPort;
+  always_ff @(posedge clk) cm_tx_dport <= fields.port != '0 ? fields.port : opening ? RequestPort : ReplyPort;
 
   // ---- time -----------------------------------------------------------------------------------------------
   logic [$clog2(CLK_KHZ)-1:0] prescale_q;
@@ -172,16 +172,16 @@ module connection_manager
   logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed, or stopped by software, since it was opened
 
   always_comb begin
-    asked = step_q == StepOpen ? ReqOpen : ReqClose;
+    sent_request = step_q == StepOpen ? ReqOpen : ReqClose;
   end
 
   logic named, named_q;  // the other side's number is one of ours
   logic may_be_ours_q, is_ours_q, ask, again;
-  assign named = heard.qpn[23:8] == qpn_base[23:8] && 32'(heard.qpn[7:0]) < N_QP;
+  assign named = fields.qpn[23:8] == qpn_base[23:8] && 32'(fields.qpn[7:0]) < N_QP;
   always_ff @(posedge clk) begin
     named_q       <= named;
     // The answer contains our queue-pair number as the other side's.
-    may_be_ours_q <= waiting_q && heard.request == asked && named && heard.qpn[QpW-1:0] == own_qp_q;
+    may_be_ours_q <= waiting_q && fields.request == sent_request && named && fields.qpn[QpW-1:0] == own_qp_q;
     is_ours_q     <= occasion_q != OnAnswer || match.ip;
   end
   assign ask         = !waiting_q && (ask_open_q || ask_close_q);
@@ -221,10 +221,10 @@ module connection_manager
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
   cm_listener u_listener (
-    .request(heard), .counts, .phase, .match, .dead(dead_q), .engaged(cfg.engaged), .decision
+    .request(fields), .counts, .phase, .match, .dead(dead_q), .engaged(cfg.engaged), .decision
   );
   cm_opener u_opener (
-    .occasion(occasion_q), .answer(heard), .phase,
+    .occasion(occasion_q), .answer(fields), .phase,
     .step(step_q), .fail(fail_q), .waiting(waiting_q), .move
   );
 
@@ -235,8 +235,8 @@ module connection_manager
 
   // ---- states -----------------------------------------------------------------------------------------
   logic take_request, take_answer, decides, opens, sent;
-  assign take_request = state_q == StSort && !heard.answer_valid && cfg.listen;
-  assign take_answer  = state_q == StSort && heard.answer_valid && may_be_ours_q;
+  assign take_request = state_q == StSort && !fields.answer_valid && cfg.listen;
+  assign take_answer  = state_q == StSort && fields.answer_valid && may_be_ours_q;
   assign decides      = state_q == StDecide && is_ours_q;
   assign opens        = state_q == StWork && todo_q[$high(todo_q)] && next_q == 4'(ScrOpen);
   assign sent         = state_q == StSend && done;
@@ -257,7 +257,7 @@ module connection_manager
       StRead: state_d = StSort;
       StSort:
         if (take_request) begin
-          if (heard.request == ReqOpen) state_d = StScan;
+          if (fields.request == ReqOpen) state_d = StScan;
           else state_d = named_q ? StFetch : StSend;
         end else state_d = take_answer ? StFetch : StRelease;
       StScan: if (done) state_d = StJudge;
@@ -287,7 +287,7 @@ module connection_manager
         if (!is_hit && !is_last_offered_q) index_q <= index_q + 1'b1;
       StChoose: if (given != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
       StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
-      StSort: index_q <= take_request && heard.request == ReqOpen ? '0 : heard.qpn[QpW-1:0];
+      StSort: index_q <= take_request && fields.request == ReqOpen ? '0 : fields.qpn[QpW-1:0];
       default: ;
     endcase
     if (state_q == StIdle) begin
@@ -337,7 +337,7 @@ module connection_manager
       next_q   <= '0;
       phase_q  <= PhClosed;
       answer_q <= AckError;
-      // A server that has agreed already has a queue pair for us: it is told.
+      // A server that has agreed already has a queue pair for us: send the error.
       if (opening) send_q <= occasion_q == OnAnswer;
     end
     if (rst) begin
@@ -398,18 +398,18 @@ module connection_manager
   end
 
   // ---- whether those that hold queue pairs live ------------------------------------------------------------
-  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive asks at
+  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive probes at
   // once, for some round trips, and not again for a while. Who does not answer spends its retries, and then gives way.
   localparam int unsigned DoubtCycles = 4096, RestMs = 100;
-  logic silent, doubts;
+  logic silent, suspect;
   logic [$clog2(DoubtCycles)-1:0] doubt_q;
   logic [$clog2(RestMs+1)-1:0] rest_q;
   assign silent   = state_q == StDecide && in_doubt;
-  assign doubts   = silent || (state_q == StChoose && given == TakeNone && !cfg.engaged);
+  assign suspect   = silent || (state_q == StChoose && given == TakeNone && !cfg.engaged);
   always_ff @(posedge clk) begin
     if (doubt_q != '0) doubt_q <= doubt_q - 1'b1;
     if (prescale_q == '0 && rest_q != '0) rest_q <= rest_q - 1'b1;
-    if (doubts && rest_q == '0) begin
+    if (suspect && rest_q == '0) begin
       doubt_q <= '1;
       rest_q  <= $bits(rest_q)'(RestMs);
     end
@@ -428,6 +428,6 @@ module connection_manager
   assign stat_timeout   = state_q == StDecide && (occasion_q == OnResend || occasion_q == OnGiveUp);
   assign stat_peer_lost = qp_err_valid && mine_q[qp_err_qp[QpW-1:0]];
 
-  wire unused = &{1'b0, heard, match, s_axis_cm_tlast, qp_err_qp, qp_stop_qp, cfg};
+  wire unused = &{1'b0, fields, match, s_axis_cm_tlast, qp_err_qp, qp_stop_qp, cfg};
 
 endmodule

@@ -48,7 +48,7 @@ package ipbus_pkg;
   localparam logic [7:0] EventStatus  = 8'h03;
   localparam logic [7:0] EventResend  = 8'h04;
   localparam logic [7:0] EventOther   = 8'h05;  // malformed, or a packet id that is not the next
-  localparam logic [7:0] EventDropped = 8'h40;  // added where the packet asked for what is not there
+  localparam logic [7:0] EventDropped = 8'h40;  // added where the packet requested what is not there
 
   // Counts: one pulse each.
   typedef struct packed {

@@ -45,7 +45,7 @@ module ipbus_target
   localparam int unsigned StatusWords = 16;
 
   typedef enum logic [3:0] {
-    StClear,     // after reset: nothing has been heard
+    StClear,     // after reset: nothing has been received
     StLoad,
     StSort,      // what it is, for StJudge
     StJudge,
@@ -65,7 +65,7 @@ module ipbus_target
   state_e     state_q, state_d;
 
   // How far a state is: half after half, four cycles for each. A status packet has 32 halves; all packets that are
-  // answered begin with the header that they were asked with, as it does.
+  // answered begin with the header of their request, as it does.
   logic [PtrW:0] at_q;
   logic [3:0]    word;
   logic          high, word_done;
@@ -146,13 +146,13 @@ module ipbus_target
   //
   //    0, slot, which             of a reply: its packet id; its length and byte order
   //    1, 0, number               an event of the traffic, the newest sixteen
-  //    1, 1, sent, number, high   a header, of the newest four heard and four sent
+  //    1, 1, sent, number, high   a header, of the newest four received and four sent
   localparam int unsigned PlaceW = RingW + 1 > 5 ? RingW + 1 : 5;
 
   logic [RingW:0]    kept_q, left_q;        // replies kept; of these not compared yet
   logic [RingW-1:0]  next_slot_q, slot_q;
   logic [3:0]        event_at_q;            // where the next comes: that of the oldest
-  logic [1:0]        heard_at_q, sent_at_q;
+  logic [1:0]        received_at_q, sent_at_q;
   logic              found, not_found, remember, is_event;
   logic [PlaceW:0]   remember_at, recall_at;
   logic [15:0]       remembered, recalled, status_half;
@@ -184,7 +184,7 @@ module ipbus_target
       end
       StHeard, StSent: begin  // both as headers of control packets
         remember    = 1'b1;
-        remember_at = {1'b1, PlaceW'({1'b1, state_q == StSent, state_q == StSent ? sent_at_q : heard_at_q, high})};
+        remember_at = {1'b1, PlaceW'({1'b1, state_q == StSent, state_q == StSent ? sent_at_q : received_at_q, high})};
         remembered  = high ? status_half : {status_half[15:4], PacketControl};
       end
       StKeep: begin
@@ -196,7 +196,7 @@ module ipbus_target
     endcase
   end
 
-  assign number = word[1:0] + (word[2] ? sent_at_q : heard_at_q);
+  assign number = word[1:0] + (word[2] ? sent_at_q : received_at_q);
 
   always_comb begin
     recall_at = {1'b0, PlaceW'({slot_q, state_q == StCompare})};
@@ -308,7 +308,7 @@ module ipbus_target
     endcase
 
     if (is_event) event_at_q <= event_at_q + 1'b1;
-    if (start) heard_at_q <= heard_at_q + 1'b1;
+    if (start) received_at_q <= received_at_q + 1'b1;
     if (state_q == StSent && word_done) sent_at_q <= sent_at_q + 1'b1;
     if (state_q == StKeep && word_done && reliable_q) begin
       if (32'(kept_q) != BUFFERS) kept_q <= kept_q + 1'b1;
@@ -322,7 +322,7 @@ module ipbus_target
     if (rst) begin
       state_q <= StClear;
       at_q    <= '0;
-      {kept_q, next_slot_q, event_at_q, heard_at_q, sent_at_q} <= '0;
+      {kept_q, next_slot_q, event_at_q, received_at_q, sent_at_q} <= '0;
       next_id_q <= 16'd1;
       {stat.packets, stat.malformed, stat.out_of_order, stat.resent} <= '0;
     end

@@ -57,7 +57,7 @@ module ipbus_transactor
   logic [PtrW-1:0] header_at_q;
   logic [3:0]      version_q;
   logic [11:0]     id_q;
-  logic [7:0]      words_q, done_q;      // asked for; done
+  logic [7:0]      words_q, done_q;      // requested; done
   trans_e          kind_q;
   info_e           info_q, info_d;
   logic [15:0]     addr_q;

@@ -25,7 +25,7 @@ module register_access
 
   input  logic        locked,    // lockable words cannot be written
 
-  // the blocks outside: `outside` says that one of them has the word; its `valid` is given by the address
+  // the blocks outside: `outside`: one of them has the word; its `valid` is given by the address
   input  logic     outside,
   output reg_req_t req,
   input  reg_rsp_t rsp

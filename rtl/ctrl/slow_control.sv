@@ -133,7 +133,7 @@ module slow_control
         .lookup_fresh(arp_lookup_fresh),
         .answered    (arp_found_valid)
       );
-    end else begin : gen_one_asks
+    end else begin : gen_one_requester
       assign lookup_ready     = 1'b0;
       assign found_valid      = 1'b0;
       assign arp_lookup_valid = cm_lookup_valid;

@@ -181,7 +181,7 @@ module mac_gmii
   assign m_axis_tlast  = word.last;
   assign m_axis_tuser  = word.user;
 
-  // ---- what is told -----------------------------------------------------------------------------------
+  // ---- status and counts -----------------------------------------------------------------------------------
   logic fault_q, fault;
 
   assign fault = down || tx_hold || rx_hold;

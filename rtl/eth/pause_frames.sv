@@ -38,11 +38,11 @@ module pause_frames
   localparam logic [QuantaW-1:0] Step = quanta_per_cycle(LINE_MBPS, CLK_KHZ);
 
   // ---- when ------------------------------------------------------------------------------------
-  logic [7:0]         told_q;             // the classes last reported to the peer as stopped
+  logic [7:0]         reported_q;             // the classes last reported to the peer as stopped
   logic [QuantaW-1:0] refresh_q;          // until it is notified again
   logic               busy_q, ask, sent;
 
-  assign ask = stop != told_q || (stop != '0 && refresh_q == '0);
+  assign ask = stop != reported_q || (stop != '0 && refresh_q == '0);
 
   // The fields of the frame, registered at its start.
   logic        pfc_q;
@@ -58,12 +58,12 @@ module pause_frames
       busy_q   <= ask && enabled;
       pfc_q    <= pfc;
       stop_q   <= stop;
-      named_q  <= stop | told_q;
+      named_q  <= stop | reported_q;
       quanta_q <= stop != '0 ? quanta : '0;
-      if (!enabled) told_q <= '0;
+      if (!enabled) reported_q <= '0;
     end else if (sent) begin
       busy_q    <= 1'b0;
-      told_q    <= stop_q;
+      reported_q    <= stop_q;
       refresh_q <= {1'b0, quanta_q, {FractionBits - 1{1'b0}}};
     end
     if (m_axis_tvalid && m_axis_tready) index_q <= m_axis_tlast ? '0 : index_q + 3'd1;
@@ -72,7 +72,7 @@ module pause_frames
 
     if (rst) begin
       busy_q     <= 1'b0;
-      told_q     <= '0;
+      reported_q     <= '0;
       refresh_q  <= '0;
       index_q    <= '0;
       stat_pause <= 1'b0;

@@ -72,7 +72,7 @@ module rgmii
   assign gmii_rx_er = rgmii_rx_ctl_rise ^ rgmii_rx_ctl_fall;
 
   if (INBAND) begin : gen_inband
-    logic [3:0] told_q, alike_q;
+    logic [3:0] status_q, alike_q;
     logic between;
 
     assign between = !rgmii_rx_ctl_rise && !rgmii_rx_ctl_fall;
@@ -80,12 +80,12 @@ module rgmii
     always_ff @(posedge rx_clk) begin
       if (!between) alike_q <= '0;
       else begin
-        told_q  <= rgmii_rxd_rise;
-        alike_q <= rgmii_rxd_rise != told_q ? '0 : alike_q == '1 ? '1 : alike_q + 4'd1;
-        if (alike_q == '1 && rgmii_rxd_rise == told_q) link <= link_t'(told_q);
+        status_q  <= rgmii_rxd_rise;
+        alike_q <= rgmii_rxd_rise != status_q ? '0 : alike_q == '1 ? '1 : alike_q + 4'd1;
+        if (alike_q == '1 && rgmii_rxd_rise == status_q) link <= link_t'(status_q);
       end
       if (rx_rst) begin
-        told_q  <= '0;
+        status_q  <= '0;
         alike_q <= '0;
         link    <= Down;
       end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Joins RoCE, service and MAC control frames into one stream and obeys flow control between frames.
+// Joins RoCE, service and MAC control frames into one stream, with flow control between frames.
 // Promise: a frame whose beats come without a gap leaves without one, frames follow each other
 // without a gap, and while a kind of frame is held (PFC of its class: RoCE; global pause: RoCE and
 // services) no frame of it starts. Control frames go first, RoCE and services in turns (802.3 annex 31B.3).
@@ -52,16 +52,16 @@ module tx_mux
   frame_kind_e kind, kind_q;
   logic        busy_q;           // a frame has begun and not ended: kind_q
   logic        roce_was_last_q;  // of the two that take turns
-  logic        roce_asks, service_asks;
+  logic        roce_request, service_request;
 
-  assign roce_asks    = s_axis_roce_tvalid && !tx_paused;
-  assign service_asks = s_axis_service_tvalid && !hold_service_q;
+  assign roce_request    = s_axis_roce_tvalid && !tx_paused;
+  assign service_request = s_axis_service_tvalid && !hold_service_q;
 
   always_comb begin
     kind = kind_q;
     if (!busy_q) begin
       if (s_axis_control_tvalid) kind = FrameControl;
-      else kind = service_asks && (roce_was_last_q || !roce_asks) ? FrameService : FrameRoce;
+      else kind = service_request && (roce_was_last_q || !roce_request) ? FrameService : FrameRoce;
     end
   end
 
@@ -86,15 +86,15 @@ module tx_mux
         tdata  = s_axis_service_tdata;
         tkeep  = s_axis_service_tkeep;
         tlast  = s_axis_service_tlast;
-        tvalid = busy_q ? s_axis_service_tvalid : service_asks;
-        s_axis_service_tready = free && (busy_q || service_asks);
+        tvalid = busy_q ? s_axis_service_tvalid : service_request;
+        s_axis_service_tready = free && (busy_q || service_request);
       end
       default: begin
         tdata  = s_axis_roce_tdata;
         tkeep  = s_axis_roce_tkeep;
         tlast  = s_axis_roce_tlast;
-        tvalid = busy_q ? s_axis_roce_tvalid : roce_asks;
-        s_axis_roce_tready = free && (busy_q || roce_asks);
+        tvalid = busy_q ? s_axis_roce_tvalid : roce_request;
+        s_axis_roce_tready = free && (busy_q || roce_request);
       end
     endcase
   end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Control characters of the XGMII (IEEE 802.3 table 46-3) and the frame's fixed octets.
-// Lane i of the 64-bit word is bits [8i+7:8i]; its control bit says "character", not "data".
+// Lane i of the 64-bit word is bits [8i+7:8i]; its control bit is 1 for a control character, 0 for data.
 package xgmii_pkg;
 
   typedef enum logic [7:0] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Moves one detector stream from its own clock to the front end's: each beat with its side information, and whether it
 // begins a fragment, through one FIFO, so that no reset can separate them.
-// Promise: a fragment leaves whole and as it came, or it is broken off, told so, and counted once.
+// Promise: a fragment leaves whole and as it came, or it is broken off, marked so, and counted once.
 //   - s_rst alone: what was accepted leaves. A fragment that was under way ends when the next one begins, with an empty
 //     last beat and m_axis_tbroken; until then the stream is silent within it, and the merger's timeout may end it.
 //   - m_rst alone: what was accepted is gone with the front end. The rest of a fragment that was under way is dropped.

@@ -9,11 +9,11 @@
 //     both are dropped and counted. After `resync` the next event may have any number.
 //   - A number 2^jump or more ahead of the last event's, or more than that behind it, is out of range: a wrong one, or the
 //     first after a gap or a new beginning. It makes no event and is dropped, so no later ones are lost by it. If twice in
-//     a row no input that shows a number shows another kind, the numbers have moved: the next event may have any.
+//     a row no input that offers a number offers another kind, the numbers have moved: the next event may have any.
 //   - A fragment longer than `limit`, or than the rest of EVENT_BYTES in an event, is cut there; one that stalls for
 //     `timeout` cycles ends there, as does one that a reset broke off (tbroken). The rest is dropped.
 // TRIGGERED: events come from s_axis_trigger instead, each with its number, type and time, even if
-// no input shows it; smaller numbers of inputs are late, and a number 2^jump or more ahead is dropped at once. After
+// no input offers it; smaller numbers of inputs are late, and a number 2^jump or more ahead is dropped at once. After
 // `resync` all other numbers are late until an event starts. `untriggered` switches this off while the inputs are slices
 // of streams.
 // Beats between parts may be short: the reader pads them to 8 bytes. An event ends with an empty beat.
@@ -129,14 +129,14 @@ module event_merger
   look_t look_q;
   logic looked_q;
   logic signed [63:0] ahead;
-  logic judges, scan_ends, is_late, shows, drop_head, may_begin;
+  logic evaluates, scan_ends, is_late, offers, drop_head, may_begin;
   logic is_far, stays_far, may_end;  // far: out of range
 
   // The first look of a scan is at the end of the event before.
   assign looks  = scans || (state_q == StEnd && m_axis_tready);
-  assign judges = scans && looked_q;
+  assign evaluates = scans && looked_q;
   assign ahead  = look_q.number - last_q;
-  assign shows  = look_q.valid && !is_late && !is_far;
+  assign offers  = look_q.valid && !is_late && !is_far;
   assign stays_far = look_q.valid && is_far && !drop_head;
 
   always_ff @(posedge clk) begin
@@ -163,7 +163,7 @@ module event_merger
     is_far       = seen_q && !forgets && (ahead & high_q) != '0 && (ahead | ~high_q) != '1;
     is_late      = seen_q && !forgets && ahead <= 0 && !is_far;
     scans        = state_q == StScan;
-    may_begin    = found_q || shows;
+    may_begin    = found_q || offers;
     type_differs = any_q && head.trigger_type != trigger_type_q;
     about        = '{event_number: event_q, timestamp_ns: timestamp_ns_q, trigger_type: trigger_type_q};
     if (by_trigger) begin
@@ -218,11 +218,11 @@ module event_merger
 
   // ---- what comes next --------------------------------------------------------------------------------
   logic scan_over;  // and an event begins, or nothing but numbers out of range is shown
-  assign drop_head = judges && look_q.valid && (is_late || (is_far && (by_trigger || purges_q)));
-  assign scan_ends = judges && look_q.at == index_t'(N_IN - 1);
+  assign drop_head = evaluates && look_q.valid && (is_late || (is_far && (by_trigger || purges_q)));
+  assign scan_ends = evaluates && look_q.at == index_t'(N_IN - 1);
   assign may_end   = may_begin || far_q || stays_far;
   assign scan_over = scan_ends && may_end
-                     && ((waits_q && expired && (sure_q || !may_begin)) || !(absent_q || (look_q.enabled && !shows && !stays_far)));
+                     && ((waits_q && expired && (sure_q || !may_begin)) || !(absent_q || (look_q.enabled && !offers && !stays_far)));
   assign begins    = scan_over && may_begin;
 
   always_comb begin
@@ -255,14 +255,14 @@ module event_merger
     end
   end
 
-  // ---- the scan: the smallest number, who shows it, and whether all have one -----------------------------
+  // ---- the scan: the smallest number, who offers it, and whether all have one -----------------------------
   always_ff @(posedge clk) begin
-    if (judges) begin
-      found_q  <= found_q || shows;
-      absent_q <= absent_q || (look_q.enabled && !shows && !stays_far);
+    if (evaluates) begin
+      found_q  <= found_q || offers;
+      absent_q <= absent_q || (look_q.enabled && !offers && !stays_far);
       far_q    <= far_q || stays_far;
-      if (shows && by_trigger) shown_q[look_q.at] <= beyond == 0;
-      else if (shows && (!found_q || look_q.number <= event_q)) begin
+      if (offers && by_trigger) shown_q[look_q.at] <= beyond == 0;
+      else if (offers && (!found_q || look_q.number <= event_q)) begin
         event_q <= look_q.number;
         if (!found_q || look_q.number != event_q) shown_q <= '0;
         shown_q[look_q.at] <= 1'b1;
@@ -275,11 +275,11 @@ module event_merger
         sure_q  <= may_begin;
       end
     end
-    if (scan_ends || !judges) {found_q, absent_q, far_q} <= '0;
+    if (scan_ends || !evaluates) {found_q, absent_q, far_q} <= '0;
     // Those that stand are dropped in the next scan; or, if there is nothing else for the second time, taken.
     if (scan_ends) purges_q <= scan_over && (far_q || stays_far) && (begins || !astray_q);
     if (scan_over) astray_q <= !begins && !astray_q;
-    if (state_q == StScan ? (scan_ends && !begins) || !judges : state_q == StEnd) shown_q <= '0;
+    if (state_q == StScan ? (scan_ends && !begins) || !evaluates : state_q == StEnd) shown_q <= '0;
 
     if (rst) begin
       shown_q  <= '0;

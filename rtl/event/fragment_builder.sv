@@ -77,7 +77,7 @@ module fragment_builder
   logic [LaneW:0] n_up;
   logic beat_valid, beat_ready, at_limit, ends, take;
 
-  // A beat has no gap, so its last byte tells their number.
+  // A beat has no gap, so the place of its last byte gives their number.
   logic [Bytes-1:0] last_byte;
   assign last_byte = s_axis_tkeep & ~(s_axis_tkeep >> 1);
 

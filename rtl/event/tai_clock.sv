@@ -215,7 +215,7 @@ module tai_clock
     end
   end
 
-  // ---- what is told -----------------------------------------------------------------------------------
+  // ---- status -----------------------------------------------------------------------------------
   logic locked_q, holdover_q;
   assign status = '{
     locked: locked_q, holdover: holdover_q, offset_ns: offset_q, drift_ns: learnt_q >>> 5, ten_mhz_count: ten_count_q

@@ -48,7 +48,7 @@ module event_merger_props
   input logic [3:0]                   top_q,
   input logic [N_IN-1:0]              shown_q,
   input logic                         looked_q,
-  input logic                         judges,
+  input logic                         evaluates,
   input logic [3:0]                   look_at,
   input logic                         look_valid,
   input logic [63:0]                  look_number,
@@ -88,7 +88,7 @@ module event_merger_props
     assign copied[i] = taken[i] && m_axis_tvalid && m_axis_tready && !m_axis_tlast && at == 4'(i) && !drops_q[i];
     // dropped: its fragment was counted as a duplicate or late. rest: of its fragment, after a part that was cut or
     // stopped
-    assign counts_drop[i] = judges && look_valid && look_at == 4'(i) && drops_next[i] && !drops_q[i];
+    assign counts_drop[i] = evaluates && look_valid && look_at == 4'(i) && drops_next[i] && !drops_q[i];
     always_ff @(posedge clk) begin
       if (taken[i]) inside_q[i] <= !s_axis_tlast[i];
       if (copied[i]) part_q[i] <= !s_axis_tlast[i];

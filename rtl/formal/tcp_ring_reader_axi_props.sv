@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the reader of TCP rings in an AXI4 memory: the bursts of a segment are exactly its words, one after the
 // other in its ring, and none crosses 4 KiB; no more than 16 are outstanding; a word has its place in the reader before
-// it is asked for; payload has the length of its segment, first byte in the low lane; what the memory has failed is not
-// handed on, and named. Assumed: segments have at most TcpMaxMss bytes, the memory answers no burst that was not asked,
-// and no more words are given back than were reserved (the queues may hold anything here).
+// it is requested; payload has the length of its segment, first byte in the low lane; what the memory has failed is not
+// handed on, and named. Assumed: segments have at most TcpMaxMss bytes, each burst that the memory answers was
+// requested, and no more words are given back than were reserved (the queues may hold anything here).
 module tcp_ring_reader_axi_props
   import tcp_pkg::*;
 #(
@@ -30,8 +30,8 @@ module tcp_ring_reader_axi_props
   input tcp_stream_t          job_stream, out_stream,
   input tcp_segment_t         job_segment, out_segment,
   input logic [2:0]           state_q,
-  input logic                 ask_valid_q, issues, ask_ends, sum_bad,
-  input logic [13:0]          ask_left, asked, ask_at,
+  input logic                 request_valid_q, issues, request_ends, sum_bad,
+  input logic [13:0]          request_left, requested, request_at,
   input tcp_stream_t          ask_stream_q,
   input logic [4:0]           in_flight_q,
   input logic [13:0]          left_q, reserved_q, claimed_q, freed_q, last_beat_q, sum_last_beat
@@ -46,12 +46,12 @@ module tcp_ring_reader_axi_props
     if (in_flight_q == '0) assume (!burst_done);
   end
 
-  // ---- the segment that is asked for: its next byte's place in the ring, and bytes up to the end of its last word ----
+  // ---- the segment that is requested: its next byte's place in the ring, and bytes up to the end of its last word ----
   logic [31:0] place_q, rest_q, words, addr, beats;
   tcp_stream_t stream_q;
   logic asking_q;
   assign words = (32'(job_segment.seq) % Bytes + 32'(job_segment.len) + 32'(Bytes) - 32'd1) / Bytes;
-  assign beats = 32'(asked) + 32'd1;
+  assign beats = 32'(requested) + 32'd1;
   assign addr  = (base_addr & ~32'hFFF) + 32'(stream_q) * 32'(RING_BYTES) + place_q;
 
   // ---- the burst that is offered ------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ module tcp_ring_reader_axi_props
       offered_addr_q  <= addr;
       offered_beats_q <= beats;
     end
-    if (ask_ends) asking_q <= 1'b0;
+    if (request_ends) asking_q <= 1'b0;
     if (job_fetched) begin
       asking_q <= 1'b1;
       stream_q <= job_stream;
@@ -111,9 +111,9 @@ module tcp_ring_reader_axi_props
 
   always_comb if (started_q && !rst) begin
     // What the induction needs to know.
-    a_0_asking : assert (asking_q == ask_valid_q);
-    if (asking_q) a_0_ask : assert (stream_q == ask_stream_q && place_q == 32'(ask_at) * Bytes
-                                    && rest_q == 32'(ask_left) + 32'd1 && rest_q <= 32'd1121);
+    a_0_asking : assert (asking_q == request_valid_q);
+    if (asking_q) a_0_ask : assert (stream_q == ask_stream_q && place_q == 32'(request_at) * Bytes
+                                    && rest_q == 32'(request_left) + 32'd1 && rest_q <= 32'd1121);
     if (m_axi_req.arvalid) a_0_offered : assert (offered_beats_q <= 32'd256 && offered_beats_q != '0);
     a_0_state : assert (state_q <= 3'd4);
     if (sends) a_0_left : assert (left_q != '0 && (state_q == StSend || first_q));
@@ -127,11 +127,11 @@ module tcp_ring_reader_axi_props
 
     // ---- bursts
     if (issues) a_within : assert (beats <= rest_q && beats <= 32'd256 && 32'(addr[11:0]) + beats * Bytes <= 32'd4096);
-    if (issues) a_all : assert (ask_ends == (beats == rest_q));
+    if (issues) a_all : assert (request_ends == (beats == rest_q));
     if (m_axi_req.arvalid)
       a_address : assert (32'(m_axi_req.ar.addr) == offered_addr_q && 32'(m_axi_req.ar.len) + 32'd1 == offered_beats_q);
     if (waits_q) a_hold : assert (m_axi_req.arvalid && m_axi_req.ar == waits_ar_q);
-    if (job_fetched) a_one : assert (!asking_q || ask_ends);
+    if (job_fetched) a_one : assert (!asking_q || request_ends);
     if (issues) a_outstanding : assert (in_flight_q < 5'd16);
     // ---- room
     if (job_fetched) a_room : assert (held_q + words <= 32'(Words));
@@ -144,8 +144,8 @@ module tcp_ring_reader_axi_props
     if (out_taken && out_segment.len != '0) a_bad : assert (drops == sum_bad);
     if (dropped_q && idle_q) a_not_sent : assert (!m_axis_tvalid && !hdr_valid && state_q == StIdle);
 
-    c_two_bursts : cover (issues && !ask_ends);
-    c_wraps : cover (issues && ask_ends && place_q == '0 && 32'(job_stream) == 32'd1);
+    c_two_bursts : cover (issues && !request_ends);
+    c_wraps : cover (issues && request_ends && place_q == '0 && 32'(job_stream) == 32'd1);
     c_full : cover (in_flight_q == 5'd3 && asking_q && !issues);
     c_sends : cover (taking && m_axis_tlast && !(&m_axis_tkeep) && bytes_q < 14'd3);
     c_fails : cover (fault_valid);
@@ -164,9 +164,9 @@ bind tcp_ring_reader_axi tcp_ring_reader_axi_props #(
   .out_segment(out_job.segment),
   .state_q    (state_q),
   .sum_bad    (sum.bad),
-  .ask_left   (14'(ask_left_q)),
-  .asked      (14'(asked)),
-  .ask_at     (14'(ask_at_q)),
+  .request_left   (14'(request_left_q)),
+  .requested      (14'(requested)),
+  .request_at     (14'(request_at_q)),
   .reserved_q (14'(reserved_q)),
   .claimed_q  (14'(claimed_q)),
   .freed_q    (14'(freed_q)),

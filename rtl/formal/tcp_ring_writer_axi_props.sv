@@ -48,11 +48,11 @@ module tcp_ring_writer_axi_props
   input logic [1:0]                     state_q,  // StIdle, StLoad, StTake, StFlush
   input logic [N_STREAMS-1:0]           live_q, fresh_q, failed_q,
   input tcp_stream_t                    stream_q,
-  input tcp_seq_t                       end_q, una_q, told_q,
+  input tcp_seq_t                       end_q, una_q, reported_seq_q,
   input tcp_seq_t                       una_kept, start_kept, end_kept,
   input tcp_seq_t                       una_stored, start_stored, end_stored,  // of the watched stream
   input logic [StreamW-1:0]             una_place, start_place, end_place,
-  input logic                           heard_q, dead_q, room_q, reported_q, take, fills, beat_free,
+  input logic                           una_newer_q, dead_q, room_q, reported_q, take, fills, beat_free,
   input logic [ByteW:0]                 count,
   input logic                           run_open_q, beat_valid, beat_ends,
   input logic [RingW-ByteW-1:0]         run_q,
@@ -78,7 +78,7 @@ module tcp_ring_writer_axi_props
   typedef struct packed {
     logic        dead;
     tcp_stream_t stream;
-    logic        tells;
+    logic        is_reported;
     logic [12:0] bytes;
     logic        last;
     tcp_seq_t    end_seq;
@@ -215,7 +215,7 @@ module tcp_ring_writer_axi_props
 
     runs_q <= runs_q + runs_t'(beat_valid && beat_ends) - runs_t'(confirmed);
     due_q  <= due_q + (IndexW + 2)'(take && s_axis_tlast) - (IndexW + 2)'(laid_valid);
-    if (confirmed && is_watched[0] && reports[0].tells) taken_seq_q <= reports[0].end_seq;
+    if (confirmed && is_watched[0] && reports[0].is_reported) taken_seq_q <= reports[0].end_seq;
     if (written && written_bad && is_watched[IndexW'(answers)] && live_now_q) refused_q <= 1'b1;
 
     if (pick_valid_q) begin
@@ -269,7 +269,7 @@ module tcp_ring_writer_axi_props
   end
 
   // ---- the account of the watched stream ---------------------------------------------------------------------------
-  //   una ... told ... heard ... what reports tell, one after the other ... told_q ... end, at most RING_BYTES from una
+  //   una ... told ... heard ... the reports in flight, one after the other ... reported_seq_q ... end, at most RING_BYTES from una
   function automatic tcp_seq_t gap(tcp_seq_t seq);  // up to its end
     return g_end_q - seq;
   endfunction
@@ -281,12 +281,12 @@ module tcp_ring_writer_axi_props
     for (int i = 0; i < int'(REPORTS); i++) begin
       follows[i]  = !is_watched[i]
                     || (reports[i].end_seq == cursor[i] + 32'(reports[i].bytes) && 32'(reports[i].bytes) <= CHUNK);
-      cursor[i+1] = is_watched[i] && reports[i].tells ? reports[i].end_seq : cursor[i];
+      cursor[i+1] = is_watched[i] && reports[i].is_reported ? reports[i].end_seq : cursor[i];
       is_old[i]   = !is_watched[i] || runs_t'(i) < old;
     end
     follows[REPORTS]  = !watched_queued
                         || (queued.end_seq == cursor[REPORTS] + 32'(queued.bytes) && 32'(queued.bytes) <= CHUNK);
-    cursor[REPORTS+1] = watched_queued && queued.tells ? queued.end_seq : cursor[REPORTS];
+    cursor[REPORTS+1] = watched_queued && queued.is_reported ? queued.end_seq : cursor[REPORTS];
     is_old[REPORTS]   = !watched_queued || runs_t'(level) < old;
   end
 
@@ -334,7 +334,7 @@ module tcp_ring_writer_axi_props
                        && (!(pick_valid_q && pick_mine_q) || live_now_q));
     if (live_now_q) a_0_una : assert (una_stored == g_una_q);
     if (state_q == Load && here && live_now_q)
-      a_0_load : assert ((heard_q ? una_q : una_kept) == g_una_q
+      a_0_load : assert ((una_newer_q ? una_q : una_kept) == g_una_q
                          && (fresh_q[watched_q] ? start_kept : end_kept) == g_end_q);
     if (here && state_q != Load && live_now_q) a_0_fresh : assert (fresh_q[watched_q] == !mine_q);
     if (mine && state_q == Take && room_q) a_0_room : assert (gap(g_una_q) <= 32'(RING_BYTES - 3 * Bytes));
@@ -363,16 +363,16 @@ module tcp_ring_writer_axi_props
       a_0_b_end : assert ((mine ? end_q : kept) == g_end_q);
       a_0_b_una : assert (gap(g_told_q) <= gap(g_una_q) && gap(g_una_q) <= 32'(RING_BYTES - 2 * Bytes));
       a_0_b_heard : assert (gap(heard) <= gap(g_told_q) && gap(taken_seq_q) <= gap(heard));
-      a_0_c_cursor : assert (cursor[REPORTS+1] == (mine ? told_q : g_end_q));
+      a_0_c_cursor : assert (cursor[REPORTS+1] == (mine ? reported_seq_q : g_end_q));
       a_0_c_taken : assert (failed ? !told : heard == taken_seq_q);
       a_0_c_blamed : assert (blamed == '1 && (!failed || refused_q));
       a_0_issued : assert (mine ? beat_seq - g_issued_q == '0 || g_issued_q - beat_seq <= g_end_q - beat_seq
                            : g_issued_q == g_end_q);
     end
     if (mine) begin
-      a_0_chunk : assert (gap(told_q) <= g_end_q % CHUNK && (!reported_q || (told_q == g_end_q && state_q == Flush)));
-      a_0_told : assert (g_issued_q - told_q <= CHUNK);
-      if (run_open_q) a_0_first : assert (run_first_q - told_q <= CHUNK);
+      a_0_chunk : assert (gap(reported_seq_q) <= g_end_q % CHUNK && (!reported_q || (reported_seq_q == g_end_q && state_q == Flush)));
+      a_0_told : assert (g_issued_q - reported_seq_q <= CHUNK);
+      if (run_open_q) a_0_first : assert (run_first_q - reported_seq_q <= CHUNK);
     end
     if (beat_valid_q && queued_ends && beat_mine_q)
       a_0_beat : assert (!queued.dead && queued.end_seq == beat_upto_q && beat_first_q - cursor[REPORTS] <= CHUNK);
@@ -412,7 +412,7 @@ module tcp_ring_writer_axi_props
       a_closed : assert (queued_ends && queued_word == (words_q != '0));
     if (state_q inside {Idle, Load}) a_closes : assert (beat_valid_q ? queued_ends : words_q == '0);
     if (state_q == Take && here && !mine_q && s_axis_tvalid && beat_free) a_drains : assert (s_axis_tready);
-    if (mine) a_owed : assert (gap(told_q) < 32'(CHUNK));
+    if (mine) a_owed : assert (gap(reported_seq_q) < 32'(CHUNK));
     // ---- what the sender hears
     if (pick_valid_q && pick_mine_q && !(pick_answered_q && !pick_bad_q))
       a_confirmed : assert (!tcp_before(pick_first_q, heard));
@@ -442,7 +442,7 @@ module tcp_ring_writer_axi_props
     c_reopened : cover (moves && beat_late_q && queued_word && live_now_q);
     c_dropped : cover (just_taken_q && !just_mine_q && laid_valid && refuses_q);
     c_fault : cover (fault_valid && guilty_q);
-    c_after_fault : cover (failed && live_now_q && confirmed && is_watched[0] && !bad[0] && reports[0].tells);
+    c_after_fault : cover (failed && live_now_q && confirmed && is_watched[0] && !bad[0] && reports[0].is_reported);
   end
 
   // ---- a ring that fills: whole beats that were taken since the stream's last event --------------------------------

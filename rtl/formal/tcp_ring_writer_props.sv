@@ -34,15 +34,15 @@ module tcp_ring_writer_props
   input tcp_stream_t             close_stream_q,
   input tcp_seq_t                end_q,
   input tcp_seq_t                una_q,
-  input tcp_seq_t                told_q,
+  input tcp_seq_t                reported_seq_q,
   input tcp_seq_t                close_end_q,
-  input tcp_seq_t                close_told_q,
+  input tcp_seq_t                close_reported_q,
   input tcp_seq_t                una_kept,
   input tcp_seq_t                start_kept,
   input tcp_seq_t                end_kept,
   input logic                    close_valid_q,
   input logic                    close_dead_q,
-  input logic                    heard_q,
+  input logic                    una_newer_q,
   input logic                    dead_q,
   input logic                    room_q,
   input logic                    follows_q,
@@ -166,7 +166,7 @@ module tcp_ring_writer_props
     assign in_message[i] = alive && at == 1'(i);
     assign in_close[i]   = close_valid_q && !close_dead_q && close_at == 1'(i);
     assign at_end[i]     = in_message[i] ? end_q : in_close[i] ? close_end_q : kept;
-    assign told_of[i]    = in_close[i] ? close_told_q : in_message[i] ? told_q : kept;
+    assign told_of[i]    = in_close[i] ? close_reported_q : in_message[i] ? reported_seq_q : kept;
     assign owed[i]       = write_valid && told_at == 1'(i) ? 32'(write.bytes) : '0;  // the sender has not taken it
 
     assign una_good[i]        = una_stored[i] == g_una_q[i];
@@ -177,10 +177,10 @@ module tcp_ring_writer_props
     assign told_of_good[i]    = from(told_of[i], g_issued_q[i]) <= 32'(RING_BYTES);
     assign issued_good[i]     = in_message[i] ? from(beat_seq, g_issued_q[i]) <= from(beat_seq, g_end_q[i])
                                 : g_issued_q[i] == g_end_q[i];
-    assign message_good[i]    = !in_message[i] || from(told_q, g_issued_q[i]) <= 32'(RING_BYTES);
-    assign close_told_good[i] = !in_close[i] || from(close_told_q, close_end_q) <= 32'(RING_BYTES);
+    assign message_good[i]    = !in_message[i] || from(reported_seq_q, g_issued_q[i]) <= 32'(RING_BYTES);
+    assign close_told_good[i] = !in_close[i] || from(close_reported_q, close_end_q) <= 32'(RING_BYTES);
     assign close_end_good[i]  = !in_close[i] || from(close_end_q, g_issued_q[i]) <= 32'(RING_BYTES);
-    assign follows_good[i]    = !(in_close[i] && in_message[i]) || told_q == close_end_q;
+    assign follows_good[i]    = !(in_close[i] && in_message[i]) || reported_seq_q == close_end_q;
     assign before_good[i]     = from(g_told_q[i], told_before_q[i]) <= 32'(RING_BYTES)
                                 && from(before_told_q[i], told_long_before_q[i]) <= 32'(RING_BYTES);
     assign fresh_good[i]      = !(in_message[i] || in_close[i]) || !fresh_q[i];
@@ -220,7 +220,7 @@ module tcp_ring_writer_props
     a_0_alive : assert ((!alive || live[at]) && (!close_valid_q || close_dead_q || live[close_at]));
     a_0_stream : assert ((state_q == 2'd0 || 32'(stream_q) < N) && (!close_valid_q || 32'(close_stream_q) < N));
     if (state_q == Load && live[at])
-      a_0_load : assert ((heard_q ? una_q : una_kept) == g_una_q[at]
+      a_0_load : assert ((una_newer_q ? una_q : una_kept) == g_una_q[at]
                          && (fresh_q[at] ? start_kept : follows_q ? end_q : end_kept) == g_end_q[at]);
     if (state_q == 2'd0 && close_valid_q && !close_dead_q) a_0_idle : assert (end_q == close_end_q);
     if (state_q inside {Take, Flush} && dead_q && live[at]) a_0_dead : assert (fresh_q[at]);

@@ -14,7 +14,7 @@ module tcp_sender_props
   input logic init_q,
   input logic issue,
   input logic [4:0] goes,
-  input logic [4:0] asks,
+  input logic [4:0] requests,
   input logic valid1_q, valid2_q, valid3, valid4, starts,
   input tcp_stream_t stream1_q, stream3_q,
   input logic [StreamW-1:0] stream4_q,
@@ -82,7 +82,7 @@ module tcp_sender_props
     if (issue) a_choice : assert (!(valid4 && stream4_q == StreamW'(chosen)));
     if (valid4 || starts) a_of_row : assert (valid3_q && stream4_q == StreamW'(stream_of_row_q));
     a_after_init : assert (!(init_q && issue));
-    a_one : assert ($onehot0(goes) && issue == |goes && (goes & ~asks) == '0);
+    a_one : assert ($onehot0(goes) && issue == |goes && (goes & ~requests) == '0);
     a_handshakes : assert ({arrival_ready, write_ready, command_ready} == goes[2:0]);
     a_went : assert (valid1_q == |went_q);
     if (went_q[0]) a_command : assert (stream1_q == command_q.stream && event1_q.seq == command_q.iss

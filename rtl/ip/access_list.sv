@@ -8,20 +8,20 @@ module access_list
   input  logic         clk,
   input  access_list_t list,
   // verilator lint_off UNUSEDSIGNAL
-  input  heard_t       heard,
+  input  parsed_t       parsed,
   // verilator lint_on UNUSEDSIGNAL
   output logic         listed
 );
   logic [AccessEntries-1:0] upper, lower, upper_q, differs_q;
 
   for (genvar i = 0; i < AccessEntries; i++) begin : gen_entry
-    assign upper[i] = ((heard.data ^ list.ip[i][31:16]) & list.netmask[i][31:16]) != '0;
-    assign lower[i] = ((heard.data ^ list.ip[i][15:0]) & list.netmask[i][15:0]) != '0;
+    assign upper[i] = ((parsed.data ^ list.ip[i][31:16]) & list.netmask[i][31:16]) != '0;
+    assign lower[i] = ((parsed.data ^ list.ip[i][15:0]) & list.netmask[i][15:0]) != '0;
   end
 
   always_ff @(posedge clk) begin
-    if (heard.valid && heard.index == WordIpSrc) upper_q <= upper;
-    if (heard.valid && heard.index == WordIpSrc + 5'd1) differs_q <= upper_q | lower;
+    if (parsed.valid && parsed.index == WordIpSrc) upper_q <= upper;
+    if (parsed.valid && parsed.index == WordIpSrc + 5'd1) differs_q <= upper_q | lower;
   end
 
   assign listed = !list.enable || !(&differs_q);

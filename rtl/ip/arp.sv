@@ -19,7 +19,7 @@ module arp
   input  logic          link_up,
 
   // verilator lint_off UNUSEDSIGNAL
-  input  heard_t heard,
+  input  parsed_t parsed,
   // verilator lint_on UNUSEDSIGNAL
 
   // One lookup at a time: ready when a new one may come; its answer is a pulse of found_valid. A fresh one takes a reply
@@ -77,31 +77,31 @@ module arp
   logic is_arp, sender_ok, conflict, teaches, keep, lost;
 
   always_ff @(posedge clk) begin
-    if (heard.valid) begin
-      case (heard.index)
+    if (parsed.valid) begin
+      case (parsed.index)
         WordOper: begin
-          request_q <= heard.data == ArpRequest;
-          reply_q   <= heard.data == ArpReply;
+          request_q <= parsed.data == ArpRequest;
+          reply_q   <= parsed.data == ArpReply;
         end
-        WordSha: {group_q, mac_zero_q, mac_own_q} <= {heard.data[8], heard.zero, heard.same};
+        WordSha: {group_q, mac_zero_q, mac_own_q} <= {parsed.data[8], parsed.zero, parsed.same};
         WordSha + 5'd1, WordSha + 5'd2:
-          {mac_zero_q, mac_own_q} <= {mac_zero_q && heard.zero, mac_own_q && heard.same};
+          {mac_zero_q, mac_own_q} <= {mac_zero_q && parsed.zero, mac_own_q && parsed.same};
         WordSpa: begin
-          {ip_zero_q, ip_own_q} <= {heard.zero, heard.same};
-          on_link_q             <= (heard.differs & cfg.netmask[31:16]) == '0;
+          {ip_zero_q, ip_own_q} <= {parsed.zero, parsed.same};
+          on_link_q             <= (parsed.differs & cfg.netmask[31:16]) == '0;
         end
         WordSpa + 5'd1: begin
-          {ip_zero_q, ip_own_q} <= {ip_zero_q && heard.zero, ip_own_q && heard.same};
-          on_link_q             <= on_link_q && (heard.differs & cfg.netmask[15:0]) == '0;
+          {ip_zero_q, ip_own_q} <= {ip_zero_q && parsed.zero, ip_own_q && parsed.same};
+          on_link_q             <= on_link_q && (parsed.differs & cfg.netmask[15:0]) == '0;
         end
-        WordTpa: to_us_q <= have_ip_q && heard.same;
-        WordTpa + 5'd1: to_us_q <= to_us_q && heard.same;
+        WordTpa: to_us_q <= have_ip_q && parsed.same;
+        WordTpa + 5'd1: to_us_q <= to_us_q && parsed.same;
         default: ;
       endcase
     end
   end
 
-  assign is_arp    = heard.done && heard.kind == KindArp;
+  assign is_arp    = parsed.done && parsed.kind == KindArp;
   assign sender_ok = !group_q && !mac_zero_q && !mac_own_q && (request_q || reply_q);
   assign conflict  = is_arp && sender_ok && have_ip_q && ip_own_q;
   assign keep      = is_arp && sender_ok && !conflict;
@@ -118,39 +118,39 @@ module arp
     logic teaches;
   } meaning_t;
 
-  // What is told from here on: its sender is shown word by word.
-  meaning_t    told;
-  logic [47:0] told_mac;
-  logic [31:0] told_ip;
+  // The oldest stored packet: its sender's addresses come word by word.
+  meaning_t    packet;
+  logic [47:0] packet_mac;
+  logic [31:0] packet_ip;
   logic [2:0]  shown_q;
   logic [15:0] stored;
-  logic        stored_valid, told_valid, told_take, told_start, told_request, told_reply;
+  logic        stored_valid, packet_valid, packet_take, packet_start, packet_request, packet_reply;
 
   frame_store #(
     .W    (16),
     .DEPTH(64)
-  ) u_heard (
+  ) u_packets (
     .clk, .rst,
-    .wr_data (heard.done ? 16'({to_us_q, reply_q, teaches}) : heard.data),
-    .wr_valid(keep || (heard.valid && Sender[heard.index])),
+    .wr_data (parsed.done ? 16'({to_us_q, reply_q, teaches}) : parsed.data),
+    .wr_valid(keep || (parsed.valid && Sender[parsed.index])),
     .commit  (keep),
-    .drop    (heard.done && !keep),
+    .drop    (parsed.done && !keep),
     .lost    (lost),
     .level   (),
     .rd_data (stored),
     .rd_valid(stored_valid),
-    .rd_ready(told_take || shown_q != 3'(SenderWords))
+    .rd_ready(packet_take || shown_q != 3'(SenderWords))
   );
 
-  assign told         = stored[2:0];
-  assign told_valid   = stored_valid && shown_q == 3'(SenderWords);
-  assign told_request = told.to_us && !told.reply;
-  assign told_reply   = told.to_us && told.reply && told.teaches;
+  assign packet         = stored[2:0];
+  assign packet_valid   = stored_valid && shown_q == 3'(SenderWords);
+  assign packet_request = packet.to_us && !packet.reply;
+  assign packet_reply   = packet.to_us && packet.reply && packet.teaches;
 
   always_ff @(posedge clk) begin
-    if (told_take) shown_q <= '0;
+    if (packet_take) shown_q <= '0;
     else if (stored_valid && shown_q != 3'(SenderWords)) begin
-      {told_mac, told_ip} <= {told_mac[31:0], told_ip, stored};
+      {packet_mac, packet_ip} <= {packet_mac[31:0], packet_ip, stored};
       shown_q             <= shown_q + 1'b1;
     end
     if (rst) shown_q <= '0;
@@ -199,45 +199,45 @@ module arp
   end
 
   // ---- the cache, shared by received packets and the lookup -----------------------------------------------
-  logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_told, op_for_lookup;
-  logic started_q, told_unasked_q, reply_pending_q, asked_for, for_told, for_told_q;
+  logic op_ready, op_done, op_hit, op_busy_q, op_lookup_q, op_for_packet, op_for_lookup;
+  logic started_q, unsolicited_q, reply_pending_q, expected, for_packet, for_packet_q;
   logic changed_q;  // own address changed: the cache may contain addresses of another network
 
-  assign asked_for     = asking && told_reply && told_ip == hop_q;
-  assign op_for_told   = told_valid && !op_busy_q && !started_q;
-  assign op_for_lookup = !told_valid && !op_busy_q && state_q == StSearch;
-  assign for_told      = op_busy_q ? !op_lookup_q : told_valid;
-  assign told_start    = op_for_told && op_ready;
+  assign expected     = asking && packet_reply && packet_ip == hop_q;
+  assign op_for_packet   = packet_valid && !op_busy_q && !started_q;
+  assign op_for_lookup = !packet_valid && !op_busy_q && state_q == StSearch;
+  assign for_packet      = op_busy_q ? !op_lookup_q : packet_valid;
+  assign packet_start    = op_for_packet && op_ready;
   // It stays at hand until the cache has dealt with it and its answer has gone.
-  assign told_take     = started_q && !op_busy_q && !reply_pending_q;
+  assign packet_take     = started_q && !op_busy_q && !reply_pending_q;
 
   arp_cache #(.ENTRIES(ENTRIES)) u_cache (
     .clk, .rst,
     .second    (second_q),
     .max_age   (cfg.arp_age),
     .flush     (changed_q),
-    .op_valid  (op_for_told || op_for_lookup),
+    .op_valid  (op_for_packet || op_for_lookup),
     .op_ready  (op_ready),
-    .op_confirm(op_for_told && told.teaches),
-    .op_insert ((told_request && told.teaches) || asked_for),
-    .op_ip     (for_told_q ? told_ip : hop_q),  // which is looked at from the next cycle on
-    .op_mac    (told_mac),
+    .op_confirm(op_for_packet && packet.teaches),
+    .op_insert ((packet_request && packet.teaches) || expected),
+    .op_ip     (for_packet_q ? packet_ip : hop_q),  // which is looked at from the next cycle on
+    .op_mac    (packet_mac),
     .done      (op_done),
     .hit       (op_hit),
     .mac       (found_mac)
   );
 
-  always_ff @(posedge clk) for_told_q <= for_told;
+  always_ff @(posedge clk) for_packet_q <= for_packet;
 
-  assign answered = told_start && asked_for;
+  assign answered = packet_start && expected;
 
   always_ff @(posedge clk) begin
-    if (told_start) started_q <= 1'b1;
-    else if (told_take) started_q <= 1'b0;
-    if (told_start || (op_for_lookup && op_ready)) begin
+    if (packet_start) started_q <= 1'b1;
+    else if (packet_take) started_q <= 1'b0;
+    if (packet_start || (op_for_lookup && op_ready)) begin
       op_busy_q      <= 1'b1;
-      op_lookup_q    <= !told_valid;
-      told_unasked_q <= told.reply && !asked_for;
+      op_lookup_q    <= !packet_valid;
+      unsolicited_q <= packet.reply && !expected;
     end else if (op_done) begin
       op_busy_q <= 1'b0;
     end
@@ -364,15 +364,15 @@ module arp
     end else if (sent) begin
       sending_q <= 1'b0;
     end
-    if (told_start && told_request) reply_pending_q <= 1'b1;
+    if (packet_start && packet_request) reply_pending_q <= 1'b1;
     else if (sent && frame_q == AsReply) reply_pending_q <= 1'b0;
     if (rst) {sending_q, reply_pending_q} <= '0;
   end
 
-  assign target     = frame_q == AsReply ? told_ip : frame_q == AsQuestion ? hop_q : local_ip;
+  assign target     = frame_q == AsReply ? packet_ip : frame_q == AsQuestion ? hop_q : local_ip;
   assign oper       = frame_q == AsReply ? ArpReply : ArpRequest;
   assign nobody     = {16{index < WordSrc}};  // to all, and asking for an address
-  assign words      = {16'h0, oper, target[15:0], target[31:16], nobody, told_mac[15:0], told_mac[31:16], told_mac[47:32]};
+  assign words      = {16'h0, oper, target[15:0], target[31:16], nobody, packet_mac[15:0], packet_mac[31:16], packet_mac[47:32]};
   assign word.valid = 1'b1;
   assign word.odd   = 1'b0;
   assign word.last  = 1'b1;
@@ -394,11 +394,11 @@ module arp
   logic refused_here, refused_there, refused_too_q;
 
   assign refused_here  = (is_arp && !sender_ok) || (keep && lost);
-  assign refused_there = op_done && !op_lookup_q && told_unasked_q && !(op_hit && told.teaches);
+  assign refused_there = op_done && !op_lookup_q && unsolicited_q && !(op_hit && packet.teaches);
 
   always_ff @(posedge clk) begin
-    stat_requests      <= told_start && told_request;
-    stat_replies       <= op_done && !op_lookup_q && told_reply && (op_hit || !told_unasked_q);
+    stat_requests      <= packet_start && packet_request;
+    stat_replies       <= op_done && !op_lookup_q && packet_reply && (op_hit || !unsolicited_q);
     stat_refused       <= refused_here || refused_there || refused_too_q;
     refused_too_q      <= refused_too_q ? refused_here || refused_there : refused_here && refused_there;
     stat_conflicts     <= conflict_q;

@@ -11,7 +11,7 @@ module icmp_echo
   input  logic rst,
 
   input  logic        enable,
-  input  heard_t      heard,
+  input  parsed_t      parsed,
 
   // to service_framer
   output logic        wanted,
@@ -29,16 +29,16 @@ module icmp_echo
   localparam words_t Told = span(WordDst, 3) | span(WordVersion, 1) | span(WordIpDst, 2) | span(WordIcmpId, 2)
                           | span(WordPayload, 1);
 
-  logic asked, lost;
+  logic is_echo, lost;
 
-  assign asked = heard.done && heard.kind == KindEcho && enable;
+  assign is_echo = parsed.done && parsed.kind == KindEcho && enable;
 
   record_store #(
     .KEEP (Kept),
     .DEPTH(STORE_BYTES / 2)
   ) u_store (
-    .clk, .rst, .heard,
-    .accept(asked && !lost),
+    .clk, .rst, .parsed,
+    .accept(is_echo && !lost),
     .lost  (lost),
     .word  (word),
     .take  (take && Told[index])
@@ -48,6 +48,6 @@ module icmp_echo
 
   always_ff @(posedge clk) begin
     stat_replies <= granted && !rst;
-    stat_dropped <= asked && lost && !rst;
+    stat_dropped <= is_echo && lost && !rst;
   end
 endmodule

@@ -11,9 +11,9 @@ module record_store
   input  logic        rst,
 
   // verilator lint_off UNUSEDSIGNAL
-  input  heard_t      heard,
+  input  parsed_t      parsed,
   // verilator lint_on UNUSEDSIGNAL
-  input  logic        accept,  // with heard.done
+  input  logic        accept,  // with parsed.done
   output logic        lost,
 
   output sent_t       word,
@@ -24,10 +24,10 @@ module record_store
     .DEPTH(DEPTH)
   ) u_store (
     .clk, .rst,
-    .wr_data ({heard.last, heard.odd, heard.data}),
-    .wr_valid(heard.valid && KEEP[heard.index]),
-    .commit  (heard.done && accept),
-    .drop    (heard.done && !accept),
+    .wr_data ({parsed.last, parsed.odd, parsed.data}),
+    .wr_valid(parsed.valid && KEEP[parsed.index]),
+    .commit  (parsed.done && accept),
+    .drop    (parsed.done && !accept),
     .lost    (lost),
     .level   (),
     .rd_data ({word.last, word.odd, word.data}),

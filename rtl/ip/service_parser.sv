@@ -23,7 +23,7 @@ module service_parser
   output logic        s_axis_tready,
   input  logic        s_axis_tlast,
 
-  output heard_t      heard
+  output parsed_t      parsed
 );
   import ip_pkg::*;
 
@@ -42,7 +42,7 @@ module service_parser
   logic        take, twice_q;
   logic [15:0] word;
 
-  heard_t now;  // the value of `heard` in the next cycle
+  parsed_t now;  // the value of `parsed` in the next cycle
 
   // ---- what passed -----------------------------------------------------------------------------------
   logic arp_q, ipv4_q, udp_q, icmp_q;
@@ -214,7 +214,7 @@ module service_parser
   assign now.done = state_q == StJudge;
 
   always_ff @(posedge clk) begin
-    heard <= now;
-    if (rst) {heard.valid, heard.done} <= '0;
+    parsed <= now;
+    if (rst) {parsed.valid, parsed.done} <= '0;
   end
 endmodule

@@ -86,7 +86,7 @@ module services
   output services_stat_t stat
 );
   // ---- receive ------------------------------------------------------------------------------------------
-  heard_t heard;
+  parsed_t parsed;
   logic   port_unserved;
 
   service_parser u_parser (
@@ -96,13 +96,13 @@ module services
     .s_axis_tvalid(s_axis_rx_tvalid),
     .s_axis_tready(s_axis_rx_tready),
     .s_axis_tlast (s_axis_rx_tlast),
-    .heard
+    .parsed
   );
 
   udp_rx #(.STORE_BYTES(IPBUS_BYTES)) u_udp_rx (
     .clk, .rst,
     .access(cfg.access),
-    .heard,
+    .parsed,
     .m_axis_ipbus_tdata, .m_axis_ipbus_tkeep, .m_axis_ipbus_tvalid,
     .m_axis_ipbus_tready, .m_axis_ipbus_tlast, .m_axis_ipbus_tuser,
     .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
@@ -114,11 +114,11 @@ module services
   );
 
   always_ff @(posedge clk) begin
-    stat.malformed  <= heard.done && heard.kind == KindMalformed && !rst;
-    stat.fragments  <= heard.done && heard.kind == KindFragment && !rst;
-    stat.not_for_us <= heard.done && heard.kind == KindNotForUs && !rst;
-    stat.checksum   <= heard.done && heard.kind == KindChecksum && !rst;
-    stat.unserved   <= ((heard.done && heard.kind == KindUnserved) || port_unserved) && !rst;
+    stat.malformed  <= parsed.done && parsed.kind == KindMalformed && !rst;
+    stat.fragments  <= parsed.done && parsed.kind == KindFragment && !rst;
+    stat.not_for_us <= parsed.done && parsed.kind == KindNotForUs && !rst;
+    stat.checksum   <= parsed.done && parsed.kind == KindChecksum && !rst;
+    stat.unserved   <= ((parsed.done && parsed.kind == KindUnserved) || port_unserved) && !rst;
   end
 
   // ---- transmit ---------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ module services
   icmp_echo #(.STORE_BYTES(ECHO_BYTES)) u_icmp_echo (
     .clk, .rst,
     .enable (cfg.echo),
-    .heard,
+    .parsed,
     .wanted (wanted[SendEcho]),
     .granted(granted[SendEcho]),
     .index,
@@ -205,7 +205,7 @@ module services
     .ENTRIES(ARP_ENTRIES)
   ) u_arp (
     .clk, .rst, .local_mac, .local_ip, .cfg, .link_up,
-    .heard,
+    .parsed,
     .lookup_valid(arp_lookup_valid),
     .lookup_ready(arp_lookup_ready),
     .lookup_ip   (arp_lookup_ip),

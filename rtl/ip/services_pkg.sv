@@ -112,7 +112,7 @@ package services_pkg;
     logic        same;      // nothing differs
     logic        done;      // the frame is over, and `kind` classifies it
     kind_e       kind;
-  } heard_t;
+  } parsed_t;
 
   // One side of a UDP flow.
   typedef struct packed {

@@ -11,8 +11,8 @@ module udp_deliver
   input  logic        clk,
   input  logic        rst,
 
-  input  heard_t      heard,
-  input  logic        accept,    // with heard.done
+  input  parsed_t      parsed,
+  input  logic        accept,    // with parsed.done
   output logic        lost,
 
   output logic [15:0] m_axis_tdata,
@@ -32,7 +32,7 @@ module udp_deliver
     .KEEP (SIDE | span(WordPayload, 1)),
     .DEPTH(DEPTH)
   ) u_store (
-    .clk, .rst, .heard, .accept, .lost, .word,
+    .clk, .rst, .parsed, .accept, .lost, .word,
     .take(!whole || m_axis_tready)
   );
 

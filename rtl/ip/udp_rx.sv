@@ -13,7 +13,7 @@ module udp_rx
   input  logic rst,
 
   input  access_list_t access,
-  input  heard_t      heard,
+  input  parsed_t      parsed,
 
   output logic [15:0] m_axis_ipbus_tdata,
   output logic [1:0]  m_axis_ipbus_tkeep,
@@ -39,7 +39,7 @@ module udp_rx
   logic ipbus_q, cm_q, message_q, empty_q;  // its port; 64 bytes; no bytes
   logic right, listed, for_ipbus, for_cm, lost, cm_lost, ipbus_accept, cm_accept;
 
-  assign right        = heard.done && heard.kind == KindUdp;
+  assign right        = parsed.done && parsed.kind == KindUdp;
   assign for_ipbus    = right && ipbus_q && listed;
   assign for_cm       = right && cm_q && listed;
   assign ipbus_accept = for_ipbus && !lost && !empty_q;
@@ -48,18 +48,18 @@ module udp_rx
   access_list u_access_list (
     .clk,
     .list(access),
-    .heard, .listed
+    .parsed, .listed
   );
 
   always_ff @(posedge clk) begin
-    if (heard.valid) begin
-      case (heard.index)
-        WordLength: message_q <= heard.data == 16'(ip_pkg::Ipv4Bytes + ip_pkg::UdpBytes + CmBytes);
+    if (parsed.valid) begin
+      case (parsed.index)
+        WordLength: message_q <= parsed.data == 16'(ip_pkg::Ipv4Bytes + ip_pkg::UdpBytes + CmBytes);
         WordDport: begin
-          ipbus_q <= heard.data == PortIpbus;
-          cm_q    <= heard.data == PortCm || heard.data == PortCmReply;
+          ipbus_q <= parsed.data == PortIpbus;
+          cm_q    <= parsed.data == PortCm || parsed.data == PortCmReply;
         end
-        WordUdpSum: empty_q <= heard.last;
+        WordUdpSum: empty_q <= parsed.last;
         default: ;
       endcase
     end
@@ -74,7 +74,7 @@ module udp_rx
     .SIDE (span(WordSrc, 3) | span(WordIpSrc, 2) | span(WordSport, 1)),
     .DEPTH(STORE_BYTES / 2)
   ) u_ipbus (
-    .clk, .rst, .heard,
+    .clk, .rst, .parsed,
     .accept       (ipbus_accept),
     .lost         (lost),
     .m_axis_tdata (m_axis_ipbus_tdata),
@@ -89,7 +89,7 @@ module udp_rx
     .SIDE (span(WordIpSrc, 2) | span(WordSport, 1) | span(WordDport, 1)),
     .DEPTH(CM_BYTES / 2)
   ) u_cm (
-    .clk, .rst, .heard,
+    .clk, .rst, .parsed,
     .accept       (cm_accept),
     .lost         (cm_lost),
     .m_axis_tdata (m_axis_cm_tdata),

@@ -49,7 +49,7 @@ module arbiter_rr #(
   end
 
 `ifndef SYNTHESIS
-  a_granted_asked : assert property (@(posedge clk) disable iff (rst) valid |-> |(chosen & req));
+  a_granted_requested : assert property (@(posedge clk) disable iff (rst) valid |-> |(chosen & req));
   a_one : assert property (@(posedge clk) disable iff (rst) $onehot0(chosen));
 `endif
 endmodule

@@ -25,12 +25,12 @@ module arbiter_rr_wide #(
   } choice_t;
 
   // The lowest of 16.
-  function automatic choice_t lowest(logic [15:0] asks);
+  function automatic choice_t lowest(logic [15:0] requests);
     logic [3:0] some, low;  // in fours: any, and its lowest of four
     logic [3:0][1:0] of_four;
     for (int i = 0; i < 4; i++) begin
-      some[i]    = |asks[4*i+:4];
-      of_four[i] = asks[4*i] ? 2'd0 : asks[4*i+1] ? 2'd1 : asks[4*i+2] ? 2'd2 : 2'd3;
+      some[i]    = |requests[4*i+:4];
+      of_four[i] = requests[4*i] ? 2'd0 : requests[4*i+1] ? 2'd1 : requests[4*i+2] ? 2'd2 : 2'd3;
     end
     low = {some[0] ? 2'd0 : some[1] ? 2'd1 : some[2] ? 2'd2 : 2'd3, 2'd0};
     return '{any: |some, lowest: low | 4'(of_four[low[3:2]])};
@@ -81,9 +81,9 @@ module arbiter_rr_wide #(
   end
 
 `ifndef SYNTHESIS
-  logic [N-1:0] asked_q;
-  always_ff @(posedge clk) asked_q <= req;
-  a_granted_asked : assert property (@(posedge clk) disable iff (rst) valid |-> 1'(asked_q >> index));
-  a_never_idle : assert property (@(posedge clk) disable iff (rst) started |-> valid == |asked_q);
+  logic [N-1:0] req_q;
+  always_ff @(posedge clk) req_q <= req;
+  a_granted_requested : assert property (@(posedge clk) disable iff (rst) valid |-> 1'(req_q >> index));
+  a_never_idle : assert property (@(posedge clk) disable iff (rst) started |-> valid == |req_q);
 `endif
 endmodule

@@ -11,7 +11,7 @@
 // Constraints (rtl/boards/event_inputs.xdc): each path into a first synchroniser flip-flop, and from the words to the
 // output, takes less than a period of the faster clock, so no two bits of a pointer differ by more than one step.
 // Resets: a reset of one side alone would make the other take old words for new ones. Both sides are reset by one
-// reset_bridge, whichever of them asks.
+// reset_bridge, whichever side starts it.
 module async_fifo #(
   parameter  int unsigned W     = 64,
   parameter  int unsigned DEPTH = 16,  // a power of two, 4 or more

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// CRC-32 of Ethernet (IEEE 802.3 clause 3.2.9), or Castagnoli's CRC-32C (RFC 3720 section 12.1) where `polynomial` says
+// CRC-32 of Ethernet (IEEE 802.3 clause 3.2.9), or Castagnoli's CRC-32C (RFC 3720 section 12.1) where `polynomial` selects
 // so, with its state in reflected form: constants, and the effect of zeros on it. A state is a polynomial modulo the
 // CRC's and a zero bit multiplies it by x, so w zero bits multiply it by x^w. Where w is a power of two, raising to the
 // w-th power is linear, and maps x to x^w: for the w-th root of a state (`root`) a whole word of w bits is one

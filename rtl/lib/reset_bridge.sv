@@ -5,7 +5,7 @@
 // four cycles of m_clk or more. An s_rst that comes while the last one is being released waits: the next request would
 // otherwise be taken for answered by the last answer.
 //
-//   s_rst --> asked_q --> 4 FF of m_clk --> m_rst --> 4 FF of s_clk --> ends asked_q; s_hold until all is released
+//   s_rst --> request_q --> 4 FF of m_clk --> m_rst --> 4 FF of s_clk --> ends request_q; s_hold until all is released
 module reset_bridge (
   input  logic s_clk,
   input  logic s_rst,
@@ -13,12 +13,12 @@ module reset_bridge (
   input  logic m_clk,
   output logic m_rst
 );
-  logic asked_q = 1'b1;  // known from the first cycle on: the way back from m_clk is not yet
+  logic request_q = 1'b1;  // known from the first cycle on: the way back from m_clk is not yet
   logic again_q, seen;
 
   reset_sync #(.STAGES(4)) u_there (
     .clk(m_clk),
-    .d  (asked_q),
+    .d  (request_q),
     .q  (m_rst)
   );
 
@@ -29,10 +29,10 @@ module reset_bridge (
   );
 
   always_ff @(posedge s_clk) begin
-    if (asked_q) asked_q <= s_rst || !seen;
-    else asked_q <= (s_rst || again_q) && !seen;
-    again_q <= (s_rst || again_q) && !asked_q && seen;
+    if (request_q) request_q <= s_rst || !seen;
+    else request_q <= (s_rst || again_q) && !seen;
+    again_q <= (s_rst || again_q) && !request_q && seen;
   end
 
-  assign s_hold = s_rst || asked_q || again_q || seen;
+  assign s_hold = s_rst || request_q || again_q || seen;
 endmodule

@@ -15,8 +15,8 @@ module auto_negotiation
   input  logic        enable,
   input  logic        sgmii,
   input  logic        synced,
-  input  logic        saying_valid,
-  input  saying_t     saying,
+  input  logic        ordered_set_valid,
+  input  ordered_set_t     ordered_set,
   output xmit_e       xmit,
   output logic [15:0] config_reg,  // tx_Config_Reg, with XmitConfig
   output logic [15:0] partner,     // its rx_Config_Reg
@@ -48,15 +48,15 @@ module auto_negotiation
   } state_e;
 
   state_e            state_q, state_d;
-  saying_t           saying_q;
-  logic              heard_q;    // saying_q is of this synchronisation
+  ordered_set_t           ordered_set_q;
+  logic              received_q;    // ordered_set_q is of this synchronisation
   logic [TimerW-1:0] timer_q;
   logic              timer_done, timer_runs, is_config, is_zero;
   logic [15:0]       ours;
 
   assign ours       = sgmii ? OursSgmii : OursBasex;
-  assign is_config  = heard_q && saying_q.config_set;
-  assign is_zero    = is_config && saying_q.config_reg == '0;
+  assign is_config  = received_q && ordered_set_q.config_set;
+  assign is_zero    = is_config && ordered_set_q.config_reg == '0;
   assign timer_done = timer_q == '0;
 
   // Without signal the link is down at once, and negotiated again if that lasts.
@@ -68,11 +68,11 @@ module auto_negotiation
       StRestart:     if (timer_done) state_d = StAbility;
       StAbility:     if (is_config && !is_zero) state_d = StAcknowledge;
       StAcknowledge: begin
-        if (is_zero || (is_config && (saying_q.config_reg | Ack) != (partner | Ack))) state_d = StRestart;
-        else if (is_config && (saying_q.config_reg & Ack) != '0) state_d = StComplete;
+        if (is_zero || (is_config && (ordered_set_q.config_reg | Ack) != (partner | Ack))) state_d = StRestart;
+        else if (is_config && (ordered_set_q.config_reg & Ack) != '0) state_d = StComplete;
       end
       StComplete:    if (is_zero) state_d = StRestart; else if (timer_done) state_d = StIdle;
-      StIdle:        if (is_zero) state_d = StRestart; else if (timer_done && heard_q && !is_config) state_d = StLink;
+      StIdle:        if (is_zero) state_d = StRestart; else if (timer_done && received_q && !is_config) state_d = StLink;
       StLink:        if (is_config || timer_done) state_d = StRestart;
       default:       state_d = StRestart;
     endcase
@@ -82,16 +82,16 @@ module auto_negotiation
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (saying_valid) saying_q <= saying;
-    heard_q <= synced && (saying_valid || heard_q);
+    if (ordered_set_valid) ordered_set_q <= ordered_set;
+    received_q <= synced && (ordered_set_valid || received_q);
     timer_q <= !timer_done && timer_runs ? timer_q - 1'b1 : timer_q;
     if (state_d != state_q || (state_q == StLink && synced)) timer_q <= TimerW'(sgmii ? SgmiiCycles : LinkCycles);
-    if (state_q == StAbility) partner <= saying_q.config_reg & ~Ack;
+    if (state_q == StAbility) partner <= ordered_set_q.config_reg & ~Ack;
     if (state_q == StRestart) partner <= '0;
 
     if (rst) begin
       state_q <= StRestart;
-      heard_q <= 1'b0;
+      received_q <= 1'b0;
       timer_q <= TimerW'(LinkCycles);
     end
   end

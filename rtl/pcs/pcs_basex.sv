@@ -106,18 +106,18 @@ module pcs_basex
 
   // ---- receive --------------------------------------------------------------------------------------
   typedef struct packed {
-    logic        is_saying;
+    logic        is_ordered_set;
     logic [7:0]  control;
-    logic [63:0] data;  // or saying_t in the low bits
+    logic [63:0] data;  // or ordered_set_t in the low bits
   } entry_t;
 
-  localparam entry_t Idle = '{is_saying: 1'b0, control: '1, data: IdleWord};
+  localparam entry_t Idle = '{is_ordered_set: 1'b0, control: '1, data: IdleWord};
 
   received_t   even, odd;
-  logic        word_valid, saying_valid;
+  logic        word_valid, ordered_set_valid;
   logic [63:0] word_data;
   logic [7:0]  word_control;
-  saying_t     line_saying;
+  ordered_set_t     line_ordered_set;
   entry_t      line_entry, crossed, entry;
   logic        crossed_valid, crossed_ready, entry_valid, entry_ready, line_ready_unused;
   logic [$clog2(Depth):0] level;
@@ -140,12 +140,12 @@ module pcs_basex
     .word_valid,
     .word_data,
     .word_control,
-    .saying_valid,
-    .saying(line_saying)
+    .ordered_set_valid,
+    .ordered_set(line_ordered_set)
   );
 
-  assign line_entry = saying_valid ? '{is_saying: 1'b1, control: '0, data: 64'(line_saying)} :
-                                     '{is_saying: 1'b0, control: word_control, data: word_data};
+  assign line_entry = ordered_set_valid ? '{is_ordered_set: 1'b1, control: '0, data: 64'(line_ordered_set)} :
+                                     '{is_ordered_set: 1'b0, control: word_control, data: word_data};
 
   async_fifo #(
     .W    ($bits(entry_t)),
@@ -154,7 +154,7 @@ module pcs_basex
     .s_clk  (rx_clk),
     .s_rst  (rx_rst),
     .s_data (line_entry),
-    .s_valid(word_valid || saying_valid),
+    .s_valid(word_valid || ordered_set_valid),
     .s_ready(line_ready_unused),
     .m_clk  (clk),
     .m_rst  (rx_hold),
@@ -185,9 +185,9 @@ module pcs_basex
   logic       in_frame_q, starts, is_word;
   logic [2:0] waited_q;
 
-  assign starts      = entry_valid && !entry.is_saying && (32'(level) >= Start || waited_q == '1);
-  assign is_word     = entry_valid && !entry.is_saying && (in_frame_q || starts);
-  assign entry_ready = entry.is_saying || is_word;
+  assign starts      = entry_valid && !entry.is_ordered_set && (32'(level) >= Start || waited_q == '1);
+  assign is_word     = entry_valid && !entry.is_ordered_set && (in_frame_q || starts);
+  assign entry_ready = entry.is_ordered_set || is_word;
 
   always_ff @(posedge clk) begin
     // A word with a character is the frame's first or last.
@@ -208,8 +208,8 @@ module pcs_basex
     .enable,
     .sgmii       (sgmii_q),
     .synced,
-    .saying_valid(entry_valid && entry.is_saying),
-    .saying      (saying_t'(entry.data[$bits(saying_t)-1:0])),
+    .ordered_set_valid(entry_valid && entry.is_ordered_set),
+    .ordered_set      (ordered_set_t'(entry.data[$bits(ordered_set_t)-1:0])),
     .xmit,
     .config_reg,
     .partner,
@@ -219,7 +219,7 @@ module pcs_basex
 `ifndef SYNTHESIS
   a_tx_fits : assert property (@(posedge clk) disable iff (tx_hold) tx_ready);
   a_rx_fits : assert property (@(posedge rx_clk) disable iff (rx_rst)
-    word_valid || saying_valid |-> line_ready_unused);
+    word_valid || ordered_set_valid |-> line_ready_unused);
   a_never_late : assert property (@(posedge clk) disable iff (rx_hold) in_frame_q && synced |-> entry_valid);
 `endif
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Code groups, two a cycle at any place, to pairs of symbols whose first is the even one: finds the commas, checks the
-// running disparity, and says whether the receiver is synchronised.
+// running disparity, and reports whether the receiver is synchronised.
 // While it is not, each comma sets the place. Three commas in even places without a bad code group synchronise; four
 // bad code groups, less those that four good ones in a row make up for, end it.
 // Source: IEEE 802.3 36.2.5.2.6 with figure 36-9, 36.2.4.9 (comma), 36.2.4.4 (running disparity).

@@ -21,11 +21,11 @@ package pcs_pkg;
     symbol_t symbol;
   } received_t;
 
-  // What the peer says between frames, three times in a row.
+  // The ordered set of the peer between frames, three times in a row.
   typedef struct packed {
     logic        config_set;  // else idle
     logic [15:0] config_reg;  // rx_Config_Reg
-  } saying_t;
+  } ordered_set_t;
 
   typedef enum logic [7:0] {
     OctetComma  = 8'hBC,  // K28.5, begins idle and configuration
@@ -143,7 +143,7 @@ package pcs_pkg;
             (six_fewer && !four_more) || (four_fewer && !six_more)};
   endfunction
 
-  // The only symbol that the code group can be; `encode` says whether it is.
+  // The only symbol that the code group can be; valid if `encode` gives that code group.
   function automatic symbol_t decode(group_t group);
     logic [5:0] six;
     logic [3:0] four;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Frames and ordered sets out of decoded pairs: words of an XGMII with /S/ in lane 0 and the whole preamble, and what
-// the peer says between frames each time it changes. A sender may leave one octet of the preamble out, to begin in an
+// the peer's ordered set between frames each time it changes. A sender may leave one octet of the preamble out, to begin in an
 // even place: then all octets after the SFD move by one. A bad code group, or an end without /T/, is /E/ and ends the
 // frame. Nothing is written for idle: between two frames there is room for the slower reader.
 // Source: IEEE 802.3 36.2.5.2.2 with figure 36-7.
@@ -15,8 +15,8 @@ module pcs_receive
   output logic        word_valid,
   output logic [63:0] word_data,
   output logic [7:0]  word_control,
-  output logic        saying_valid,  // pulse; never with a word
-  output saying_t     saying
+  output logic        ordered_set_valid,  // pulse; never with a word
+  output ordered_set_t     ordered_set
 );
   import xgmii_pkg::*;
 
@@ -121,40 +121,40 @@ module pcs_receive
     end
   end
 
-  // ---- what the peer says --------------------------------------------------------------------------
+  // ---- ordered sets of the peer --------------------------------------------------------------------------
   logic    begins_config_q, is_config, is_idle;
-  logic    heard_valid_q, damaged_q;
-  saying_t heard_q, last_q;
-  logic    again_q;  // last_q was heard twice
-  logic    told_q;   // and a third time, and told
+  logic    received_valid_q, damaged_q;
+  ordered_set_t received_q, last_q;
+  logic    again_q;  // last_q was received twice
+  logic    reported_q;   // and a third time, and reported
 
   assign is_idle   = is_special(even, OctetComma) && (is_octet(odd, OctetIdle1) || is_octet(odd, OctetIdle2));
   assign is_config = begins_config_q && is_data(even) && is_data(odd);
 
   always_ff @(posedge clk) begin
     begins_config_q <= is_special(even, OctetComma) && (is_octet(odd, OctetConfig1) || is_octet(odd, OctetConfig2));
-    heard_q         <= '{config_set: is_config, config_reg: is_config ? {odd.symbol.octet, even.symbol.octet} : '0};
-    heard_valid_q   <= is_config || is_idle;
+    received_q         <= '{config_set: is_config, config_reg: is_config ? {odd.symbol.octet, even.symbol.octet} : '0};
+    received_valid_q   <= is_config || is_idle;
     damaged_q       <= even.bad || odd.bad;
 
-    saying_valid <= 1'b0;
-    saying       <= heard_q;
-    if (heard_valid_q) begin
-      last_q <= heard_q;
-      if (heard_q != last_q) {told_q, again_q} <= '0;
+    ordered_set_valid <= 1'b0;
+    ordered_set       <= received_q;
+    if (received_valid_q) begin
+      last_q <= received_q;
+      if (received_q != last_q) {reported_q, again_q} <= '0;
       else if (!again_q) again_q <= 1'b1;
-      else if (!told_q) {told_q, saying_valid} <= '1;
+      else if (!reported_q) {reported_q, ordered_set_valid} <= '1;
     end else if (damaged_q) again_q <= 1'b0;
     if (rst || !synced) begin
-      {told_q, again_q} <= '0;
+      {reported_q, again_q} <= '0;
       begins_config_q <= 1'b0;
-      heard_valid_q   <= 1'b0;
-      saying_valid    <= 1'b0;
+      received_valid_q   <= 1'b0;
+      ordered_set_valid    <= 1'b0;
     end
   end
 
 `ifndef SYNTHESIS
-  a_one_at_a_time : assert property (@(posedge clk) disable iff (rst) !(word_valid && saying_valid));
+  a_one_at_a_time : assert property (@(posedge clk) disable iff (rst) !(word_valid && ordered_set_valid));
   a_one_word : assert property (@(posedge clk) disable iff (rst) !(begins_q && full_q));
 `endif
 endmodule

@@ -15,7 +15,7 @@ module destination
 #(
   parameter  int unsigned N_QP    = 4,
   parameter  int unsigned SERVERS = Servers,  // those of the register map; fewer in a proof
-  parameter  int unsigned RINGS   = N_QP,     // those from RINGS on are streams without addresses: in_ring says nothing
+  parameter  int unsigned RINGS   = N_QP,     // those from RINGS on are streams without addresses: in_ring is unused
   localparam int unsigned ServerW = $clog2(SERVERS)
 ) (
   input  logic                clk,

@@ -68,8 +68,8 @@ module destination_table
   bank_t newer_q, older_q, target;
 
   // ---- commands ------------------------------------------------------------------------------------
-  logic asked, allowed, stages;
-  assign asked  = |cfg.command;
+  logic commanded, allowed, stages;
+  assign commanded  = |cfg.command;
   assign stages = cfg.command.commit || cfg.command.prepare;
   // With a table that waits for its first event there is none left for events before it. An event that waits for its
   // server is of the newer table, and is that first event.
@@ -88,11 +88,11 @@ module destination_table
     state_d = state_q;
     unique case (state_q)
       StClear:    if (index_q == (ServerW + 1)'(SERVERS - 1)) state_d = StIdle;
-      StIdle:     if (asked && allowed) state_d = StAsk;
+      StIdle:     if (commanded && allowed) state_d = StAsk;
       StAsk:      state_d = StDecide;
       StDecide:   if (may_act && !passed_q) state_d = refuses ? StIdle : StWalk;
       StWalk:     if (index_q[ServerW] && !walked_q) state_d = commits_q ? StFinish : StPrepared;
-      StPrepared: if (asked && allowed) state_d = cfg.command.confirm ? StFinish : StIdle;
+      StPrepared: if (commanded && allowed) state_d = cfg.command.confirm ? StFinish : StIdle;
       default:    if (may_act) state_d = StIdle;  // StFinish
     endcase
   end
@@ -118,9 +118,9 @@ module destination_table
 
   always_ff @(posedge clk) begin
     state_q <= state_d;
-    if (asked) refused_q <= !allowed;
+    if (commanded) refused_q <= !allowed;
     else if (refuses) refused_q <= 1'b1;
-    if (state_q == StIdle && asked && allowed) begin
+    if (state_q == StIdle && commanded && allowed) begin
       staged_event_q <= cfg.switch_event;
       commits_q      <= cfg.command.commit;
     end

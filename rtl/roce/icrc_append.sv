@@ -47,7 +47,7 @@ module icrc_append #(
     logic              last;
   } beat_t;
 
-  // ---- 0: the first stage knows the beat after its own ------------------------------------------
+  // ---- 0: the first stage has the beat after its own ------------------------------------------
   logic [DATA_W-1:0] data_q;
   logic [Bytes-1:0]  keep_q, covered;
   logic              last_q, valid_q, successor, room, go;

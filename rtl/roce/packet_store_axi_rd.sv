@@ -68,40 +68,40 @@ module packet_store_axi_rd
   assign job_room = reserved_q <= (PtrW + 1)'(Words - MtuWords) && packets_q != CountW'(PACKETS);
 
   // ---- addresses out ---------------------------------------------------------------------------------
-  logic ask_valid, ask_ready, ask_taken, ask_last, burst_done;
-  logic [ADDR_W-1:0] ask_addr, burst_addr;
+  logic request_valid, request_ready, request_taken, request_last, burst_done;
+  logic [ADDR_W-1:0] request_addr, burst_addr;
   logic [7:0] burst_len;
-  logic [BeatW-1:0] ask_last_beat, asked_q;  // beats of the packet already asked for
-  logic [$clog2(PACKETS):0] unused_asks, unused_fetches, unused_packets, unused_headers;
+  logic [BeatW-1:0] request_last_beat, requested_q;  // beats of the packet already requested
+  logic [$clog2(PACKETS):0] unused_requests, unused_fetches, unused_packets, unused_headers;
   logic [4:0] in_flight_q;
 
-  sync_fifo #(.W(ADDR_W + BeatW), .DEPTH(PACKETS)) u_asks (
+  sync_fifo #(.W(ADDR_W + BeatW), .DEPTH(PACKETS)) u_requests (
     .clk, .rst,
     .s_data ({job_addr, shape_in.last_beat}),
     .s_valid(job_valid),
-    .s_ready(ask_ready),
-    .m_data ({ask_addr, ask_last_beat}),
-    .m_valid(ask_valid),
-    .m_ready(ask_taken),
-    .level  (unused_asks)
+    .s_ready(request_ready),
+    .m_data ({request_addr, request_last_beat}),
+    .m_valid(request_valid),
+    .m_ready(request_taken),
+    .level  (unused_requests)
   );
 
   // Whole bursts until the rest fits in one: slots are aligned, so none crosses 4 KiB.
-  assign ask_last   = (ask_last_beat - asked_q) >> BurstW == '0;
-  assign burst_addr = ask_addr + (ADDR_W'(asked_q) << LaneW);
-  assign burst_len  = ask_last ? 8'(ask_last_beat - asked_q) : 8'(BurstWords - 1);
+  assign request_last   = (request_last_beat - requested_q) >> BurstW == '0;
+  assign burst_addr = request_addr + (ADDR_W'(requested_q) << LaneW);
+  assign burst_len  = request_last ? 8'(request_last_beat - requested_q) : 8'(BurstWords - 1);
 
   assign m_axi_req.ar      = axi_pkg::whole_words(64'(burst_addr), burst_len, Lanes);
-  assign m_axi_req.arvalid = ask_valid && in_flight_q != 5'(Outstanding);
+  assign m_axi_req.arvalid = request_valid && in_flight_q != 5'(Outstanding);
 
-  assign ask_taken  = m_axi_req.arvalid && m_axi_rsp.arready && ask_last;
+  assign request_taken  = m_axi_req.arvalid && m_axi_rsp.arready && request_last;
   assign burst_done = m_axi_rsp.rvalid && m_axi_rsp.rlast;
 
   always_ff @(posedge clk) begin
-    if (m_axi_req.arvalid && m_axi_rsp.arready) asked_q <= ask_last ? '0 : asked_q + BeatW'(BurstWords);
+    if (m_axi_req.arvalid && m_axi_rsp.arready) requested_q <= request_last ? '0 : requested_q + BeatW'(BurstWords);
     in_flight_q <= in_flight_q + 5'(m_axi_req.arvalid && m_axi_rsp.arready) - 5'(burst_done);
     if (rst) begin
-      asked_q     <= '0;
+      requested_q     <= '0;
       in_flight_q <= '0;
     end
   end
@@ -213,7 +213,7 @@ module packet_store_axi_rd
 
 `ifndef SYNTHESIS
   a_job_taken : assert property (@(posedge clk) disable iff (rst)
-    job_valid |-> job_room && ask_ready && fetch_ready && job_len != '0);
+    job_valid |-> job_room && request_ready && fetch_ready && job_len != '0);
   a_expected : assert property (@(posedge clk) disable iff (rst) m_axi_rsp.rvalid |-> fetch_valid);
   a_4k : assert property (@(posedge clk) disable iff (rst)
     m_axi_req.arvalid |-> 13'(m_axi_req.ar.addr[11:0]) + ((13'(m_axi_req.ar.len) + 13'd1) << LaneW) <= 13'd4096);

@@ -98,7 +98,7 @@ module packet_store_axi_wr
   logic [7:0] data_len, sent_q;
   answer_t answer_in, answer;
 
-  // Both followers of an address have room: it can be taken in any cycle, and stays asked for (`held_q`).
+  // Both followers of an address have room: it can be taken in any cycle, and stays requested (`held_q`).
   assign m_axi_req.awvalid = burst_valid && burst.has_data && (held_q || (data_room && answer_room));
   assign m_axi_req.aw      = whole_words(64'(burst.addr), burst.len, Lanes);
   assign m_axi_req.wlast   = wlast_q;

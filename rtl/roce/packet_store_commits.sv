@@ -16,7 +16,7 @@ module packet_store_commits
   input  logic s_commit_bad,
   output logic s_commit_ready,
   input  logic s_load_valid,
-  input  qp_t  s_load_qp,       // asked for a cycle ahead, as:
+  input  qp_t  s_load_qp,       // requested a cycle ahead, as:
   input  qp_t  s_load_next_qp,  // that of the next cycle, if there is a load then
   output logic s_load_ready,
   // store: in the order of the commits
@@ -84,7 +84,7 @@ module packet_store_commits
   end
 
   // From tail_q up to head_q, where numbers start again after the highest. No sum before the comparison, and for a load
-  // no memory either, as this is asked in the cycle in which the requester chooses.
+  // no memory either, as this is looked up in the cycle in which the requester chooses.
   function automatic logic among_waiting(logic [NumberW-1:0] number);
     return (number < head_q) ^ (number < tail_q) ^ (head_q < tail_q);
   endfunction

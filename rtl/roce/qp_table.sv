@@ -223,7 +223,7 @@ module qp_table
     if (rst) ready <= '0;
     else begin
       if (qp_err_valid) ready[qp_err_qp[QpW-1:0]] <= 1'b0;
-      // INIT, RTR and SQD leave it: a queue pair that drains still hears its acknowledgements.
+      // INIT, RTR and SQD leave it: a queue pair that drains still takes its acknowledgements.
       if (command && commanded == QpRts) ready[qp[QpW-1:0]] <= 1'b1;
       if (command && (commanded == QpReset || commanded == QpErr)) ready[qp[QpW-1:0]] <= 1'b0;
     end

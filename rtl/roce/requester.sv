@@ -172,10 +172,10 @@ module requester
   op_t op0, op1_q, op2_q;
   logic issue, valid1_q, valid2_q;
   qp_t [7:0] qps;
-  logic [7:0] asks, first, goes, follows;  // by op_kind_e, which is their order
+  logic [7:0] requests, first, goes, follows;  // by op_kind_e, which is their order
 
   // One after the other would be deep: all ask at once whether they are first and whether their queue pair is free.
-  assign asks = {release_valid && cpl_room, ack_valid, visit_due_q, load_valid, commit_valid, grant_valid, cmd_valid, init_q};
+  assign requests = {release_valid && cpl_room, ack_valid, visit_due_q, load_valid, commit_valid, grant_valid, cmd_valid, init_q};
   assign qps  = {release_qp, ack.qp, visit_qp_q, load_qp, commit_qp, grant_qp, cmd_qp, visit_qp_q};
 
   always_comb begin
@@ -184,7 +184,7 @@ module requester
     op0.bad   = commit_bad;
     op0.ack   = ack;
     for (int unsigned i = 0; i < 8; i++) begin
-      first[i]   = asks[i] && (asks & 8'((1 << i) - 1)) == '0;
+      first[i]   = requests[i] && (requests & 8'((1 << i) - 1)) == '0;
       goes[i]    = first[i] && !(valid1_q && op1_q.qp == qps[i]);
       follows[i] = first[i] && valid2_q && op2_q.qp == qps[i];
       op0.kind   = op_kind_e'(op0.kind | (first[i] ? 3'(i) : '0));

@@ -30,7 +30,7 @@ module requester_facts
     facts.progress     = progress != '0;
     facts.passes_nxt   = row.nxt - row.una < progress;
     facts.passes_req   = row.req_end - row.una < progress;
-    facts.asked_beyond = !(row.req_end - row.una < progress) && row.req_end != upto;
+    facts.requested_beyond = !(row.req_end - row.una < progress) && row.req_end != upto;
     facts.repeated     = row.nxt == op.ack.psn;
 
     facts.limit   = limit;
@@ -42,7 +42,7 @@ module requester_facts
     facts.last_ready  = after_nxt == send_end(row);
     facts.last_again  = after_nxt == row.sent_end;
     facts.at_una      = row.nxt == row.una;
-    facts.asked_all   = row.req_end == row.nxt;
+    facts.requested_all   = row.req_end == row.nxt;
 
     facts.can_release = can_release(row);
     facts.acked       = row.tail != row.una;

@@ -31,7 +31,7 @@ module requester_step
   assign may_open   = row.open_pending && facts.empty;
 
   // ---- the rules: the effects of the operation, one wire each; clauses of IBTA volume 1 ----------------------
-  // A row begins anew after reset, and when a queue pair that was asked for RTS has nothing of its past left
+  // A row begins anew after reset, and when a queue pair that shall enter RTS has nothing of its past left
   // (10.3.1): at a visit outside messages, or at a load, since a message that begins after the command waits for it.
   logic inits, opens, fresh;
   assign inits = op.kind == DoInit;
@@ -43,7 +43,7 @@ module requester_step
   assign acks     = op.kind == DoAck && facts.in_window;
   assign progress = acks && facts.progress;
 
-  // 9.7.7.2: what an acknowledgement says about the peer's receive buffers. One that is outside the window and says
+  // 9.7.7.2: what an acknowledgement has of the peer's receive buffers. One that is outside the window and has
   // nothing new about them is stale.
   logic unlimited, refreshed, stale, credited;
   assign unlimited = op.ack.kind == AckOk ? op.ack.value == CreditsUnlimited : row.unlimited;
@@ -73,28 +73,28 @@ module requester_step
   assign retry_spent = retries && retry_left == '0;
 
   // 9.7.5.2.8: a receiver that is not ready names a time to wait, and costs an RNR retry (9.9.2).
-  logic told_to_wait, waits, rnr_spent;
+  logic rnr_nak_new, rnr_wait_start, rnr_spent;
   logic [2:0] rnr_left;
   assign rnr_left     = progress ? cfg.rnr_retry : row.rnr_left;
-  assign told_to_wait = nak_not_ready && !(facts.repeated && row.rnr_wait);
-  assign waits        = told_to_wait && rnr_left != '0;
-  assign rnr_spent    = told_to_wait && rnr_left == '0;
+  assign rnr_nak_new = nak_not_ready && !(facts.repeated && row.rnr_wait);
+  assign rnr_wait_start        = rnr_nak_new && rnr_left != '0;
+  assign rnr_spent    = rnr_nak_new && rnr_left == '0;
 
   // Go back N: the packet at una is the next one again.
   logic rewinds;
-  assign rewinds = resumes || waits || (retries && !retry_spent);
+  assign rewinds = resumes || rnr_wait_start || (retries && !retry_spent);
 
   // 9.7.7.2: beyond its credits a queue pair sends only what an acknowledgement must follow: a packet with
   // nothing outstanding before it (the probe), and one after packets without AckReq.
   logic limited, blocked, blocks, sends;
   assign limited = nxt_consumes && !row.unlimited && facts.beyond;
-  assign blocked = limited && !facts.at_una && facts.asked_all;
+  assign blocked = limited && !facts.at_una && facts.requested_all;
   assign blocks  = op.kind == DoSend && facts.can_send && blocked;
   assign sends   = op.kind == DoSend && facts.can_send && !blocked;
 
   // 9.7.5.1: ask for an ACK whenever no later packet is sure to ask; and often enough that the ring frees early.
-  logic asks;
-  assign asks = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
+  logic ack_request;
+  assign ack_request = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
                 || (facts.again && facts.last_again);
 
   // The segmenter has filled the slot at wr, with a packet or with the end of a message of a wrong length.
@@ -135,7 +135,7 @@ module requester_step
       failed:         op.kind == DoCmd ? op.state == QpErr && row.state != QpErr : leaves,
       keep_alive:     keeps,
       send:           sends,
-      ack_req:        sends && asks,
+      ack_req:        sends && ack_request,
       retransmit:     sends && facts.again,
       freed:          frees,
       complete:       frees && tail_is_last,
@@ -160,16 +160,16 @@ module requester_step
   // The timer runs from the last progress, while a packet with AckReq has no ACK.
   logic starts;
   tick_t ticks;
-  assign starts = waits
-                  || (((progress && facts.asked_beyond) || (sends && asks && !row.timer_on)) && cfg.ack_timeout != '0);
-  assign ticks  = waits ? tick_t'(RnrTicks[op.ack.value]) : ack_ticks(cfg.ack_timeout);
+  assign starts = rnr_wait_start
+                  || (((progress && facts.requested_beyond) || (sends && ack_request && !row.timer_on)) && cfg.ack_timeout != '0);
+  assign ticks  = rnr_wait_start ? tick_t'(RnrTicks[op.ack.value]) : ack_ticks(cfg.ack_timeout);
 
   always_comb begin
     next.tail     = frees ? after_tail : row.tail;
     next.una      = frees && !facts.acked ? after_tail : base;
     next.nxt      = sends ? after_nxt : rewinds || (acks && facts.passes_nxt) ? base : row.nxt;
     next.sent_end = sends && !facts.again ? after_nxt : row.sent_end;
-    next.req_end  = sends && asks ? after_nxt : rewinds || (acks && facts.passes_req) ? base : row.req_end;
+    next.req_end  = sends && ack_request ? after_nxt : rewinds || (acks && facts.passes_req) ? base : row.req_end;
     next.wr       = row.wr + psn_t'(commits);
     next.poison   = poisons ? row.wr : row.poison;
     next.una_ssn  = base_ssn;
@@ -190,13 +190,13 @@ module requester_step
     end
 
   // ---- the timer, retries -------------------------------------------------------------------------
-    next.retry_left = waits ? cfg.retry_cnt : retry_left - 3'(retries && rewinds);
-    next.rnr_left   = rnr_left - 3'(waits && cfg.rnr_retry != 3'd7);  // 7: without end
-    next.rnr_wait   = waits || (row.rnr_wait && !progress && !rewinds && !leaves);
+    next.retry_left = rnr_wait_start ? cfg.retry_cnt : retry_left - 3'(retries && rewinds);
+    next.rnr_left   = rnr_left - 3'(rnr_wait_start && cfg.rnr_retry != 3'd7);  // 7: without end
+    next.rnr_wait   = rnr_wait_start || (row.rnr_wait && !progress && !rewinds && !leaves);
     next.timer_on   = row.timer_on;
     if (starts) next.timer_on = 1'b1;
     else if (progress || rewinds || leaves) next.timer_on = 1'b0;
-    if (leaves || (rewinds && !waits)) next.timer_on = 1'b0;
+    if (leaves || (rewinds && !rnr_wait_start)) next.timer_on = 1'b0;
     next.deadline = row.deadline;
     if (starts) next.deadline = now - ~ticks;  // and one more, the present one being partly over
     else if (progress || opens || keeps) next.deadline = now;

@@ -144,7 +144,7 @@ module roce_tx
     .level  (unused_ack_level)
   );
 
-  // A packet is chosen by what its row says then. How long it waits here is no matter, but that it may leave behind
+  // A packet is chosen by what its row holds then. How long it waits here is no matter, but that it may leave behind
   // the first acknowledgement that limits its peer's credits: count from `sent_valid` who kept to them.
   // On chip a frame may start with its header. Packets of a memory are fetched ahead, each with its header.
   localparam int unsigned Headers = STORE == StoreAxi ? 32 : 4;

@@ -50,7 +50,7 @@ package roce_tx_pkg;
   // ---- a build without retransmission: RETRANSMIT = 0 ---------------------------------------------
   // Every packet leaves once. It is that of retry_cnt = 0 and rnr_retry = 0, whatever the table holds: the first loss
   // and the first receiver that is not ready end the queue pair. Nothing goes back, so nxt is sent_end, and what only a
-  // rewind asks is not kept (proved: requester_once_props).
+  // rewind looks up is not kept (proved: requester_once_props).
   function automatic qp_cfg_t without_retries(qp_cfg_t cfg);
     without_retries = cfg;
     without_retries.retry_cnt = '0;
@@ -95,7 +95,7 @@ package roce_tx_pkg;
     logic progress;      // upto is after una
     logic passes_nxt;    // ... and after a rewound nxt
     logic passes_req;
-    logic asked_beyond;  // a packet after upto has AckReq
+    logic requested_beyond;  // a packet after upto has AckReq
     logic repeated;      // already rewound to this PSN and nothing sent since
     ssn_t limit;         // number of the last message that has a receive buffer
     logic credits;       // that is more than lsn
@@ -106,7 +106,7 @@ package roce_tx_pkg;
     logic last_ready;    // no packet after it can be sent yet
     logic last_again;    // no packet after it was sent before
     logic at_una;        // nothing is outstanding
-    logic asked_all;     // the packet before it has AckReq
+    logic requested_all;     // the packet before it has AckReq
     // DoRelease
     logic can_release;
     logic acked;         // the packet at tail
@@ -212,7 +212,7 @@ package roce_tx_pkg;
     return row.poisoned ? row.poison : row.wr;
   endfunction
 
-  // Messages are taken and acknowledgements heard.
+  // Messages and acknowledgements are taken.
   function automatic logic is_live(qp_state_e state);
     return state == QpRts || state == QpSqd;
   endfunction

@@ -132,7 +132,7 @@ module segmenter
   // ---- of which connection the descriptor is --------------------------------------------------------
   // The one at the input, and the one at hand until its ring is known: whether their queue pair was not open meanwhile.
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
-  logic waits_past_q, past_q, outlives, outlived, asks_again;
+  logic waits_past_q, past_q, outlives, outlived, loads_again;
 
   function automatic logic is_open(qp_t queue_pair);
     return 32'(queue_pair) >= N_QP || ready[QpW'(queue_pair)];
@@ -146,8 +146,8 @@ module segmenter
 
   // After everything posted before it: its completion waits until the ring is empty.
   assign outlived   = view.loaded && !keep_q && past_q && view.rts;
-  assign asks_again = outlived && view.wr != view.tail;
-  always_ff @(posedge clk) stale <= outlived && !asks_again && !rst;
+  assign loads_again = outlived && view.wr != view.tail;
+  always_ff @(posedge clk) stale <= outlived && !loads_again && !rst;
 
   // ---- the beat at hand ----------------------------------------------------------------------------
   logic [PayloadLenW-1:0] len;
@@ -204,7 +204,7 @@ module segmenter
     assign full_after  = used == packets - 1'b1;
     assign loaded_full = CountW'(view.wr - view.tail) == ring_packets(view.mtu);
   end else begin : gen_until_sent
-    // A payload is kept until it has been read, and until an acknowledgement only what its completion says. In error
+    // A payload is kept until it has been read, and until an acknowledgement only what its completion needs. In error
     // nothing is sent any more: the requester frees slot by slot.
     logic [CountW-1:0] stored;
     assign stored      = CountW'(wr_q - (!live_q ? tail_q : reading_q ? oldest_q : nxt_q));
@@ -236,7 +236,7 @@ module segmenter
       StLoad: if (load_valid && load_ready) state_d = StWait;
       StWait:
         if (view.loaded && keep_q) state_d = view.rts ? StKeep : StIdle;
-        else if (outlived) state_d = asks_again ? StLoad : desc_q.length == '0 ? StRefuse : StForeign;
+        else if (outlived) state_d = loads_again ? StLoad : desc_q.length == '0 ? StRefuse : StForeign;
         else if (view.loaded) state_d = start_state(desc_q.length);
         else if (view.again) state_d = StLoad;
       StData:
@@ -303,7 +303,7 @@ module segmenter
       mtu_q    <= view.mtu;
       final_q  <= loaded_final;
       last_q   <= last_beat(left_q, loaded_final, view.mtu);
-      cached_q <= view.rts && !asks_again;
+      cached_q <= view.rts && !loads_again;
     end
     // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
     if (view.left_rts && view.qp == desc_q.qp) cached_q <= 1'b0;

@@ -12,7 +12,7 @@ package source_pkg;
   // Settings; they change only while the source is stopped.
   typedef struct packed {
     generator_e  generator;
-    logic        prbs_invert;   // send the complement, as O.150 asks for
+    logic        prbs_invert;   // send the complement, as O.150 prescribes
     logic        restart;       // start restarts payload, events and addresses
     verb_e       verb;
     logic        with_imm;      // the immediate is the event number

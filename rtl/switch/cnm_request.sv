@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a notification says: the sample, and the sampled frame's addresses, tags and first octets.
+// Contents of a notification: the sample, and the sampled frame's addresses, tags and first octets.
 // The flow ID is that of the frame's CN-TAG, or the low 14 bits of its TCP or UDP source port, or 0. Notifications are
 // never answered, and neither are frames from a group address. A sample takes cycles; by then the frame has been
 // looked at. Source: IEEE 802.1Qau clauses 33.2 to 33.4.

@@ -24,16 +24,16 @@ module pause_requests
 
   output logic [N_PORTS-1:0][7:0]       stop         // classes
 );
-  logic [N_PORTS-1:0][Queues-1:0] asked_q;
+  logic [N_PORTS-1:0][Queues-1:0] requested_q;
 
   always_ff @(posedge clk) begin
     for (int q = 0; q < int'(Queues); q++) begin
       for (int p = 0; p < int'(N_PORTS); p++) begin
-        if (joins[q] && from == PortW'(p) && level_then[q] > cfg.xoff_bytes) asked_q[p][q] <= 1'b1;
-        else if (level[q] <= cfg.xon_bytes) asked_q[p][q] <= 1'b0;
+        if (joins[q] && from == PortW'(p) && level_then[q] > cfg.xoff_bytes) requested_q[p][q] <= 1'b1;
+        else if (level[q] <= cfg.xon_bytes) requested_q[p][q] <= 1'b0;
       end
     end
-    if (rst || !(cfg.pause_en || cfg.pfc_en)) asked_q <= '0;
+    if (rst || !(cfg.pause_en || cfg.pfc_en)) requested_q <= '0;
   end
 
   always_comb begin
@@ -41,9 +41,9 @@ module pause_requests
     for (int p = 0; p < int'(N_PORTS); p++) begin
       for (int c = 0; c < 8; c++) begin
         for (int q = 0; q < int'(Queues); q++)
-          if (asked_q[p][q] && 32'(queue_of_priority[c]) == 32'(q) % N_QUEUES) stop[p][c] = cfg.classes[c];
+          if (requested_q[p][q] && 32'(queue_of_priority[c]) == 32'(q) % N_QUEUES) stop[p][c] = cfg.classes[c];
       end
-      if (!cfg.pfc_en) stop[p] = {8{|asked_q[p]}};
+      if (!cfg.pfc_en) stop[p] = {8{|requested_q[p]}};
     end
   end
 

@@ -182,7 +182,7 @@ module qcn_switch
   end
 
   // ---- queues and congestion points --------------------------------------------------------------
-  logic         [Queues-1:0] arrives, accepts, joins, dropped, point_busy, told;
+  logic         [Queues-1:0] arrives, accepts, joins, dropped, point_busy, cnm_valid;
   queue_bytes_t [Queues-1:0] level_then;
   qcn_sample_t  [Queues-1:0] sample;
   logic         [Queues-1:0] queue_valid, queue_ready;
@@ -221,7 +221,7 @@ module qcn_switch
       .in_bytes (16'(frame_q.bytes)),
       .in_queue (level_then[i]),
       .busy     (point_busy[i]),
-      .out_valid(told[i]),
+      .out_valid(cnm_valid[i]),
       .out      (sample[i])
     );
   end
@@ -234,7 +234,7 @@ module qcn_switch
   cnm_request_t       request;
   logic [N_PORTS-1:0] notify;
 
-  assign pending  = pending_q | told;
+  assign pending  = pending_q | cnm_valid;
   assign sampling = point_busy != '0 || pending != '0;
 
   always_comb begin

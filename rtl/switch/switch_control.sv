@@ -83,7 +83,7 @@ module switch_control
       .status
     );
 
-    // Answers go to the address that asked, so the way to other networks does not matter.
+    // Answers go to the address of the request, so the way to other networks does not matter.
     ctrl_pkg::settings_t          settings;
     ctrl_pkg::slow_control_stat_t served;
 

@@ -22,7 +22,7 @@ module switch_ingress
   input  logic        s_axis_tlast,
   input  logic        s_axis_tuser,        // at tlast: bad frame
 
-  output logic               ask_valid,    // the MAC table is asked about a good frame
+  output logic               ask_valid,    // the MAC table looks up a good frame
   output frame_t             ask,
   input  logic               answer_valid,
   input  logic [N_PORTS-1:0] answer,       // the ports that it leaves by
@@ -146,6 +146,6 @@ module switch_ingress
 
 `ifndef SYNTHESIS
   a_cells : assert property (@(posedge clk) disable iff (rst) m_cell_ready |-> store_valid);
-  a_asked : assert property (@(posedge clk) disable iff (rst) commit && !lost |-> !ask_valid || answer_valid);
+  a_requested : assert property (@(posedge clk) disable iff (rst) commit && !lost |-> !ask_valid || answer_valid);
 `endif
 endmodule

@@ -35,7 +35,7 @@ package switch_pkg;
     queue_bytes_t queue_old;  // at the sample before
   } qcn_sample_t;
 
-  // How ingress ports are stopped by the queue that their frames join, and how the switch obeys the peers.
+  // How ingress ports are stopped by the queue that their frames join, and the switch's answer to PAUSE of peers.
   typedef struct packed {
     logic         pause_en;     // send 802.3x pause
     logic         pfc_en;       // send PFC instead, for `classes`

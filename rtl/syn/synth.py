@@ -162,7 +162,7 @@ def logic(top: str, params: dict[str, int], source: Path | None = None) -> str:
     `source` is the file of `top` if it is not one of the gateware's.
     """
     rtl.generate()
-    sources = [path for folder in rtl.FOLDERS for path in sorted(folder.glob("*.sv"))]
+    sources = [path for folder in rtl.FOLDERS for path in sorted(folder.glob("*.sv*"))]
     sources += [source] if source else []
     name = "_".join([top, *(f"{key}{value}" for key, value in sorted(params.items()))])
     kept = KEPT / "fingerprints" / f"{name}_{digest(*sources, PROGRAMS / 'fingerprint.py')}"

@@ -24,7 +24,7 @@ module tcp_engine
   output tcp_actions_t out_actions,
   output logic         out_choice_valid,  // the cycle after `out_valid`
   output tcp_choice_t  out_choice,
-  output logic         out_wants,         // another TcpTransmit would send a segment
+  output logic         out_more,         // another TcpTransmit would send a segment
   output logic         out_starts,        // the timer: its deadline is another one
   output tcp_tick_t    out_deadline
 );
@@ -101,5 +101,5 @@ module tcp_engine
   assign out_row          = next2_q;
   assign out_actions      = actions2_q;
   assign out_choice_valid = valid3_q;
-  assign out_wants        = other3_q || (up3_q && out_choice.valid);
+  assign out_more        = other3_q || (up3_q && out_choice.valid);
 endmodule

@@ -150,17 +150,17 @@ module tcp_framer
   logic busy_q, headed_q;      // its first beat has left; the next one holds prefix
   logic [IndexW-1:0] index_q;  // beat of the prefix
   logic [DATA_W-1:0] carry_q;  // upper payload bytes that wait for the next beat
-  logic beat_free, headed, has_payload, wants_payload, step, last;
+  logic beat_free, headed, has_payload, needs_payload, step, last;
   assign left          = busy_q ? left_q : whole_q;
   assign headed        = busy_q ? headed_q : ready_q;
   assign beat_free     = m_axis_tready || !m_axis_tvalid;
   assign has_payload   = left.payload != '0;
-  assign wants_payload = has_payload && left.prefix == '0;
+  assign needs_payload = has_payload && left.prefix == '0;
   assign step          = (busy_q || ready_q) && beat_free
-                         && (s_axis_tvalid || !(wants_payload || (has_payload && !busy_q)));
+                         && (s_axis_tvalid || !(needs_payload || (has_payload && !busy_q)));
   assign last          = left.frame == '0;
   assign hdr_done      = step && headed && left.prefix == '0;
-  assign s_axis_tready = (busy_q || ready_q) && beat_free && wants_payload;
+  assign s_axis_tready = (busy_q || ready_q) && beat_free && needs_payload;
 
   always_ff @(posedge clk) begin
     if (step) begin
@@ -170,7 +170,7 @@ module tcp_framer
       left_q       <= left;
       left_q.frame <= left.frame - 1'b1;
       if (left.prefix != '0) left_q.prefix <= left.prefix - 1'b1;
-      else if (wants_payload) left_q.payload <= left.payload - 1'b1;
+      else if (needs_payload) left_q.payload <= left.payload - 1'b1;
     end
     if (rst) begin
       busy_q  <= 1'b0;
@@ -183,7 +183,7 @@ module tcp_framer
   logic [2*DATA_W-1:0] moved;
   always_comb begin
     payload = '0;
-    if (wants_payload)
+    if (needs_payload)
       for (int unsigned i = 0; i < Bytes; i++) payload[8*i+:8] = s_axis_tdata[8*i+:8] & {8{s_axis_tkeep[i]}};
     moved = (2*DATA_W)'(payload) << (8 * Lane);
   end

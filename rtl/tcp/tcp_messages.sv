@@ -96,16 +96,16 @@ module tcp_messages
 
   // ---- a beat of the message ----------------------------------------------------------------------------------------
   logic [DATA_W-1:0] beat;
-  count_t wants;
+  count_t needed;
   logic [Bytes-1:0] expected;
   logic final_beat, offered, moves, fits;  // fits: descriptor and payload agree, to the byte
   assign final_beat = left_q <= 32'(Bytes);
-  assign wants      = final_beat ? count_t'(left_q) : count_t'(Bytes);
+  assign needed      = final_beat ? count_t'(left_q) : count_t'(Bytes);
   assign offered    = ended_q || s_axis_data_tvalid;
   assign fits       = !ended_q && s_axis_data_tkeep == expected && (s_axis_data_tlast || !final_beat);
   always_comb
     for (int unsigned i = 0; i < Bytes; i++) begin
-      expected[i]  = count_t'(i) < wants;
+      expected[i]  = count_t'(i) < needed;
       beat[8*i+:8] = s_axis_data_tdata[8*i+:8] & {8{!ended_q && s_axis_data_tkeep[i] && expected[i]}};
     end
 
@@ -121,13 +121,13 @@ module tcp_messages
   logic [127+DATA_W:0] shifted;
   count_t bytes_out;
   logic spills;  // the final beat's last word does not fit after the carried one
-  assign spills  = framed_q && wants > count_t'(Bytes - 8);
+  assign spills  = framed_q && needed > count_t'(Bytes - 8);
   assign shifted = {64'd0, beat, carry_q};
   always_comb begin
     bytes_out = count_t'(Bytes);
     if (state_q == StTail) bytes_out = count_t'(8);
-    else if (final_beat && !framed_q) bytes_out = wants;
-    else if (final_beat && !spills) bytes_out = {wants[ByteW:3] + (ByteW - 2)'(|wants[2:0]) + (ByteW - 2)'(1), 3'b0};
+    else if (final_beat && !framed_q) bytes_out = needed;
+    else if (final_beat && !spills) bytes_out = {needed[ByteW:3] + (ByteW - 2)'(|needed[2:0]) + (ByteW - 2)'(1), 3'b0};
     out_d.stream = desc_q.qp[$bits(tcp_stream_t)-1:0];
     out_d.last   = state_q == StTail || (final_beat && !spills);
     out_d.data   = framed_q ? shifted[DATA_W-1:0] : beat;
@@ -182,7 +182,7 @@ module tcp_messages
       drains_q  <= 1'b0;
     end
     if (state_q == StBody && moves) begin
-      left_q   <= left_q - 32'(wants);
+      left_q   <= left_q - 32'(needed);
       carry_q  <= beat[DATA_W-1-:64];
       drains_q <= !ended_q && !s_axis_data_tlast;
       if (!ended_q && s_axis_data_tlast) ended_q <= 1'b1;

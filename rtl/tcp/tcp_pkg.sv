@@ -147,7 +147,7 @@ package tcp_pkg;
     logic        idle;          // nothing is under way: una is max
   } tcp_room_t;
 
-  // The data that a stream may send now, if any (tcp_pick); of a stream without a connection it says nothing.
+  // The data that a stream may send now, if any (tcp_pick); undefined for a stream without a connection.
   typedef struct packed {
     logic     valid;
     logic     last;   // of what was written

@@ -122,7 +122,7 @@ module tcp_ring_guard
     if (rst) due_q <= '0;
   end
 
-  // ---- a peer is heard only in its own connection ------------------------------------------------------------------
+  // ---- segments of a peer count only in its present connection ------------------------------------------------------------------
   logic [N_STREAMS-1:0] epoch_q;
   index_t arrives_at;
   assign arrives_at = index_t'(arrival_stream);

@@ -105,10 +105,10 @@ module tcp_ring_reader_axi
     last_beat: beats_t'(job_last >> ByteW), first_lane: job.segment.seq[ByteW-1:0], last_lane: job_last[ByteW-1:0]
   };
 
-  logic ask_valid_q, ask_ends, asks_free, out_taken, out_valid;
+  logic request_valid_q, request_ends, request_free, out_taken, out_valid;
   logic [$clog2(Segments):0] unused_segments, unused_fetches, unused_sums;
-  assign asks_free   = !ask_valid_q || ask_ends;
-  assign job_taken   = job_valid && segments_room && (!job_has_payload || (asks_free && words_room && fetches_room));
+  assign request_free   = !request_valid_q || request_ends;
+  assign job_taken   = job_valid && segments_room && (!job_has_payload || (request_free && words_room && fetches_room));
   assign job_fetched = job_taken && job_has_payload;
   sync_fifo #(.W($bits(job_t)), .DEPTH(Segments)) u_segments (
     .clk, .rst,
@@ -123,41 +123,41 @@ module tcp_ring_reader_axi
 
   // ---- addresses out: whole bursts up to a multiple of their size, so that none crosses 4 KiB or the ring's end -----
   tcp_stream_t ask_stream_q;
-  logic [PlaceW-1:0] ask_at_q;
-  beats_t ask_left_q, to_boundary, asked;  // beats after the next one
+  logic [PlaceW-1:0] request_at_q;
+  beats_t request_left_q, to_boundary, requested;  // beats after the next one
   logic issues, last_burst, arvalid_q, burst_done;
-  logic [ADDR_W-1:0] ask_addr;
+  logic [ADDR_W-1:0] request_addr;
   axi_pkg::axi_addr_t ar_q;
   logic [$clog2(Outstanding):0] in_flight_q;
-  assign ask_addr    = {base_addr[ADDR_W-1:12], 12'b0} + (ADDR_W'(ask_stream_q) << RingW)
-                       + (ADDR_W'(ask_at_q) << ByteW);
-  assign to_boundary = beats_t'(BurstW'(~ask_at_q[BurstW-1:0]));
-  assign last_burst  = ask_left_q <= to_boundary;
-  assign asked       = last_burst ? ask_left_q : to_boundary;
-  assign issues      = ask_valid_q && (!arvalid_q || m_axi_rsp.arready)
+  assign request_addr    = {base_addr[ADDR_W-1:12], 12'b0} + (ADDR_W'(ask_stream_q) << RingW)
+                       + (ADDR_W'(request_at_q) << ByteW);
+  assign to_boundary = beats_t'(BurstW'(~request_at_q[BurstW-1:0]));
+  assign last_burst  = request_left_q <= to_boundary;
+  assign requested       = last_burst ? request_left_q : to_boundary;
+  assign issues      = request_valid_q && (!arvalid_q || m_axi_rsp.arready)
                        && in_flight_q != ($clog2(Outstanding) + 1)'(Outstanding);
-  assign ask_ends    = issues && last_burst;
+  assign request_ends    = issues && last_burst;
   assign burst_done  = m_axi_rsp.rvalid && m_axi_rsp.rlast;
   assign m_axi_req   = '{ar: ar_q, arvalid: arvalid_q, rready: 1'b1};
 
   always_ff @(posedge clk) begin
     if (issues) begin
-      ar_q       <= axi_pkg::whole_words(64'(ask_addr), 8'(asked), Bytes);
+      ar_q       <= axi_pkg::whole_words(64'(request_addr), 8'(requested), Bytes);
       arvalid_q  <= 1'b1;
-      ask_at_q   <= ask_at_q + PlaceW'(asked) + 1'b1;
-      ask_left_q <= ask_left_q - asked - 1'b1;
+      request_at_q   <= request_at_q + PlaceW'(requested) + 1'b1;
+      request_left_q <= request_left_q - requested - 1'b1;
     end else if (m_axi_rsp.arready) arvalid_q <= 1'b0;
-    if (ask_ends) ask_valid_q <= 1'b0;
+    if (request_ends) request_valid_q <= 1'b0;
     if (job_fetched) begin
-      ask_valid_q  <= 1'b1;
+      request_valid_q  <= 1'b1;
       ask_stream_q <= job.stream;
-      ask_at_q     <= job.segment.seq[RingW-1:ByteW];
-      ask_left_q   <= job_shape.last_beat;
+      request_at_q     <= job.segment.seq[RingW-1:ByteW];
+      request_left_q   <= job_shape.last_beat;
     end
     in_flight_q <= in_flight_q + ($clog2(Outstanding) + 1)'(issues) - ($clog2(Outstanding) + 1)'(burst_done);
     if (rst) begin
       arvalid_q   <= 1'b0;
-      ask_valid_q <= 1'b0;
+      request_valid_q <= 1'b0;
       in_flight_q <= '0;
     end
   end

@@ -90,14 +90,14 @@ module tcp_ring_writer
   // ---- one message; the next one begins while the last beats of this one settle (`close`) ---------------------------
   typedef enum logic [1:0] {StIdle, StLoad, StTake, StFlush} state_e;
   state_e state_q, state_d;
-  tcp_seq_t end_q, una_q, told_q, whole;  // whole: up to the last full beat
+  tcp_seq_t end_q, una_q, reported_seq_q, whole;  // whole: up to the last full beat
   logic [DATA_W-1:0] tail_q;
   logic [15:0] sum_q, start_sum_q;
-  logic close_valid_q, heard_q, dead_q, room_q, fresh, follows_q, first_q, concerns, take, chunk_due, closes;
+  logic close_valid_q, una_newer_q, dead_q, room_q, fresh, follows_q, first_q, concerns, take, chunk_due, closes;
   assign concerns  = done_valid && done_at == at;
   assign whole     = {end_q[31:ByteW], {ByteW{1'b0}}};
   // A word to the sender waits in `write` until it is taken; beats go on meanwhile.
-  assign chunk_due = state_q == StTake && span_t'(end_q - told_q) >= span_t'(Chunk + Bytes) && !close_valid_q;
+  assign chunk_due = state_q == StTake && span_t'(end_q - reported_seq_q) >= span_t'(Chunk + Bytes) && !close_valid_q;
   assign take      = state_q == StTake && s_axis_tvalid && (dead_q || room_q);
   assign closes    = state_q == StFlush && !close_valid_q;
   // A word that is being written would be read with its old value.
@@ -117,17 +117,17 @@ module tcp_ring_writer
     endcase
   end
 
-  // ---- the message before it: once all its beats are in the memory, the sender hears of them and its place is kept
-  logic close_dead_q, close_concerns, close_tells, all_told, finishes;
-  tcp_seq_t close_end_q, close_told_q;
+  // ---- the message before it: once all its beats are in the memory, they are reported to the sender and its place is kept
+  logic close_dead_q, close_concerns, close_reports, all_reported, finishes;
+  tcp_seq_t close_end_q, close_reported_q;
   logic [DATA_W-1:0] close_tail_q;
   logic [15:0] close_sum_q;
   logic [2:0] settle_q;
   assign close_at       = index_t'(close_stream_q);
   assign close_concerns = done_valid && done_at == close_at;
-  assign close_tells    = close_valid_q && settle_q == '0 && close_end_q != close_told_q && !close_dead_q && !write_valid;
-  assign all_told       = settle_q == '0 && close_end_q == close_told_q && !write_valid;
-  assign finishes       = close_valid_q && (close_dead_q || all_told);
+  assign close_reports    = close_valid_q && settle_q == '0 && close_end_q != close_reported_q && !close_dead_q && !write_valid;
+  assign all_reported       = settle_q == '0 && close_end_q == close_reported_q && !write_valid;
+  assign finishes       = close_valid_q && (close_dead_q || all_reported);
   assign saves          = finishes && !close_dead_q;
   assign place          = '{end_seq: close_end_q, sum: close_sum_q, tail: close_tail_q};
 
@@ -136,7 +136,7 @@ module tcp_ring_writer
       close_valid_q  <= 1'b1;
       close_stream_q <= stream_q;
       close_end_q    <= end_q;
-      close_told_q   <= told_q;
+      close_reported_q   <= reported_seq_q;
       close_tail_q   <= tail_q;
       close_dead_q   <= dead_q || (concerns && (opened || ended));
       settle_q       <= 3'(Settle);
@@ -144,7 +144,7 @@ module tcp_ring_writer
       if (finishes) close_valid_q <= 1'b0;
       if (close_concerns && (opened || ended)) close_dead_q <= 1'b1;
       if (settle_q != '0) settle_q <= settle_q - 1'b1;
-      if (close_tells) close_told_q <= close_end_q;
+      if (close_reports) close_reported_q <= close_end_q;
     end
     // Its last full beat has been added, and the first one of the next message not yet.
     if (settle_q == 3'(Settle - 2)) close_sum_q <= sum_q;
@@ -201,8 +201,8 @@ module tcp_ring_writer
     if (reads) begin
       stream_q  <= s_stream;
       follows_q <= close_valid_q && close_at == read_at;
-      heard_q   <= done_valid && done_at == read_at;
-    end else if (concerns) heard_q <= 1'b1;
+      una_newer_q   <= done_valid && done_at == read_at;
+    end else if (concerns) una_newer_q <= 1'b1;
     if (reads ? done_valid && done_at == read_at : concerns) una_q <= done.una;
     if (state_q == StLoad) begin
       // After a message of the same stream, whose place is not kept yet, end and tail are right as they are.
@@ -210,11 +210,11 @@ module tcp_ring_writer
         end_q  <= fresh ? start_kept : place_kept.end_seq;
         tail_q <= fresh ? '0 : place_kept.tail;
       end
-      told_q      <= fresh ? start_kept : follows_q ? end_q : place_kept.end_seq;
+      reported_seq_q      <= fresh ? start_kept : follows_q ? end_q : place_kept.end_seq;
       first_q     <= fresh || !follows_q;
       start_sum_q <= fresh ? '0 : place_kept.sum;
       dead_q      <= !live_q[at] || (concerns && (opened || ended));
-      if (!heard_q && !concerns) una_q <= una_kept;
+      if (!una_newer_q && !concerns) una_q <= una_kept;
     end else if (concerns && (opened || ended)) dead_q <= 1'b1;
     if (take) begin
       first_q <= 1'b0;
@@ -222,13 +222,13 @@ module tcp_ring_writer
       tail_q  <= fills ? turned : joined;
     end
     if (write_ready || (close_valid_q ? close_dead_q : dead_q)) write_valid <= 1'b0;
-    if (close_tells) begin
-      write       <= '{stream: close_stream_q, bytes: 31'(span_t'(close_end_q - close_told_q))};
+    if (close_reports) begin
+      write       <= '{stream: close_stream_q, bytes: 31'(span_t'(close_end_q - close_reported_q))};
       write_valid <= 1'b1;
     end else if (chunk_due && !dead_q && !write_valid) begin
-      write       <= '{stream: stream_q, bytes: 31'(span_t'(whole - told_q))};
+      write       <= '{stream: stream_q, bytes: 31'(span_t'(whole - reported_seq_q))};
       write_valid <= 1'b1;
-      told_q      <= whole;
+      reported_seq_q      <= whole;
     end
     // Looks at the beats before this one: three more than are counted may be on their way.
     room_q <= state_q == StTake && span_t'(end_q - una_q) <= span_t'(RING_BYTES - 4 * Bytes);

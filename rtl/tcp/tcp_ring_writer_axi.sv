@@ -109,10 +109,10 @@ module tcp_ring_writer_axi
   // ---- one message -------------------------------------------------------------------------------------------------
   typedef enum logic [1:0] {StIdle, StLoad, StTake, StFlush} state_e;
   state_e state_q, state_d;
-  tcp_seq_t end_q, una_q, told_q;
+  tcp_seq_t end_q, una_q, reported_seq_q;
   logic [DATA_W-1:0] tail_q;
-  // heard: una is newer than the kept one; dead: the message's connection has ended; reported: its last run is closed
-  logic heard_q, dead_q, room_q, reported_q, fresh, concerns, take, beat_free;
+  // una_newer: una is newer than the kept one; dead: the message's connection has ended; reported: its last run is closed
+  logic una_newer_q, dead_q, room_q, reported_q, fresh, concerns, take, beat_free;
   assign concerns = done_valid && done_at == at;
   assign take     = state_q == StTake && s_axis_tvalid && (dead_q || room_q) && beat_free;
   assign closes   = state_q == StFlush && (reported_q || beat_free);
@@ -153,8 +153,8 @@ module tcp_ring_writer_axi
   typedef struct packed {
     logic        dead;     // its connection had ended before
     tcp_stream_t stream;
-    logic        tells;    // the sender hears of `bytes`
-    logic [12:0] bytes;    // since it heard last
+    logic        is_reported;    // `bytes` are reported to the sender
+    logic [12:0] bytes;    // since the last report
     logic        last;     // of its message
     tcp_seq_t    end_seq;  // of what is written with it
   } report_t;
@@ -188,8 +188,8 @@ module tcp_ring_writer_axi
     beat.report = '{
       dead:    dead_q,
       stream:  stream_q,
-      tells:   state_q == StFlush || at_chunk_end || ends_exactly,
-      bytes:   13'(upto - told_q),
+      is_reported:   state_q == StFlush || at_chunk_end || ends_exactly,
+      bytes:   13'(upto - reported_seq_q),
       last:    state_q == StFlush || ends_exactly,
       end_seq: upto
     };
@@ -199,16 +199,16 @@ module tcp_ring_writer_axi
     state_q <= state_d;
     if (reads) begin
       stream_q <= s_stream;
-      heard_q  <= done_valid && done_at == read_at;
-    end else if (concerns) heard_q <= 1'b1;
+      una_newer_q  <= done_valid && done_at == read_at;
+    end else if (concerns) una_newer_q <= 1'b1;
     if (reads ? done_valid && done_at == read_at : concerns) una_q <= done.una;
     if (state_q == StLoad) begin
       end_q      <= fresh ? start_kept : place_kept.end_seq;
-      told_q     <= fresh ? start_kept : place_kept.end_seq;
+      reported_seq_q     <= fresh ? start_kept : place_kept.end_seq;
       tail_q     <= fresh ? '0 : place_kept.tail;
       dead_q     <= !live_q[at] || (concerns && (opened || ended));
       reported_q <= 1'b0;
-      if (!heard_q && !concerns) una_q <= una_kept;
+      if (!una_newer_q && !concerns) una_q <= una_kept;
     end else if (concerns && (opened || ended)) dead_q <= 1'b1;
     if (take) begin
       end_q  <= end_q + 32'(count);
@@ -222,7 +222,7 @@ module tcp_ring_writer_axi
       beat_q     <= beat;
       run_q      <= run;
       run_open_q <= !beat.ends;
-      if (beat.report.tells && beat.ends) told_q <= upto;
+      if (beat.report.is_reported && beat.ends) reported_seq_q <= upto;
       if (beat.report.last && beat.ends) reported_q <= 1'b1;
     end
     if (rst) begin
@@ -277,7 +277,7 @@ module tcp_ring_writer_axi
   );
   assign unconfirmed = LevelW'(level) + LevelW'(beat_valid_q && beat_q.ends);
 
-  // ---- the memory has a run: the sender hears of it unless its connection has ended. tcp_ring_guard lets no stream
+  // ---- the memory has a run: it is reported to the sender unless its connection has ended. tcp_ring_guard lets no stream
   // open before the runs of its earlier connections are answered, so a live stream's run is of this connection --------
   logic [N_STREAMS-1:0] failed_q;  // bytes are missing in the ring
   index_t report_at;
@@ -289,7 +289,7 @@ module tcp_ring_writer_axi
 
   always_ff @(posedge clk) begin
     if (write_ready || !live_q[index_t'(write.stream)]) write_valid <= 1'b0;
-    if (confirmed && report.tells && !drops && !fails) begin
+    if (confirmed && report.is_reported && !drops && !fails) begin
       write       <= '{stream: report.stream, bytes: 31'(report.bytes)};
       write_valid <= 1'b1;
     end

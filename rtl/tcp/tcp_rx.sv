@@ -4,7 +4,7 @@
 // Promise: each frame without a MAC error (tuser at tlast) makes one pulse of `counts`; segments wait for their turn
 // in a queue, and one for which there is no room counts as dropped, as if the network had lost it: never any
 // backpressure. Options are read of SYNs alone; they wait for that in a queue of their own with a place for every
-// stream, so all streams may be opened at once. A router's word is believed if it returns the head of
+// stream, so all streams may be opened at once. An ICMP error counts only if it quotes the head of
 // a segment of an own stream; whether that one is under way is the row's to say (RFC 5927 section 4.1). It counts as
 // `other`, like all ICMP, and one that finds no room is forgotten: the next segment that is too long brings another.
 // RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked);
@@ -136,7 +136,7 @@ module tcp_rx
     logic [17:0] beside;         // what goes into the checksum beside the words from the addresses on
   } parsed_t;
 
-  // What no check asks for.
+  // What no check reads.
   typedef struct packed {
     logic [15:0] mss;            // of a router's word
     tcp_seq_t    seq;
@@ -240,7 +240,7 @@ module tcp_rx
   // which would be one more chain: they are compared with one less then.
   parsed_t last;
   logic [16:0] words;
-  logic words_right, words_ones, sum_right, speaks_tcp, for_us, well_formed, good, told;
+  logic words_right, words_ones, sum_right, speaks_tcp, for_us, well_formed, good, is_icmp_error;
   tcp_arrival_t plain, syn;
   logic plain_valid, syn_valid, syn_ready, push, room;
   logic unused;
@@ -254,21 +254,21 @@ module tcp_rx
   assign for_us      = last.mac_ours && last.ip_ours;
   assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;
   assign good        = sum_done && !last.error && speaks_tcp && for_us && well_formed && sum_right && peer_ours5_q;
-  assign told        = sum_done && !last.error && last.ipv4 && last.has_eth && last.ip_whole && for_us && last.plain_ip
+  assign is_icmp_error        = sum_done && !last.error && last.ipv4 && last.has_eth && last.ip_whole && for_us && last.plain_ip
                        && ip_sum_right5_q && last.too_long && sum_right && peer_ours5_q;
-  assign plain_valid = (good && !last.syn) || told;
+  assign plain_valid = (good && !last.syn) || is_icmp_error;
 
   always_comb begin
     plain = '0;
     plain.stream      = last.stream;
     plain.epoch       = epoch5_q;
-    plain.what.kind   = told ? TcpPathMtu : TcpSegment;
+    plain.what.kind   = is_icmp_error ? TcpPathMtu : TcpSegment;
     plain.what.seq    = last_content.seq;
     plain.what.ack    = last_content.ack;
     plain.what.flags  = last_content.flags;
     plain.what.window = last_content.window;
     plain.what.len    = last_content.payload;
-    if (told) plain.what.options.mss = last_content.mss;
+    if (is_icmp_error) plain.what.options.mss = last_content.mss;
   end
 
   // ---- SYNs, which wait until their options are read ----------------------------------------------------------------
@@ -305,8 +305,8 @@ module tcp_rx
   assign seen = sum_done && !last.error;
   always_ff @(posedge clk) begin
     counts <= '{
-      segment:      push && room && !told,
-      dropped:      (push && !room && !told) || (good && last.syn && !last.walks),
+      segment:      push && room && !is_icmp_error,
+      dropped:      (push && !room && !is_icmp_error) || (good && last.syn && !last.walks),
       bad_checksum: seen && speaks_tcp && for_us && well_formed && !sum_right,
       unknown:      seen && speaks_tcp && for_us && well_formed && sum_right && !peer_ours5_q,
       malformed:    seen && last.ipv4 && last.has_eth && last.mac_ours

@@ -37,7 +37,7 @@ module tcp_sender
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
   localparam int unsigned CyclesPerTick = (CLK_KHZ + 999) / 1000;  // a tick is 1 us
   localparam int unsigned VisitCycles = N_STREAMS > 4 ? 8 : 64 >> $clog2(N_STREAMS);
-  localparam int unsigned Askers = 5;
+  localparam int unsigned Requesters = 5;
   localparam logic [2:0] ByCommand = 3'd0, ByWrite = 3'd1, ByArrival = 3'd2, ByClock = 3'd3, ByLine = 3'd4;
 
   if (N_STREAMS < 1 || N_STREAMS > TcpMaxStreams) begin : gen_bad_streams
@@ -76,7 +76,7 @@ module tcp_sender
   logic [$clog2(VisitCycles)-1:0] visit_timer_q;
   logic visit_due_q;
   logic [StreamW-1:0] visit_stream_q;
-  logic [Askers-1:0] goes;
+  logic [Requesters-1:0] goes;
   always_ff @(posedge clk) begin
     visit_timer_q <= visit_timer_q + 1'b1;
     if (visit_timer_q == '1) visit_due_q <= 1'b1;
@@ -92,14 +92,14 @@ module tcp_sender
   end
 
   // ---- the line: the streams that have something to send, one after the other ---------------------------------------
-  logic [N_STREAMS-1:0] wants_q;
+  logic [N_STREAMS-1:0] more_q;
   logic grant_valid;
   logic [7:0] granted;
   logic unused;
   assign unused = &{1'b0, granted, arrival};
-  tx_scheduler #(.N_QP(N_STREAMS), .GapCycles(4)) u_scheduler (  // until its `wants_q` is true again
+  tx_scheduler #(.N_QP(N_STREAMS), .GapCycles(4)) u_scheduler (  // until its `more_q` is true again
     .clk, .rst,
-    .ready   (wants_q),
+    .ready   (more_q),
     .eligible('1),
     .room    (send_room && !tx_paused),
     .grant_valid,
@@ -108,8 +108,8 @@ module tcp_sender
   );
 
   // ---- stage 0: choose, among those whose stream is not in flight ---------------------------------------------------
-  tcp_stream_t [Askers-1:0] streams;
-  logic [Askers-1:0] asks, free;
+  tcp_stream_t [Requesters-1:0] streams;
+  logic [Requesters-1:0] requests, free;
   logic issue;
   logic [7:0] turn;
   logic valid2_q, valid3, valid4, starts;
@@ -124,16 +124,16 @@ module tcp_sender
 
   // While a choice is made, the second or the third stage is empty: stream1_q names the stream of either.
   always_comb begin
-    asks    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
+    requests    = {grant_valid, visit_due_q, arrival_valid, write_valid, command_valid};
     streams = {granted[$bits(tcp_stream_t)-1:0], tcp_stream_t'(visit_stream_q), arrival.stream, write.stream,
                command.stream};
-    for (int unsigned i = 0; i < Askers; i++)
-      free[i] = asks[i] && !init_q && !valid1_q
+    for (int unsigned i = 0; i < Requesters; i++)
+      free[i] = requests[i] && !init_q && !valid1_q
                 && !((valid2_q || valid3) && same(StreamW'(stream1_q), StreamW'(streams[i])))
                 && !(valid4 && same(stream4_q, StreamW'(streams[i])));
   end
 
-  arbiter_rr #(.N(Askers)) u_turn (
+  arbiter_rr #(.N(Requesters)) u_turn (
     .clk, .rst,
     .req  (free),
     .take (1'b1),
@@ -142,7 +142,7 @@ module tcp_sender
   );
 
   always_comb begin
-    for (int unsigned i = 0; i < Askers; i++) goes[i] = issue && turn == 8'(i);
+    for (int unsigned i = 0; i < Requesters; i++) goes[i] = issue && turn == 8'(i);
     event0 = arrival.what;  // of which other kinds of event use only what is set here
     unique case (turn[2:0])
       ByCommand: begin
@@ -167,7 +167,7 @@ module tcp_sender
   tcp_choice_t choice, next_choice;  // what a row may send; kept with it
   tcp_seq_t max3_q;                  // of the row before them
   tcp_tick_t deadline, next_deadline;
-  logic wants;
+  logic more;
   if (N_STREAMS > 1) begin : gen_rows
     ram_sdp #(.W($bits(tcp_row_t)), .DEPTH(N_STREAMS)) u_rows (
       .clk,
@@ -221,7 +221,7 @@ module tcp_sender
     .out_actions(done.actions),
     .out_choice_valid(valid4),
     .out_choice      (next_choice),
-    .out_wants       (wants),
+    .out_more       (more),
     .out_starts      (starts),
     .out_deadline    (next_deadline)
   );
@@ -235,8 +235,8 @@ module tcp_sender
     kind3_q   <= event1_q.kind;
     valid1_q  <= issue && !rst;
     valid2_q  <= valid1_q && !rst;
-    if (valid4) wants_q[stream4_q] <= wants;
-    if (rst) wants_q <= '0;
+    if (valid4) more_q[stream4_q] <= more;
+    if (rst) more_q <= '0;
   end
 
   assign busy            = init_q || valid1_q || valid2_q || valid3 || valid4;

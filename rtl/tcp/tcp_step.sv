@@ -17,20 +17,20 @@ module tcp_step
   output tcp_actions_t actions
 );
   tcp_flags_t flags;
-  logic hears, unused;  // unused: control bits that mean nothing here
+  logic is_segment, unused;  // unused: control bits that mean nothing here
   assign unused = &{1'b0, event_in, params, facts, flags};
   assign flags  = event_in.flags;
-  assign hears  = event_in.kind == TcpSegment;
+  assign is_segment  = event_in.kind == TcpSegment;
 
   // ---- CLOSED, RFC 9293 section 3.10.7.1: every segment except an RST is answered by RST -------------------------
   logic stray, answers_stray;
-  assign stray         = hears && row.state == TcpClosed;
+  assign stray         = is_segment && row.state == TcpClosed;
   assign answers_stray = stray && !flags.rst && !row.reset_due;
 
   // ---- SYN_SENT, 3.10.7.3. A SYN without ACK would lead to SYN_RECEIVED, which this TCP has not. An ACK of another
   // SYN is of a former connection: the RST ends that at the peer, and the next SYN finds it free. -------------------
   logic opening, acks_syn, answers_former, refused, comes_up;
-  assign opening        = hears && row.state == TcpSynSent;
+  assign opening        = is_segment && row.state == TcpSynSent;
   assign acks_syn       = flags.ack && facts.ack_is_max;
   assign answers_former = opening && flags.ack && !facts.ack_is_max && !flags.rst && !row.reset_due;
   assign refused        = opening && acks_syn && flags.rst;
@@ -56,7 +56,7 @@ module tcp_step
   // RST (RFC 5961 section 3.2: only the very next sequence number resets), SYN (RFC 5961 section 4.2: never ends a
   // connection), ACK (RFC 5961 section 5.2) -------------------------------------------------------------------------
   logic arrives, outside, in_window, resets, plain, bad_ack, takes, acks;
-  assign arrives   = hears && row.state == TcpEstablished;
+  assign arrives   = is_segment && row.state == TcpEstablished;
   assign outside   = arrives && !facts.in_window;
   assign in_window = arrives && facts.in_window;
   assign resets    = in_window && flags.rst && facts.at_rcv_nxt;
@@ -66,12 +66,12 @@ module tcp_step
   assign acks      = takes && facts.ack_reaches_una;
 
   // RFC 5961 section 7: an ACK with our present state, at most one per interval.
-  logic doubts, challenges;
-  assign doubts     = (outside && !flags.rst) || (in_window && flags.rst && !facts.at_rcv_nxt)
+  logic unproven, challenges;
+  assign unproven     = (outside && !flags.rst) || (in_window && flags.rst && !facts.at_rcv_nxt)
                       || (in_window && !flags.rst && flags.syn) || bad_ack;
-  assign challenges = doubts && (!row.challenge_held || facts.challenge_over);
+  assign challenges = unproven && (!row.challenge_held || facts.challenge_over);
 
-  // RFC 9293 section 3.8.4: the peer asks whether this end lives, so it can be reached: what has had no answer goes
+  // RFC 9293 section 3.8.4: a keep-alive probe of the peer shows that it can be reached: unacknowledged data go
   // again now, and not when its doubled timeout is over.
   logic hastens;
   assign hastens = outside && facts.is_question && flags.ack && !flags.rst && row.backoff != '0 && !facts.idle;
@@ -154,9 +154,9 @@ module tcp_step
   assign restores = event_in.kind == TcpTick && row.shortened && facts.path_over && !facts.expired;
 
   // ---- the end: the peer gets an RST unless it ended the connection ------------------------------------------------
-  logic ends, tells, fresh;
+  logic ends, sends_rst, fresh;
   assign ends  = aborts || refused || resets || finishes || gives_up;
-  assign tells = row.state == TcpEstablished && !resets;
+  assign sends_rst = row.state == TcpEstablished && !resets;
   assign fresh = opens || ends;
 
   // ---- a loss: the segment at una goes again; without back-off all that is under way, unless the loss is only that
@@ -172,8 +172,8 @@ module tcp_step
                   || (!finishes && (fast || (advances && !empties) || reopens));
 
   // ---- the new row: sequence numbers -------------------------------------------------------------------------------
-  logic hears_more;
-  assign hears_more = comes_up || takes || (answers_stray && !flags.ack);
+  logic rcv_advances;
+  assign rcv_advances = comes_up || takes || (answers_stray && !flags.ack);
 
   always_comb begin
     next = row;
@@ -205,7 +205,7 @@ module tcp_step
     if (shortens || advances) next.too_long = '0;
 
     // Data or FIN that come with a SYN are not taken: the peer sends them again.
-    if (hears_more) next.rcv_nxt = facts.after_all;
+    if (rcv_advances) next.rcv_nxt = facts.after_all;
 
   // ---- loss and repair ---------------------------------------------------------------------------------------------
     if (duplicate && row.duplicates != TcpDupThreshold) next.duplicates = row.duplicates + 2'd1;
@@ -272,9 +272,9 @@ module tcp_step
   // ---- a row restarts: an RST of the earlier connection is still sent -----------------------------------------------
     if (fresh) begin
       next            = '0;
-      next.rcv_nxt    = hears_more ? facts.after_all : row.rcv_nxt;
-      next.reset_due  = ends ? tells : row.reset_due;
-      next.reset_acks = ends ? tells : row.reset_acks;
+      next.rcv_nxt    = rcv_advances ? facts.after_all : row.rcv_nxt;
+      next.reset_due  = ends ? sends_rst : row.reset_due;
+      next.reset_acks = ends ? sends_rst : row.reset_acks;
       next.reset_seq  = ends ? row.max : row.reset_seq;
     end
     if (opens) begin

@@ -10,7 +10,7 @@
   `AXIL_SLAVE(s_axil)
   `AXI_MASTER(m_axi, AXI_ADDR_W)
 
-  // A memory that has been reset does not answer what it was asked before: the rings begin anew, too.
+  // A memory that has been reset does not answer earlier requests: the rings begin anew, too.
   logic front_rst;
   assign front_rst = rst || (STORE == 1 && m_axi_rst);
 

@@ -14,7 +14,7 @@ module penstock_1g #(
   input logic clk,
   input logic rst,
 
-  // GMII; MII has nibbles in [3:0]. The link is told from any clock; half duplex is no link.
+  // GMII; MII has nibbles in [3:0]. The link may be of any clock; half duplex is no link.
   input  logic       gmii_tx_clk,
   input  logic       gmii_tx_enable,  // the line moves in this cycle: always 1 where gmii_tx_clk is the line's clock
   output logic [7:0] gmii_txd,

@@ -23,7 +23,7 @@ module penstock_switch
   input  logic [N_PORTS-1:0][7:0]  xgmii_rxc,
 
   // The management port on GMII, with MANAGEMENT: ARP, ping and IPbus; quiet otherwise. MII has nibbles in [3:0]. The link
-  // is told from any clock; half duplex is no link.
+  // may be of any clock; half duplex is no link.
   input  logic       mgmt_gmii_tx_clk,
   input  logic       mgmt_gmii_tx_enable,  // the line moves in this cycle: always 1 where it has a clock of its own
   output logic [7:0] mgmt_gmii_txd,

@@ -2,7 +2,7 @@
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
 // With both, targets below N_QP are queue pairs, those from N_QP on the streams. With STORE = 1 the rings of all
 // targets are in one AXI4 memory, in that order; the transactions of streams have ID 1 if there are queue pairs, too.
-// What the memory has been asked for outlives `rst` (axi_reset_guard).
+// Requests to the memory outlive `rst` (axi_reset_guard).
 // Connects its modules and contains no logic of its own.
 module transports
   import penstock_pkg::*;

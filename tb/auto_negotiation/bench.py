@@ -19,7 +19,7 @@ PHY = PHY_UP | PHY_FULL_DUPLEX | PHY_SPEED[1000] | 0x0001
 async def start(dut, sgmii: int) -> None:
     cocotb.start_soon(Clock(dut.clk, 1, "us").start())
     dut.rst.value, dut.enable.value, dut.sgmii.value = 1, 1, sgmii
-    dut.synced.value, dut.saying_valid.value = 0, 0
+    dut.synced.value, dut.ordered_set_valid.value = 0, 0
     await ClockCycles(dut.clk, 3)
     dut.rst.value = 0
     await ClockCycles(dut.clk, 3)
@@ -28,10 +28,10 @@ async def start(dut, sgmii: int) -> None:
 
 async def say(dut, config: int | None) -> None:
     """The peer sends this Config_Reg from now on, or idle."""
-    dut.saying.value = 0 if config is None else 1 << 16 | config
-    dut.saying_valid.value = 1
+    dut.ordered_set.value = 0 if config is None else 1 << 16 | config
+    dut.ordered_set_valid.value = 1
     await RisingEdge(dut.clk)
-    dut.saying_valid.value = 0
+    dut.ordered_set_valid.value = 0
     await ClockCycles(dut.clk, 4)
 
 

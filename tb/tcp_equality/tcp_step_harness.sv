@@ -94,9 +94,9 @@ module tcp_step_harness
   always_ff @(posedge clk) {happened_q, row_q, now_q} <= {happened, row, in_event[1]};
 
   tcp_actions_t does, actions;
-  logic wants;
+  logic more;
   assign out_actions[0] = {
-    2'b0, actions.counts, 10'b0, wants, actions.ended, actions.ended != TcpNotEnded, actions.opened
+    2'b0, actions.counts, 10'b0, more, actions.ended, actions.ended != TcpNotEnded, actions.opened
   };
   assign out_actions[1] = 32'(actions.acknowledged);
   assign out_actions[2] = actions.send.seq;
@@ -119,7 +119,7 @@ module tcp_step_harness
     .out_actions(does),
     .out_choice_valid(out_valid),
     .out_choice      (),
-    .out_wants       (wants),
+    .out_more       (more),
     .out_starts      (starts),
     .out_deadline    (deadline)
   );

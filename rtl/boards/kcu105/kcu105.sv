@@ -91,11 +91,11 @@ module kcu105 #(
 
   // The receiver may come up long after the transmitter, and again whenever the fibre is moved: it resets nothing,
   // for the PCS sends local fault as long as it is not locked.
-  logic asked, tx_waits, rx_waits, rx_locked;
-  reset_sync u_asked (
+  logic rst_request, tx_waits, rx_waits, rx_locked;
+  reset_sync u_rst_request (
     .clk,
     .d(reset),
-    .q(asked)
+    .q(rst_request)
   );
   reset_sync u_tx_waits (
     .clk,
@@ -112,7 +112,7 @@ module kcu105 #(
     .d(block_lock),
     .q(rx_locked)
   );
-  assign rst     = asked || tx_waits;
+  assign rst     = rst_request || tx_waits;
   assign link_up = rx_locked && !rx_waits;
 
   for (genvar i = 0; i < 4; i++) begin : gen_switch

@@ -40,18 +40,18 @@ module mpf300_eval #(
     .block_lock
   );
 
-  logic asked, phy_waits;
-  reset_sync u_asked (
+  logic rst_request, phy_waits;
+  reset_sync u_rst_request (
     .clk,
     .d(!reset_n),
-    .q(asked)
+    .q(rst_request)
   );
   reset_sync u_phy_waits (
     .clk,
     .d(phy_not_ready),
     .q(phy_waits)
   );
-  assign rst = asked || phy_waits;
+  assign rst = rst_request || phy_waits;
 
   reset_sync u_link (
     .clk,

@@ -116,11 +116,11 @@ module vcu118 #(
     if (rst) in_frame_q <= 1'b0;
   end
 
-  logic asked, tx_waits, rx_waits, rx_aligned;
-  reset_sync u_asked (
+  logic rst_request, tx_waits, rx_waits, rx_aligned;
+  reset_sync u_rst_request (
     .clk,
     .d(reset),
-    .q(asked)
+    .q(rst_request)
   );
   reset_sync u_tx_waits (
     .clk,
@@ -137,7 +137,7 @@ module vcu118 #(
     .d(aligned),
     .q(rx_aligned)
   );
-  assign rst     = asked || tx_waits;
+  assign rst     = rst_request || tx_waits;
   assign link_up = rx_aligned && !rx_waits;
 
   for (genvar i = 0; i < 4; i++) begin : gen_switch

@@ -21,7 +21,7 @@ module tcp_engine
   output tcp_actions_t out_actions,
   output logic         out_choice_valid,
   output tcp_choice_t  out_choice,
-  output logic         out_wants,
+  output logic         out_more,
   output logic         out_starts,
   output tcp_tick_t    out_deadline
 );
@@ -29,7 +29,7 @@ module tcp_engine
   anything #(.W($bits(tcp_row_t))) u_row (.value(out_row));
   anything #(.W($bits(tcp_choice_t))) u_choice (.value(out_choice));
   anything #(.W($bits(tcp_actions_t))) u_actions (.value(out_actions));
-  anything u_wants (.value(out_wants));
+  anything u_more (.value(out_more));
   anything u_starts (.value(starts));
   anything #(.W($bits(tcp_tick_t))) u_deadline (.value(out_deadline));
   always_ff @(posedge clk) begin

@@ -9,11 +9,15 @@ PROOFS = [
         {"DATA_W": 16},
         mutants=(
             Mutant("if (!busy_q) begin", "if (1) begin", "a_no_other"),
-            Mutant("tvalid = busy_q ? s_axis_roce_tvalid : roce_asks;", "tvalid = s_axis_roce_tvalid;", "a_kept"),
-            Mutant("roce_asks    = s_axis_roce_tvalid && !tx_paused", "roce_asks    = s_axis_roce_tvalid", "a_held"),
-            Mutant("service_asks && (roce_was_last_q || !roce_asks)", "service_asks && !roce_asks", "a_turns"),
+            Mutant("tvalid = busy_q ? s_axis_roce_tvalid : roce_request;", "tvalid = s_axis_roce_tvalid;", "a_kept"),
             Mutant(
-                "if (s_axis_control_tvalid) kind", "if (s_axis_control_tvalid && !roce_asks) kind", "a_control_first"
+                "roce_request    = s_axis_roce_tvalid && !tx_paused", "roce_request    = s_axis_roce_tvalid", "a_held"
+            ),
+            Mutant(
+                "service_request && (roce_was_last_q || !roce_request)", "service_request && !roce_request", "a_turns"
+            ),
+            Mutant(
+                "if (s_axis_control_tvalid) kind", "if (s_axis_control_tvalid && !roce_request) kind", "a_control_first"
             ),
             Mutant("free = m_axis_tready || !m_axis_tvalid", "free = 1'b1", "a_one"),
         ),

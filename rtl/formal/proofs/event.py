@@ -43,7 +43,7 @@ PROOFS = [
             Mutant("s_axis_tready = drops_q;", "s_axis_tready = drops_q | {N_IN{resync}};", "a_none_lost"),
             Mutant("!forgets && ahead <= 0", "!forgets && ahead < 0", "a_rises"),
             Mutant("here    = shown_q[at_q] && enabled;", "here    = enabled;", "a_0_first"),
-            Mutant("(scan_ends && !begins) || !judges", "!judges", "a_0_has"),
+            Mutant("(scan_ends && !begins) || !evaluates", "!evaluates", "a_0_has"),
             Mutant("if (part_ends && !(take && last)) drops_q[at_q] <= 1'b1;", "", "a_0_drops"),
             Mutant("length_q + (take ? 32'(n_bytes) : '0)", "length_q", "a_entry"),
             Mutant("flags.cut             = take && full && !last;", "", "a_cut"),

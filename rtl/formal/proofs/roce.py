@@ -213,14 +213,16 @@ PROOFS = [
             Mutant("|| facts.last_ready\n", "\n", "a_asks"),
             Mutant("|| (facts.again && facts.last_again)", "", "a_asks"),
             Mutant("|| row.nxt[2:0] == '1 ", "", "a_never_rises"),
-            Mutant("(sends && asks && !row.timer_on)", "(sends && asks)", "a_deadline_stays"),
+            Mutant("(sends && ack_request && !row.timer_on)", "(sends && ack_request)", "a_deadline_stays"),
             Mutant("!credited && !rewinds &&", "!credited &&", "a_credit"),
             Mutant(
-                "if (leaves || (rewinds && !waits)) next.timer_on", "if (leaves || rewinds) next.timer_on", "a_timer"
+                "if (leaves || (rewinds && !rnr_wait_start)) next.timer_on",
+                "if (leaves || rewinds) next.timer_on",
+                "a_timer",
             ),
             Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
             Mutant("progress ? cfg.retry_cnt : row.retry_left", "row.retry_left", "a_retries"),
-            Mutant("(progress && facts.asked_beyond) || ", "", "a_timer"),
+            Mutant("(progress && facts.requested_beyond) || ", "", "a_timer"),
             Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
             Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
         ),
@@ -234,8 +236,10 @@ PROOFS = [
         mutants=(
             Mutant("next.sent_end = sends && !facts.again ? after_nxt :", "next.sent_end =", "a_once"),
             Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
-            Mutant("rnr_spent    = told_to_wait && rnr_left == '0;", "rnr_spent    = 1'b0;", "a_ends"),
-            Mutant("rewinds = resumes || waits ||", "rewinds = resumes || waits || progress ||", "a_once"),
+            Mutant("rnr_spent    = rnr_nak_new && rnr_left == '0;", "rnr_spent    = 1'b0;", "a_ends"),
+            Mutant(
+                "rewinds = resumes || rnr_wait_start ||", "rewinds = resumes || rnr_wait_start || progress ||", "a_once"
+            ),
             Mutant(WINDOW, WINDOW.replace("<", "<="), "a_nothing_rewound", "requester_facts"),
         ),
     ),

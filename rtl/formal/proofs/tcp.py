@@ -22,7 +22,7 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("if (empties || comes_up) next.timer_on = 1'b0;", "", "a_timer"),
         Mutant("(advances && !empties)", "1'b0", "a_restarts"),
         Mutant("(comes_up && !facts.max_is_written)", "1'b0", "a_timer"),
-        Mutant("hears_more = comes_up || takes ||", "hears_more = comes_up || finishes ||", "a_hears"),
+        Mutant("rcv_advances = comes_up || takes ||", "rcv_advances = comes_up || finishes ||", "a_hears"),
         Mutant("(opening ? 17'd0 : 17'(event_in.len))", "17'(event_in.len)", "a_hears", "tcp_facts"),
         Mutant("event_in.flags.rst ? starts_inside : starts_at == '0", "starts_inside", "a_forged", "tcp_facts"),
         Mutant("updates    = acks &&", "updates    = takes &&", "a_forged"),
@@ -76,7 +76,7 @@ PROOFS = [
             Mutant("!init_q && !valid1_q", "!init_q", "a_apart"),
             Mutant("if (tick_q && !valid1_q)", "if (tick_q)", "a_stays"),
             Mutant("if (!valid1_q) event1_q <=", "event1_q <=", "a_stays"),
-            Mutant("asks[i] && !init_q && ", "asks[i] && ", "a_after_init"),
+            Mutant("requests[i] && !init_q && ", "requests[i] && ", "a_after_init"),
             Mutant("event0 = arrival.what;", "event0 = '0;", "a_arrival"),
             Mutant("stream1_q <= streams[turn[2:0]];", "stream1_q <= streams[ByCommand];", "a_write"),
             Mutant("if (gap_q != '0) gap_q <= gap_q - 1'b1;", "gap_q <= '0;", "a_one_segment", "tx_scheduler"),
@@ -92,10 +92,10 @@ PROOFS = [
             Mutant("&& !(opened && done_at == read_at);", ";", "a_continues"),
             Mutant("follows_q <= close_valid_q && close_at == read_at;", "follows_q <= 1'b0;", "a_continues"),
             Mutant("end_q   <= end_q + 32'(count);", "end_q   <= end_q + 32'(Bytes);", "a_continues"),
-            Mutant("if (!heard_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
-            Mutant("span_t'(whole - told_q)", "span_t'(end_q - told_q)", "a_0_owed", after="c_chunk"),
+            Mutant("if (!una_newer_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
+            Mutant("span_t'(whole - reported_seq_q)", "span_t'(end_q - reported_seq_q)", "a_0_owed", after="c_chunk"),
             Mutant("= {end_q[31:ByteW], {ByteW{1'b0}}};", "= end_q;", "a_there", after="c_chunk"),
-            Mutant("close_told_q   <= told_q;", "close_told_q   <= end_q;", "a_0_owed"),
+            Mutant("close_reported_q   <= reported_seq_q;", "close_reported_q   <= end_q;", "a_0_owed"),
             Mutant("if (close_concerns && (opened || ended)) close_dead_q <= 1'b1;", "", "a_0_alive"),
             Mutant("else if (concerns && (opened || ended)) dead_q <= 1'b1;", "", "a_closed"),
             Mutant("if (ended) live[done_at] <= 1'b0;", "", "a_closed", "tcp_ring_streams"),
@@ -117,7 +117,7 @@ PROOFS = [
             Mutant("end_q  <= end_q + 32'(count);", "end_q  <= end_q + 32'(Bytes);", "a_continues"),
             Mutant("= state_q == StLoad && live_q[at] &&", "= 1'b0 &&", "a_continues"),
             Mutant("fresh[done_at] <= 1'b1;", "", "a_continues", "tcp_ring_streams"),
-            Mutant("if (!heard_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
+            Mutant("if (!una_newer_q && !concerns) una_q <= una_kept;", "una_q <= una_kept;", "a_una"),
             # runs
             Mutant("(ADDR_W'(beat_q.report.stream) << RingW)", "ADDR_W'(beat_q.report.stream)", "a_address"),
             Mutant("!beat_valid_q || moves;", "1'b1;", "a_address"),
@@ -138,7 +138,7 @@ PROOFS = [
             Mutant("drops     = report.dead ||", "drops     = ", "a_laid"),
             Mutant("(answer_bad || failed_q[report_at])", "answer_bad", "a_confirmed"),
             Mutant("if (opened) failed_q[done_at] <= 1'b0;", "", "a_0_c_blamed"),
-            Mutant("13'(upto - told_q)", "13'(end_q - told_q)", "a_all"),
+            Mutant("13'(upto - reported_seq_q)", "13'(end_q - reported_seq_q)", "a_all"),
             Mutant("StFlush || at_chunk_end || ends_exactly,", "StFlush || ends_exactly,", "a_owed", after="c_fifth"),
             # what others hear
             Mutant(
@@ -159,7 +159,11 @@ PROOFS = [
         {"DATA_W": 64, "N_STREAMS": 2, "RING_BYTES": 16384, "ADDR_W": 32, "REPORTS": 4},
         cycles=20,
         free=("ram_sdp", "packet_store_axi_wr"),
-        mutants=(Mutant("if (beat.report.tells && beat.ends) told_q", "if (beat.ends) told_q", "a_all"),),
+        mutants=(
+            Mutant(
+                "if (beat.report.is_reported && beat.ends) reported_seq_q", "if (beat.ends) reported_seq_q", "a_all"
+            ),
+        ),
     ),
     Proof(
         "tcp_ring_reader_axi",
@@ -167,9 +171,9 @@ PROOFS = [
         cycles=22,
         free=("ram_sdp", "sync_fifo"),
         mutants=(
-            Mutant("PlaceW'(asked) + 1'b1;", "PlaceW'(asked);", "a_0_ask"),
-            Mutant("last_burst ? ask_left_q : to_boundary;", "ask_left_q;", "a_within"),
-            Mutant("ask_left_q <= to_boundary;", "ask_left_q < to_boundary;", "a_all"),
+            Mutant("PlaceW'(requested) + 1'b1;", "PlaceW'(requested);", "a_0_ask"),
+            Mutant("last_burst ? request_left_q : to_boundary;", "request_left_q;", "a_within"),
+            Mutant("request_left_q <= to_boundary;", "request_left_q < to_boundary;", "a_all"),
             Mutant("15'(job.segment.len) - 15'd1;", "15'(job.segment.len);", "a_0_ask"),
             Mutant("(ADDR_W'(ask_stream_q) << RingW)", "ADDR_W'(ask_stream_q)", "a_address"),
             Mutant("(!arvalid_q || m_axi_rsp.arready)", "1'b1", "a_hold"),
