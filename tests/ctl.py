@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,10 +116,3 @@ def free_port() -> int:
                 continue
         return port
     raise AssertionError("no port from 20000 to 31999 is free")
-
-
-def wait_until(condition, what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)

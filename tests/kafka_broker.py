@@ -16,6 +16,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 from conftest import ROOT, TIMEOUT_S
 from ctl import free_port
+from processes import killed
 from test_forward import EVENTS, bridge, check, done, forward
 from veth import until
 
@@ -78,8 +79,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         admin.create_topics([NewTopic("penstock.events", 1, config=large), NewTopic("small", 1)])["small"].result()
         yield f"127.0.0.1:{port}"
     finally:
-        server.kill()
-        server.wait()
+        killed(server)
         log.close()
 
 

@@ -31,6 +31,7 @@ from board_server import (
 from lib import connection as cm
 from lib.fragment import Fragment, Part
 from lib.source_model import prbs31_bytes
+from processes import killed
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Ether
 from scapy.utils import PcapNgReader, PcapNgWriter
@@ -308,8 +309,7 @@ def test_a_board_that_begins_anew_in_a_run_is_told_its_share_again_but_not_over_
     receiver = subprocess.Popen(network.command(*command, "--line", "6Gbps"), stderr=subprocess.PIPE, text=True)
     try:
         told(board, "6Gbps")
-        board.process.kill()
-        board.process.wait()
+        killed(board.process)
         board = start("--tap", "pstk1", network=network)
         told(board, "6Gbps")
     finally:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from lib import connection as cm
+from processes import killed
 from veth import LIMIT_S, METRICS, SERVER_IP, ended
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -71,8 +72,7 @@ def test_three_verilated_boards_go_on_at_another_server_where_the_killed_one_sto
     senders = boards(both, BOARDS, 100_000)
     first = recv(both, SERVER_IP, BOARDS, "--metrics", METRICS)
     both.counted(5, "events_complete")
-    first.kill()
-    first.wait()
+    killed(first)
     result = ended(recv(both, SUCCESSOR, BOARDS, "--events", 20, "--out", tmp_path / "out"))
     faults = result.json()["faults"]
     reports = [interrupted(sender) for sender in senders]
@@ -116,8 +116,7 @@ def test_a_board_that_opens_its_queue_pair_by_itself_opens_it_again_at_a_server_
     [sender] = boards(network, BOARDS[:1], 100_000, *requests)
     first = recv(network, SERVER_IP, BOARDS[:1], "--listen", "--metrics", METRICS)
     network.counted(5, "events_complete")
-    first.kill()
-    first.wait()
+    killed(first)
     result = ended(recv(network, SERVER_IP, BOARDS[:1], "--listen", "--events", 20))
     assert result.status == 0 and result.json()["readout"]["builder"]["events_complete"] == 20, result
     before, after = interrupted(sender)["connections"][:2]
@@ -128,8 +127,7 @@ def test_a_successor_with_other_slots_is_refused_by_name(both):
     [sender] = boards(both, BOARDS[:1], 300)
     first = recv(both, SERVER_IP, BOARDS[:1], "--metrics", METRICS)
     both.counted(5, "events_complete")
-    first.kill()
-    first.wait()
+    killed(first)
     result = ended(recv(both, SUCCESSOR, BOARDS[:1], "--events", 200, slots=4))
     assert result.status == 1 and any(SLOTS_DIFFER in fault for fault in result.json()["faults"]), result
     reported = ended(sender)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from board_server import BOARD_IP, ROOT, SERVER_IP, Network
 from ctl import Ctl, free_port
+from processes import killed
 from veth import Result, ended, until
 
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -98,8 +99,7 @@ def test_a_killed_receiver_comes_back_and_gets_what_was_not_acknowledged(cable, 
     first = cable.recv()
     board = cable.board("--events", 100_000)
     until("segments", lambda: established(cable))
-    first.kill()
-    first.wait()
+    killed(first)
     second = cable.recv("--events", 20, "--out", tmp_path / "run")
     verified(second)
     board.send_signal(signal.SIGINT)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from board_server import BOARD_IP, SERVER_IP, Network
-from ctl import DEADLINE_S, Boards, Ctl, boards, wait_until
+from ctl import DEADLINE_S, Boards, Ctl, boards
 from processes import killed
 from test_board import ADDRESSES, Board, wait_for
+from veth import until
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "python"))
@@ -455,10 +456,10 @@ def test_watch_waits_for_no_silent_board(start, ctl):
     boards_ = f"{lost.address(0)},{stays.address(0)}"
     process, lines = watching(ctl, boards_, "qp[0].rate_current", "--patience", "3600s")
     try:
-        wait_until(lambda: len({line["board"] for line in lines}) == 2, "both boards")
+        until("both boards", lambda: len({line["board"] for line in lines}) == 2)
         lost.close()
         before = len(of_board(lines, stays.address(0)))
-        wait_until(lambda: len(of_board(lines, stays.address(0))) >= before + 20, "twenty changes of the other board")
+        until("twenty changes of the other board", lambda: len(of_board(lines, stays.address(0))) >= before + 20)
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 0
     finally:
@@ -470,13 +471,13 @@ def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_
     board = group.address(0)
     process, lines = watching(ctl, board, "scratch", "--patience", "100ms")
     try:
-        wait_until(lambda: of_board(lines, board) == [0], "its value")
+        until("its value", lambda: of_board(lines, board) == [0])
         group.close()
         assert f"{board}: no answer to" in process.stderr.readline()
         group.begin(group.built)
-        wait_until(lambda: of_board(lines, board) == [0, 0], "its value after it has returned")
+        until("its value after it has returned", lambda: of_board(lines, board) == [0, 0])
         ctl.run("set", board, "scratch=7")
-        wait_until(lambda: of_board(lines, board)[-1] == 7, "its new value")
+        until("its new value", lambda: of_board(lines, board)[-1] == 7)
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 1
         assert "no answer" not in process.stderr.read()

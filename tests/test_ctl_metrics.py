@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ctl import Ctl, boards, free_port, wait_until
+from ctl import Ctl, boards, free_port
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from veth import until
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "docs/examples/penstock_rules.yml"
@@ -59,7 +60,7 @@ def served(built, penstock, tmp_path):
 def test_every_board_has_its_values_and_a_silent_one_is_down(served):
     group, running = served
     first, dead = group.address(0), group.address(2)
-    wait_until(lambda: ("penstock_gateware_up", first) in running.samples(), "metrics")
+    until("metrics", lambda: ("penstock_gateware_up", first) in running.samples())
     seen = running.samples()
     assert seen["penstock_gateware_up", first] == 1 and seen["penstock_gateware_up", dead] == 0
     assert seen["penstock_gateware_link_up", first] == 1
@@ -67,7 +68,7 @@ def test_every_board_has_its_values_and_a_silent_one_is_down(served):
     assert seen["penstock_gateware_stream_state", first, "1"] == 0
     assert ("penstock_gateware_tx_frames_total", dead) not in seen
     cuts = "penstock_gateware_cnp_handled_total", first, "0"
-    wait_until(lambda: running.samples()[cuts] > seen[cuts], "another look at the boards")
+    until("another look at the boards", lambda: running.samples()[cuts] > seen[cuts])
     assert running.end() == 0
 
 
@@ -81,7 +82,7 @@ def test_a_board_that_falls_silent_delays_no_other_one(built, penstock, tmp_path
         try:
             url = next(line.split()[-1] for line in running.process.stderr if line.startswith("live page: "))
             read = "penstock_gateware_read_time_seconds"
-            wait_until(lambda: (read, mute) in running.samples(), "metrics")
+            until("metrics", lambda: (read, mute) in running.samples())
             ctl.run(
                 "set", mute, "scratch=1", "--patience", "200ms", status=1
             )  # from its first write on it says nothing
@@ -92,7 +93,7 @@ def test_a_board_that_falls_silent_delays_no_other_one(built, penstock, tmp_path
                 before, last = last, running.samples()
                 return before is not None and before[read, mute] == last[read, mute] and before != last
 
-            wait_until(is_silent, "a look without an answer of it")
+            until("a look without an answer of it", is_silent)
             looks = {board: set() for board in (first, second, mute)}
 
             def has_looked() -> bool:
@@ -101,7 +102,7 @@ def test_a_board_that_falls_silent_delays_no_other_one(built, penstock, tmp_path
                     times.add(seen[read, board])
                 return min(len(looks[first]), len(looks[second])) >= 20
 
-            wait_until(has_looked, "twenty looks at the others")
+            until("twenty looks at the others", has_looked)
             assert len(looks[mute]) == 1
             body = json.dumps({"senders": [first], "set": {"cc.rate_ai": "30Mbps"}}).encode()
             control = urllib.request.Request(f"{url}/control", body, {"Content-Type": "application/json"})
@@ -121,7 +122,7 @@ def test_rules_and_dashboard_ask_only_for_what_is_served(served):
     rules = [rule["expr"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     panels = json.loads(DASHBOARD.read_text())["panels"]
     drawn = [target["expr"] for panel in panels for target in panel["targets"]]
-    wait_until(lambda: running.samples(), "metrics")
+    until("metrics", lambda: running.samples())
     names = {name for name, *_ in running.samples()}
     assert asked(rules) and asked(drawn)
     assert asked([*rules, *drawn]) <= names

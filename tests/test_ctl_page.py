@@ -13,8 +13,9 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from board_server import ROOT, Network
-from ctl import DEADLINE_S, Ctl, wait_until
+from ctl import DEADLINE_S, Ctl
 from test_board import Board, wait_for
+from veth import until
 
 PAGE = (ROOT / "docs/ctl.md").read_text()
 BEGINNING = PAGE[PAGE.index("## From power-on to data") : PAGE.index("## Lists of boards")]
@@ -75,7 +76,7 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
                 begun = camera.command(str(penstock.binary), *words)
                 pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
                 receiver = subprocess.Popen(begun, cwd=tmp_path, env=environment, **pipes)
-                wait_until(has_begun, "queue pairs")
+                until("queue pairs", has_begun)
                 continue
             patient = [word for word in words if word not in ("--patience", "5s")] + PATIENCE
             done = subprocess.run(
@@ -85,7 +86,7 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
             assert done.returncode == (1 if "|| true" in command else 0), f"{command}: {done}"
             reported[command] = done.stdout
             if "source start" in command:
-                wait_until(lambda: all(board["messages_done"] >= MESSAGES for board in found()), "messages")
+                until("messages", lambda: all(board["messages_done"] >= MESSAGES for board in found()))
             if "source stop" in command:
                 receiver.send_signal(signal.SIGINT)
                 received, _ = receiver.communicate(timeout=DEADLINE_S)

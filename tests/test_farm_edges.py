@@ -119,8 +119,7 @@ def test_a_run_ends_without_a_board_that_is_off_and_names_it(network, tmp_path):
     running = receivers(network, table, out)
     for address in METRICS:
         network.counted(4, "events_complete", address=address)
-    boards[1].kill()
-    boards[1].wait()
+    killed(boards[1])
     # A fault, unless the servers miss it too.
     results = end(network, file, running, coordinator, statuses=(0, 1))
     left_out = [notice for notice in coordinator.notices if notice["what"] in ("board_left_out", "board_gone")]

@@ -18,6 +18,7 @@ from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from veth import until
 
 DEADLINE_S = 90
 HOST = cm.Info(
@@ -115,10 +116,12 @@ def board(penstock, tmp_path, host):
         ]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
         boards.append(subprocess.Popen(list(map(str, command)), **pipes))
-        deadline = time.monotonic() + DEADLINE_S
-        while not (tmp_path / "board.sock").exists():
-            assert boards[-1].poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
+
+        def has_socket() -> bool:
+            assert boards[-1].poll() is None, boards[-1].communicate()
+            return (tmp_path / "board.sock").exists()
+
+        until("socket of the board", has_socket)
         return boards[-1]
 
     yield begin

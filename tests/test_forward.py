@@ -35,8 +35,7 @@ def served(built: Path, tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen
     server = subprocess.Popen([built / "examples/serve_events", DATA, path, str(EVENTS)])
     until("socket of the server", path.exists)
     yield path, server
-    server.kill()
-    server.wait()
+    killed(server)
 
 
 def bridge(*words: object) -> subprocess.Popen:
@@ -128,8 +127,7 @@ def test_a_bridge_waits_for_a_receiver_as_long_as_it_is_told_and_says_when_it_is
         assert server.wait(TIMEOUT_S) == 0
     finally:
         for one in filter(None, (process, server)):
-            one.kill()
-            one.wait()
+            killed(one)
     short = bridge("zmq", tmp_path / "none", f"ipc://{tmp_path}/other", "--wait", "0.3")
     _, err = short.communicate(timeout=TIMEOUT_S)
     assert short.returncode == 2 and "connected" not in err

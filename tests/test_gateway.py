@@ -12,10 +12,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from ctl import DEADLINE_S, Ctl, free_port, wait_until
+from ctl import DEADLINE_S, Ctl, free_port
 from processes import killed
 from test_ctl import BOARD_IP, network, start, verilated  # noqa: F401
 from test_python_module import environment, installed  # noqa: F401
+from veth import until
 
 TESTS = Path(__file__).resolve().parent
 FIRST, SECOND = "module-0", "module-1"
@@ -71,7 +72,7 @@ class Gateway:
             assert self.process.poll() is None, (self.folder / "stderr").read_text()
             return sum(words in line for line in self.lines) >= times
 
-        wait_until(is_said, f"{words!r} in {self.lines}")
+        until(f"{words!r} in {self.lines}", is_said)
 
     def written(self) -> list[dict]:
         file = self.state / "penstock/ctl.jsonl"
@@ -84,8 +85,7 @@ def running():
     processes = []
     yield processes
     for one in processes:
-        one.process.kill()
-        one.process.wait()
+        killed(one.process)
 
 
 @pytest.fixture
@@ -160,9 +160,7 @@ def test_opcua_registers_have_units_limits_and_access_and_writes_reach_board_and
     client.ask("monitor", node=rate)
     assert client.ask("write", node=rate, type="Double", value=40e6) == {"status": "Good"}
     assert client.ask("read", node=rate)["value"] == pytest.approx(40e6, rel=1e-6)
-    wait_until(
-        lambda: [v for v in client.ask("seen")["values"] if round(v["value"] / 1e6) == 40], "the monitored value"
-    )
+    until("the monitored value", lambda: [v for v in client.ask("seen")["values"] if round(v["value"] / 1e6) == 40])
     assert client.ask("write", node=node("flow_control.traffic_class"), type="UInt32", value=5) == {"status": "Good"}
     assert client.ask("read", node=node("flow_control"))["value"] == 0x53, "the register of a field is new with it"
     assert client.ask("write", node=node("local_ip", SECOND), type="String", value=group.address(1)) == {
@@ -220,9 +218,9 @@ def test_opcua_says_that_a_board_has_vanished_and_returned(start, serve, opcua):
     assert client.ask("write", node=node("source.count", SECOND), type="UInt32", value=9) == {"status": "Good"}
     lost.begin(lost.built)
     gateway.wait_for(f"{FIRST}: it answers", 2)
-    wait_until(lambda: client.ask("read", node=node("source.count"))["status"] == "Good", "its values")
+    until("its values", lambda: client.ask("read", node=node("source.count"))["status"] == "Good")
     assert client.ask("read", node=node("source.count"))["value"] == 0, "it was reset"
-    wait_until(lambda: len(client.ask("seen")["events"]) == 2, "an event for each")
+    until("an event for each", lambda: len(client.ask("seen")["events"]) == 2)
     gone, back = client.ask("seen")["events"]
     assert (gone["source"], gone["severity"], back["severity"]) == (FIRST, 800, 100)
     assert "no answer" in gone["message"] and "it answers" in back["message"]
@@ -267,7 +265,7 @@ def test_epics_registers_have_units_limits_and_access_and_writes_reach_board_and
     client.ask("monitor", name=pv("cc0:rate_ai"))
     assert client.ask("write", name=pv("cc0:rate_ai"), kind="double", value=40e6) == {"status": DONE}
     assert client.ask("read", name=pv("cc0:rate_ai"))["value"] == pytest.approx(40e6, rel=1e-6)
-    wait_until(lambda: [v for _, v, *_ in client.ask("seen")["seen"] if round(v / 1e6) == 40], "the monitored value")
+    until("the monitored value", lambda: [v for _, v, *_ in client.ask("seen")["seen"] if round(v / 1e6) == 40])
     assert client.ask("write", name=pv("cc1:rate_ai"), kind="string", value="50Mbps") == {"status": DONE}
     assert client.ask("write", name=pv("qp3:state"), kind="string", value="rts") == {"status": DONE}
     assert client.ask("read", name=pv("qp3:state"))["value"] == 3
@@ -298,7 +296,7 @@ def test_epics_pvs_have_the_fields_of_records(start, serve, epics):  # noqa: F81
     client.ask("monitor", name=f"{pv(rate)}.SEVR")
     killed(lost.process)
     gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
-    wait_until(lambda: [value for _, value, *_ in client.ask("seen")["seen"] if value == 3], "its severity")
+    until("its severity", lambda: [value for _, value, *_ in client.ask("seen")["seen"] if value == 3])
     assert [field(rate, name) for name in ("SEVR", "STAT")] == ["INVALID", "COMM"]
     assert (field("connected", "SEVR"), field("connected", "STAT")) == ("MAJOR", "COMM")
 
@@ -342,7 +340,7 @@ def test_epics_says_that_a_board_has_vanished_and_returned(start, serve, epics):
     assert client.ask("write", name=pv("source:count", SECOND), kind="long", value=9) == {"status": DONE}
     lost.begin(lost.built)
     gateway.wait_for(f"{FIRST}: it answers", 2)
-    wait_until(lambda: client.ask("read", name=pv("source:count"))["severity"] == 0, "its values")
+    until("its values", lambda: client.ask("read", name=pv("source:count"))["severity"] == 0)
     assert client.ask("read", name=pv("source:count"))["value"] == 0, "it was reset"
     changes = [(value, severity) for _, value, severity, _ in client.ask("seen")["seen"]]
     assert changes == [(1, 0), (0, 2), (1, 0)]

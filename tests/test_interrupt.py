@@ -106,6 +106,7 @@ def test_a_board_whose_peer_does_not_answer_arp(wire, messages):
     command = (str(wire.binary), "board", "--packet", "veth1", "--ip", "10.9.0.2", *peer, *messages, "--json")
     board = wire.start("b", *command)
     until("a request of ARP", lambda: wire.received("veth0") > before)
+    until("a handler of SIGINT", lambda: handles_it(board))
     report = json.loads(interrupted(board))
     assert (report["end"], board.returncode) == ("interrupted", 1)
     assert report["unfinished"] == "the queue pair was not opened: 10.9.0.1 had not answered ARP"

@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from board_server import Network, UnixCable
 from ctl import DEADLINE_S, Ctl
+from veth import until
 
 SWITCH, SWITCH_MAC = "10.9.0.9", "02:00:0a:09:00:09"
 HOST, OTHER_HOST = "10.9.0.1", "10.9.0.77"
@@ -39,10 +39,12 @@ class LiveSwitch:
         command = network.command(str(binary), "switch", "--json", "--ip", SWITCH, "--management", "tap:mgmt0")
         command += [*words, *others]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + DEADLINE_S
-        while "mgmt0" not in network.run("ip", "-br", "link"):
-            assert self.process.poll() is None and time.monotonic() < deadline, self.process.communicate()
-            time.sleep(0.02)
+
+        def has_port() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            return "mgmt0" in network.run("ip", "-br", "link")
+
+        until("management port", has_port)
         for host in (HOST, OTHER_HOST):
             network.run("ip", "addr", "add", f"{host}/24", "dev", "mgmt0")
         network.run("ip", "link", "set", "mgmt0", "up")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from processes import killed
 from veth import (
     LIMIT_S,
     METRICS,
@@ -234,8 +235,7 @@ def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(net
     receiver = network.recv(*boards(2), "--keep-alive", 200, *TOLD)
     network.counted(200, "events_complete")
     if victim == "receiver":
-        receiver.kill()
-        receiver.wait()
+        killed(receiver)
         again = ("--events", 200, "--keep-alive", 200, "--out", tmp_path / "again", *PATIENT)
         # Of the events around the crash some fragments have died with the first receiver; the others are whole.
         readout = ended(network.recv(*boards(2), *again)).json()["readout"]
@@ -245,8 +245,7 @@ def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(net
         sender.send_signal(signal.SIGINT)
         assert all(board["lives"] == 2 for board in ended(sender).json()["boards"])
     else:
-        sender.kill()
-        sender.wait()
+        killed(sender)
         # A little behind where it was, as the metrics are a moment old.
         before = int(network.metrics()[f'board_messages{{board="{first_board()}"}}'])
         network.send(*sending, "--first-event", before + 200)
@@ -318,8 +317,7 @@ def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_t
     out = ("--out", tmp_path / "run", "--flush", 100)
     receiver = network.recv(*boards(4), "--keep-alive", 100, "--outage", timeout_s, *out, *TOLD)
     network.counted(1000, "events_complete")
-    dying.kill()
-    dying.wait()
+    killed(dying)
     network.counted(100, "events_incomplete")
     # 64 slots in each timeout would be all if each event waited for the dead.
     assert further(3000, "events_incomplete") < 3000 / 64 * timeout_s / 2, "the rate stays up"

@@ -9,7 +9,6 @@ its run.
 import json
 import re
 import subprocess
-import time
 from itertools import chain
 from pathlib import Path
 
@@ -59,15 +58,11 @@ def value(families: list[Metric], sample: str) -> float:
 
 def families_until(network: Network, events: int) -> tuple[list[Metric], dict[str, str], str]:
     """The served data when this number of events is stored."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        [(status, headers, text)] = ask(network, "GET /metrics")
-        assert status == 200
-        families = list(text_string_to_metric_families(text))
-        if families and value(families, "penstock_events_complete_total") == events:
-            return families, headers, text
-        time.sleep(0.1)
-    raise AssertionError(f"{events} events do not come: {text}")
+    network.counted(events, "events_complete")
+    [(status, headers, text)] = ask(network, "GET /metrics")
+    families = list(text_string_to_metric_families(text))
+    assert status == 200 and value(families, "penstock_events_complete_total") == events
+    return families, headers, text
 
 
 def documented() -> set[str]:

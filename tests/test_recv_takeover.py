@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import board_server  # noqa: F401  (where `lib` is)
 import pytest
 from lib import connection as cm
+from processes import killed
 from veth import LIMIT_S, METRICS, SERVER_IP, ended, first_board, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -53,8 +54,7 @@ def test_boards_come_up_at_another_address_within_the_dead_servers_timers(networ
     network.counted(BOARDS, "boards_up")
     if rate > 1:
         network.counted(10, "events_complete")
-    first.kill()
-    first.wait()
+    killed(first)
     begun = time.monotonic()
     second = recv(network, SUCCESSOR, boards, f"{SUCCESSOR}:9101")
     network.counted(BOARDS, "boards_up", address=f"{SUCCESSOR}:9101")

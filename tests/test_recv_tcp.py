@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from bridged import stored
+from processes import killed
 from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, until
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
@@ -285,8 +286,7 @@ def test_a_board_that_is_killed_and_comes_back_has_its_events_waited_for_again(w
 
     stays, goes = board(0), board(1)
     wire.counted(50, "events_complete")
-    goes.kill()
-    goes.wait()
+    killed(goes)
     wire.counted(1, "events_incomplete")
     returns = board(1, int(wire.metrics()[f'board_messages{{board="{first_board()}"}}']))
     wire.counted(2, "board_connections", first_board(1))
@@ -306,8 +306,7 @@ def test_a_receiver_that_is_killed_and_started_again_gets_what_its_kernel_had_no
     first = recv(wire, *boards(1), "--metrics", METRICS)
     sender = send(wire, "--rate", 500, "-l", 2000, "--payload", "counter")
     wire.counted(50, "events_complete")
-    first.kill()
-    first.wait()
+    killed(first)
     again = recv(wire, *boards(1), "--metrics", METRICS, "--events", 200)
     report = verified(again)[0]
     sender.send_signal(signal.SIGINT)

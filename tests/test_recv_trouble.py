@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from processes import killed
 from veth import METRICS, SERVER_IP, Result, ended, first_board, row_groups, said_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
@@ -230,8 +231,7 @@ def test_a_board_that_is_back_at_a_later_event_slows_nobody_down(network):
     receiver = network.recv(*map(first_board, range(3)), *options)
     said_until(receiver, "3 of 3 boards are up")
     network.counted(100, "events_complete")
-    dying.kill()
-    dying.wait()
+    killed(dying)
     said_until(receiver, f"{board}: no answer to MODIFY_QP_RTS")
     network.counted(100, "events_incomplete")  # from then on it is not waited for
     # Further ahead than events can be open: none of what it sends can be taken.

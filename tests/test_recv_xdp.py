@@ -12,6 +12,7 @@ from socket import AF_INET, SOCK_DGRAM
 from socket import socket as udp_socket
 
 import pytest
+from processes import killed
 from veth import (
     METRICS,
     SERVER_IP,
@@ -97,8 +98,7 @@ def test_a_receiver_that_is_killed_leaves_no_program_and_another_takes_its_place
     receiver = network.recv(first_board(0), first_board(1), "--keep-alive", 200, *TOLD)
     network.counted(20, "events_complete")
     assert has_program(network)
-    receiver.kill()
-    receiver.wait()
+    killed(receiver)
     assert not has_program(network)
     wanted = ("--events", 100, "--keep-alive", 200, "--out", tmp_path / "again", *PATIENT)
     again = ended(network.recv(first_board(0), first_board(1), *wanted))
@@ -199,8 +199,7 @@ def test_a_receiver_waits_for_the_one_before_it_to_give_the_queue_back(network):
     until("program", lambda: has_program(network))
     second = network.recv(first_board(1), "--ip", "10.77.0.2", *TOLD[:1], "10.77.0.2:9100", *PATIENT)
     said_until(second, "AF_XDP is in use by another process")
-    first.kill()
-    first.wait()
+    killed(first)
     assert NATIVE in said_until(second, "AF_XDP, native")
     assert stopped(second).status == 1, "it was up, and no board was"
 

@@ -21,6 +21,7 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from processes import killed
 from veth import row_groups, until
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
@@ -185,8 +186,7 @@ def test_check_recovers_what_a_killed_writer_has_left(built: Path, tmp_path: Pat
     process = subprocess.Popen(write(built, tmp_path, "1000000", "events", "1000000000"))
     partial = tmp_path / "events-000000.parquet.partial"
     until("stored events", lambda: partial.exists() and row_groups(partial))
-    process.kill()
-    process.wait()
+    killed(process)
     done = check(built, tmp_path)
     assert done.returncode == 1 and "not closed; --recover completes it" in done.stdout
     done = check(built, tmp_path, "--recover", "--allow-incomplete")

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from processes import killed
 
 SERVER_IP = "10.77.0.1"
 MTU = 4200
@@ -101,8 +102,7 @@ class Network:
     def delete(self) -> None:
         for process in self.running:
             if process.poll() is None:
-                process.kill()
-            process.wait()
+                killed(process)
             process.stdout.close()
             process.stderr.close()
         for end in self.ends:
