@@ -63,6 +63,13 @@ def test_names_of_python_code_are_found_wherever_they_stand() -> None:
     }
 
 
+def test_no_name_of_the_gateware_talks() -> None:
+    talking = re.compile(rf"\b(?:[a-zA-Z0-9]+_)*(?:{TALK}|heard)(?:_[a-z0-9]+)*\b")
+    files = [path for path in (ROOT / "rtl").rglob("*.sv*") if "formal" not in path.parts]
+    names = {path.name: set(talking.findall(NOT_CODE.sub(" ", path.read_text()))) for path in files}
+    assert {name: found for name, found in names.items() if found} == {}
+
+
 @pytest.mark.parametrize("crate", CRATES)
 def test_comments_of_the_crate_have_subjects(crate: str) -> None:
     found = {}
