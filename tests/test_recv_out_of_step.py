@@ -7,12 +7,16 @@ that was acknowledged is stored or counted.
 
 import signal
 import subprocess
+from itertools import pairwise
 
 import pyarrow.parquet as pq
 import pytest
+from processes import killed
 from veth import METRICS, ended, first_board, said_until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
+
+SLOTS = 64  # of a board, by default
 
 
 def send(network, source: int, count: int, *options) -> subprocess.Popen:
@@ -59,6 +63,28 @@ def test_a_number_that_none_follows_does_not_decide_where_the_run_begins(network
     assert f"it sends event {flipped} and the run is at event {begin}" in "".join(report["faults"])
     good.send_signal(signal.SIGINT)
     assert ended(wrong).status == 0 and ended(good).status == 0
+
+
+def test_a_run_goes_on_with_boards_that_are_all_back_far_ahead(network, tmp_path):
+    """A crate is switched off and on while triggers are counted elsewhere."""
+    ahead, events = 100_000, 400
+    before = send(network, 0, 2, "--rate", 500)
+    receiver = network.recv(*map(first_board, range(2)), "--out", tmp_path / "run", "--metrics", METRICS)
+    network.counted(100, "events_complete")
+    killed(before)
+    after = send(network, 0, 2, "-n", events, "--first-event", ahead, "--rate", 500)
+    assert ended(after).status == 0
+    receiver.send_signal(signal.SIGINT)
+    result = ended(receiver)
+    report = result.json()
+    table = pq.read_table(tmp_path / "run", columns=["event_number", "complete"]).to_pydict()
+    stored = [number for number, complete in zip(*table.values(), strict=True) if complete and number >= ahead]
+    assert stored and stored == list(range(stored[0], ahead + events)), result
+    lost = [board["strays_ahead"] for board in report["boards"]]
+    assert stored[0] - ahead <= max(lost) <= 2 * SLOTS, "what was refused before all had gone ahead"
+    skipped = report["readout"]["builder"]["events_skipped"]
+    assert skipped == sum(later - number - 1 for number, later in pairwise(table["event_number"])) > 0
+    assert result.status == 1 and any(f"{skipped} events came from no board" in fault for fault in report["faults"])
 
 
 def test_a_board_that_answers_keep_alives_and_sends_nothing_does_not_slow_the_others_down(network):

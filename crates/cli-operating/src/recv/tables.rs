@@ -140,6 +140,7 @@ pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
     };
     let lacking = by_board(report, "lacking ", &|events| events.events_missing);
     count(builder.events_incomplete, &format!("events are incomplete{lacking}"));
+    count(builder.events_skipped, "events came from no board: all went on with later ones");
     let of = |counter: &dyn Fn(&SourceCounters) -> u64| by_board(report, "of ", counter);
     let crc = of(&|events| events.fragments_crc_error);
     count(readout.fragments_crc_error, &format!("fragments with a wrong CRC-32C{crc}"));

@@ -111,6 +111,8 @@ pub struct BuilderCounters {
     pub events_complete: u64,
     /// Handed out with some, but not all fragments, or with none.
     pub events_incomplete: u64,
+    /// Not handed out, as all sources went on behind them, further than events can be open at a time.
+    pub events_skipped: u64,
 }
 
 /// The outcomes of one source's fragments outside events, and the events that lack it.

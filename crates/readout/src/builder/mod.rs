@@ -459,6 +459,23 @@ impl<H: Copy + Default> EventBuilder<H> {
         }
     }
 
+    /// The run goes on where all sources do that are there: they have gone further ahead than events can be open at a
+    /// time, and what lies between none of them has any more.
+    fn skip_ahead(&mut self) {
+        let Some(first) = self.progress.first_ahead().filter(|first| self.open_events() == 0 && *first > self.head)
+        else {
+            return;
+        };
+        self.counters.events_skipped += first - self.head;
+        self.head = first;
+        self.taken = self.taken.max(first);
+        self.suspects.clear();
+        self.out_of_reach.clear();
+        self.returns = 0;
+        self.sequence.forget_before(first);
+        self.patience.next(first, None, &self.progress);
+    }
+
     /// A fragment of an event that no window reaches from here: its source is not waited for before it is in step
     /// again.
     fn leave_out(&mut self, id: FragmentId) {
@@ -513,8 +530,10 @@ impl<H: Copy + Default> EventBuilder<H> {
         match stray {
             Stray::Late if self.is_resent(id) => return self.counters.resent(),
             Stray::Ahead => {
-                seq.into_iter().for_each(|seq| self.progress.begins(id.source, seq.saturating_add(1)));
+                let rows = self.window.rows();
+                seq.into_iter().for_each(|seq| self.progress.went_ahead(id.source, seq, rows));
                 self.leave_out(id);
+                self.skip_ahead();
             }
             Stray::AfterEnd => self.progress.arrived(id.source, self.end),
             _ => {}

@@ -17,6 +17,8 @@ pub(super) struct Progress {
     /// For each source the place before which it sends nothing over its connection; none if the connection is new and
     /// nothing has come over it.
     begins: Vec<Option<u64>>,
+    /// For each source: its last fragment and the one before were too far ahead, and are near each other.
+    is_followed: Vec<bool>,
     /// The last of these, and how many there are not.
     all_begin: u64,
     unheard: usize,
@@ -28,7 +30,8 @@ impl Progress {
         let zeros = || vec![0; usize::from(sources)];
         let absence = Absence::new(sources, outage);
         let begins = vec![Some(0); usize::from(sources)];
-        Progress { reached: zeros(), before: zeros(), begins, all_begin: 0, unheard: 0, absence }
+        let is_followed = vec![false; usize::from(sources)];
+        Progress { reached: zeros(), before: zeros(), begins, is_followed, all_begin: 0, unheard: 0, absence }
     }
 
     /// A fragment before the place `end` has arrived.
@@ -43,6 +46,7 @@ impl Progress {
         let may_begin = self.unheard > 0 || seq < self.all_begin;
         if may_begin && self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
             self.begins(source, seq);
+            self.is_followed[usize::from(source)] = false;
         }
         self.absence.sent(source);
     }
@@ -54,11 +58,27 @@ impl Progress {
         self.all_begin = self.all_begin.max(seq);
     }
 
+    /// What a source has sent was more than `rows` ahead, and refused.
+    pub(super) fn went_ahead(&mut self, source: u16, seq: u64, rows: u64) {
+        let at = usize::from(source);
+        self.is_followed[at] =
+            self.begins[at].is_some_and(|begin| begin > 0 && (begin..begin.saturating_add(rows)).contains(&seq));
+        self.begins(source, seq.saturating_add(1));
+    }
+
+    /// The first place that a source may send which is there; none unless each has gone ahead with two fragments in a
+    /// row.
+    pub(super) fn first_ahead(&self) -> Option<u64> {
+        let there = self.begins.iter().enumerate().filter(|(at, _)| !self.absence.is_gone(*at));
+        there.map(|(at, begin)| begin.filter(|_| self.is_followed[at])).min().flatten()
+    }
+
     pub(super) fn reconnected(&mut self, source: u16) {
         let source = usize::from(source);
         if let (Some(before), Some(reached)) = (self.before.get_mut(source), self.reached.get(source)) {
             *before = *reached;
             self.unheard += usize::from(self.begins[source].take().is_some());
+            self.is_followed[source] = false;
         }
     }
 
