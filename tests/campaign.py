@@ -108,11 +108,13 @@ LIMIT_S = 400
 
 
 class Disk:
-    """A file system of its own, so small that a file of ballast fills it."""
+    """A file system of its own, so small that a file of ballast fills it, and large enough for what boards send to one
+    server while the others are away."""
 
-    def __init__(self, folder: Path, megabytes: int = 24) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder, self.ballast = folder, folder / "ballast"
         folder.mkdir()
+        megabytes = 24 + 16 * int(LONGEST_S)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", folder], check=True)
 
     def fill(self) -> None:
