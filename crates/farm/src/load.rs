@@ -2,8 +2,8 @@
 //! Servers that cannot keep up get a smaller part of their weight, and get it back.
 //!
 //! A server is *full* when its `recv` says that of every board a sixteenth of the receives or less are posted, or when
-//! every board has just got a receiver-not-ready NAK from it; it *has room* when its `recv` says that half of each
-//! board's receives or more are posted.
+//! every board has just got a receiver-not-ready NAK from it and its `recv` does not say that it waits for one of them;
+//! it *has room* when its `recv` says that half of each board's receives or more are posted.
 //! Promise: a part shrinks only while a server of the same table has room, so that events go where they can be taken;
 //! when all are full at once (too many events), or the receives of only some boards are used up (those boards are ahead
 //! of the others, for which their events wait), nothing changes.
@@ -11,7 +11,7 @@
 use crate::board::BoardView;
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
-use crate::server::{ServerView, Vote};
+use crate::server::{BoardAtServer, ServerView, Vote};
 use crate::shares::{table, Part};
 use penstock_units::Time;
 
@@ -28,11 +28,14 @@ impl Coordinator {
         if boards().next().is_none() {
             return;
         }
-        if boards().all(|board| 16 * board.credits <= board.slots) {
-            load.full = Some(now);
-        }
-        if boards().all(|board| 2 * board.credits >= board.slots) {
-            load.room = Some(now);
+        let is_used_up = |board: &BoardAtServer| 16 * board.credits <= board.slots;
+        let is_free = |board: &BoardAtServer| 2 * board.credits >= board.slots;
+        match (boards().any(is_used_up), boards().any(is_free)) {
+            // The events of the boards that are ahead wait for one that is behind.
+            (true, true) => (load.full, load.waits_for_board) = (None, Some(now)),
+            (true, false) if boards().all(is_used_up) => load.full = Some(now),
+            (false, true) if boards().all(is_free) => load.room = Some(now),
+            _ => {}
         }
     }
 
@@ -45,7 +48,10 @@ impl Coordinator {
                 self.boards[at].refused_by.insert(server, now);
                 let is_recent = |last: &Time| now.saturating_sub(*last) <= self.longest_break();
                 let boards = self.boards.iter().filter(|board| !board.is_out() && !board.is_cut_off);
-                if boards.map(|board| board.refused_by.get(&server)).all(|last| last.is_some_and(is_recent)) {
+                let are_all_refused =
+                    boards.map(|board| board.refused_by.get(&server)).all(|last| last.is_some_and(is_recent));
+                let load = &self.servers[server].load;
+                if are_all_refused && !load.waits_for_board.as_ref().is_some_and(is_recent) {
                     self.servers[server].load.full = Some(now);
                 }
             }
@@ -144,5 +150,40 @@ impl Coordinator {
         let any = !notices.is_empty();
         notices.into_iter().for_each(|notice| self.say(notice));
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Claim, QueuePair, READY_TO_SEND};
+    use crate::config::{FarmConfig, ServerConfig};
+    use crate::tables::Tables;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_server_that_waits_for_one_board_is_not_full_though_it_refuses_all() {
+        let names = ["ahead", "behind"].map(String::from);
+        let address = Ipv4Addr::LOCALHOST;
+        let server = ServerConfig { number: 0, address, weight: 1, has_heartbeat: true };
+        let config = FarmConfig::new(7, names.to_vec(), vec![server]);
+        let mut coordinator = Coordinator::new(config, Tables::new("run".into(), vec![0]), Time::ZERO);
+        let mut is_full_after = |ms: u64, credits: [u64; 2]| {
+            let now = Time::from_ms(ms);
+            let at_server = |credits| BoardAtServer { is_up: true, credits, slots: 8, queue_pair: None };
+            let boards = names.iter().cloned().zip(credits.map(at_server)).collect();
+            coordinator.note_credits(now, 0, &ServerView { boards, ..ServerView::default() });
+            let view = |rnr_naks| {
+                let (number, claim) = (5, Claim::Unknown);
+                let qp = QueuePair { state: READY_TO_SEND, peer: address, number, claim, rnr_naks, outstanding: true };
+                BoardView { queue_pairs: vec![qp], ..BoardView::default() }
+            };
+            (0..2).for_each(|board| coordinator.note_naks(now, board, &view(1), &view(2)));
+            coordinator.servers[0].load.was_full_within(now, Time::from_ms(100))
+        };
+        assert!(is_full_after(1, [0, 3]), "both are refused, and it has room for neither");
+        assert!(!is_full_after(2, [0, 5]));
+        assert!(!is_full_after(400, [2, 2]), "it has just been so");
+        assert!(is_full_after(600, [2, 2]));
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Load {
     /// When it was full last, and when it had room.
     pub full: Option<Time>,
     pub room: Option<Time>,
+    /// When the receives of only some boards were used up last.
+    pub waits_for_board: Option<Time>,
     /// Time since when it has been full while another one had room.
     pub pressed_since: Option<Time>,
 }
