@@ -157,7 +157,7 @@ class Farm:
         """The run begins with the event after the last run's end."""
         last = self.runs[-1].name if self.runs else None
         self.coordinate("--begin")
-        until("the file of servers", lambda: self.table.exists() and self.tables().get("run") != last, LIMIT_S)
+        until("the file of servers", lambda: self.tables().get("run") not in (None, last), LIMIT_S)
         self.runs.append(Run(self.tables()["run"]))
         for server in range(self.SERVERS):
             self.receive(server)

@@ -22,9 +22,9 @@ DATA = Path(__file__).resolve().parents[2] / "data/lst1_run2008/modules.npz"
 SERVERS = (qemu.ADDRESS, "10.77.0.3")
 HERE = "/tmp/farm"  # in the machine
 BEYOND = 3  # events of the living server after the change
-# Timers run in the time of the board, which is about a thousand times slower than the machine's: 8 of 0.52 ms.
+# Timers run in the time of the board, which is about a thousand times slower than the machine's: 8 of 1.05 ms.
 # They must outlast what a loaded host takes from the machine, or the living server is given up as well.
-BOARD = "--slots 8 --slot-size 16384 --ack-timeout 7 --retry-cnt 7 --share 0/64 --events 100000 --interval 20us --json"
+BOARD = "--slots 8 --slot-size 16384 --ack-timeout 8 --retry-cnt 7 --share 0/64 --events 100000 --interval 20us --json"
 RECV = "--slots 8 --slot-size 16384 --flush 100 --event-timeout 60000 --keep-alive 0 --state none --json"
 FARM = "--begin --json --look 200ms --board-patience 30s --heartbeat-patience 60s --start-patience 100s --full-for 600s"
 
@@ -81,8 +81,8 @@ def test_a_receiver_killed_in_full_flow_leaves_its_events_to_the_other_queue_pai
     # The board knows of the messages that nobody has acknowledged, and of no other lost ones.
     summary = json.loads(sent)
     delivered = {destination["server"]: destination for destination in summary["destinations"]}
-    [outage] = summary["outages"]
-    assert (outage["server"], outage["first_event"]) == (SERVERS[1], first), errors
+    outages = [(outage["server"], outage["first_event"]) for outage in summary["outages"]]
+    assert outages == [(SERVERS[1], first)], (summary["outages"], errors)
     assert delivered[SERVERS[0]]["failed"] == 0
 
     # What is in no file was the dead one's, and is named.
