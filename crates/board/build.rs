@@ -55,10 +55,10 @@ const FURTHER: [Top; 9] = [
 const SWITCHES: [(&str, &str, bool); 2] =
     [("penstock_switch", "Vqcn_switch", false), ("penstock_switch_1g", "Vqcn_switch_1g", true)];
 
-/// As `penstock_wire::gateware` has them; `Board::set_events` compares them with the board's registers.
+/// The numbers of `penstock_wire::gateware`; `Board::set_events` compares them with the board's registers.
 const N_IN: usize = 4;
 const EVENT_BYTES: usize = 512 * 1024;
-/// As `src/top.rs` has it: a ring in memory, of as many packets of 4096 bytes as a front end keeps at most.
+/// The ring of `src/top.rs`: in memory, of as many packets of 4096 bytes as a front end keeps at most.
 const MEMORY_RING_BYTES: usize = 4 << 20;
 const MEMORY_SLOTS: usize = 1024;
 /// Accepted triggers that wait for their events: those of a digitiser that stores that many.
@@ -195,8 +195,8 @@ fn build_gateware(repo: &Path, python: &Path, profile: &Profile) {
     jobs.push(vec!["runtime".into(), "--".into(), runtime("verilated.cpp"), runtime("verilated_threads.cpp")]);
     let mut library = cc::Build::new();
     library.cpp(true);
-    for told in made(repo, python, profile, &clocked, &jobs) {
-        let mut paths = told.lines().map(PathBuf::from);
+    for output in made(repo, python, profile, &clocked, &jobs) {
+        let mut paths = output.lines().map(PathBuf::from);
         library.objects(objects(&paths.next().unwrap()));
         if let Some(headers) = paths.next() {
             build.include(headers);
@@ -209,10 +209,11 @@ fn build_gateware(repo: &Path, python: &Path, profile: &Profile) {
     if all_tops {
         build.define("PENSTOCK_ALL_TOPS", None);
     }
-    let own = ["board.cpp", "switch.cpp"].map(|name| repo.join("crates/board/cpp").join(name).display().to_string());
-    let pins = [vec!["pins".into(), "--".into()], own.into()].concat();
-    let told = made(repo, python, profile, &command(&mut build), &[pins]);
-    library.objects(objects(Path::new(told[0].trim()))).compile("penstock_board");
+    let sources =
+        ["board.cpp", "switch.cpp"].map(|name| repo.join("crates/board/cpp").join(name).display().to_string());
+    let pins = [vec!["pins".into(), "--".into()], sources.into()].concat();
+    let outputs = made(repo, python, profile, &command(&mut build), &[pins]);
+    library.objects(objects(Path::new(outputs[0].trim()))).compile("penstock_board");
     println!("cargo::rustc-link-lib=pthread");
 }
 
@@ -231,8 +232,8 @@ fn made(repo: &Path, python: &Path, profile: &Profile, clocked: &str, jobs: &[Ve
                 if let Profile::Used(folder) = profile {
                     command.arg("--profile").arg(folder);
                 }
-                let told = run(command.args(words));
-                printed.lock().unwrap()[at] = told;
+                let output = run(command.args(words));
+                printed.lock().unwrap()[at] = output;
             });
         }
     });

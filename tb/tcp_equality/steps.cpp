@@ -25,7 +25,7 @@ const char* const kRow[kRowWords] = {
     "repairing, resend, probing, timer_on, timing, measured, syn_due, ack_due, reset_due, reset_acks, challenge_held,"
     " shortened, path_at << 24",
     "too_long, whole_mss << 16"};
-const char* const kActions[kActionWords] = {"opened, ended << 1, wants_transmit << 5, counts << 16", "acknowledged",
+const char* const kActions[kActionWords] = {"opened, ended << 1, transmit_pending << 5, counts << 16", "acknowledged",
                                             "send.seq", "send.ack", "send.flags, len << 8, valid << 24"};
 const char* const kKinds[8] = {"Open", "Abort", "Written", "Segment", "PathMtu", "Tick", "Transmit", "?"};
 

@@ -14,7 +14,7 @@ use row::Row;
 use stopwatch::Stopwatch;
 
 const PORTS: u8 = 4;
-/// Without FCS, and in octets of the line with all that is around it.
+/// A frame's bytes without FCS, and its octets on the line with all that is around it.
 const FRAME: usize = 1512;
 const FRAME_OCTETS: u64 = FRAME as u64 + 24;
 const FRAMES: u64 = 2_000;

@@ -57,7 +57,7 @@ impl Master {
         self.current.is_none() && self.waiting.is_empty()
     }
 
-    /// Before the cycle: raises the valid signals of the next access.
+    /// Raises, before the cycle, the valid signals of the next access.
     pub fn drive(&mut self, axil: &mut Axil) {
         if self.current.is_some() || self.waiting.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl Master {
         }
     }
 
-    /// After the cycle: drops the valid signals that were taken, collects the response.
+    /// Drops, after the cycle, the valid signals that were taken, collects the response.
     pub fn observe(&mut self, cycle: u64, axil: &mut Axil) {
         let Some(access) = self.current else { return };
         for (valid, ready) in

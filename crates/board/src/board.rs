@@ -37,7 +37,7 @@ pub struct Board {
     outbox: VecDeque<Received>,
     messages: MessagePort,
     detector: DetectorPort,
-    /// In place of the detector's triggers and fragments.
+    /// The port that replaces the detector's triggers and fragments.
     stream: Option<StreamPort>,
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,

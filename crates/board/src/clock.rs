@@ -48,8 +48,8 @@ impl Board {
             let begun = self.cycle();
             let taken = set(self, 0)? - begun;
             let shown = self.tai_ns() + step;
-            let wanted = time(self.cycle() + taken);
-            let found = set(self, wanted.wrapping_sub(shown))?;
+            let target = time(self.cycle() + taken);
+            let found = set(self, target.wrapping_sub(shown))?;
             let off = self.tai_ns().wrapping_add(step).wrapping_sub(time(found)) as i64;
             if off.abs() <= 2 {
                 break;

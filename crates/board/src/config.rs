@@ -99,11 +99,11 @@ impl WhileBusy {
 /// Where a slice of a stream without end ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SliceEnd {
-    /// At a pulse of the trigger input.
+    /// A pulse of the trigger input ends it.
     Mark,
-    /// After so many cycles.
+    /// It ends after so many cycles.
     Period(u32),
-    /// After so many bytes of each input.
+    /// It ends after so many bytes of each input.
     Size(u32),
 }
 

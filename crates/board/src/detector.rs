@@ -43,7 +43,7 @@ enum Trigger {
     /// One was shown in the last cycle: its gate shows whether it was accepted. A trigger within the gate of an earlier
     /// one is refused.
     Shown { in_gate: bool },
-    /// Until the front end is not busy.
+    /// It waits until the front end is not busy.
     Waits,
 }
 
@@ -285,8 +285,8 @@ mod tests {
             let (_, found) = played(&mut port, lanes);
             assert!(found[3].is_empty(), "an input without a stream");
             for (input, fragments) in found[..3].iter().enumerate() {
-                let wanted: Vec<_> = (0..5).map(|event| (event, stream(event, input as u64).to_vec())).collect();
-                assert_eq!(*fragments, wanted, "input {input}, {lanes} lanes");
+                let expected: Vec<_> = (0..5).map(|event| (event, stream(event, input as u64).to_vec())).collect();
+                assert_eq!(*fragments, expected, "input {input}, {lanes} lanes");
             }
         }
     }
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn where_busy_is_not_heeded_each_trigger_comes_in_its_cycle_and_a_refused_event_is_lost_as_a_whole() {
+    fn where_busy_is_ignored_each_trigger_comes_in_its_cycle_and_a_refused_event_is_lost_as_a_whole() {
         let mut port = DetectorPort::new(8);
         port.honour_busy(false);
         // Of two that are due in the same cycle the second comes when the first has been answered.
@@ -381,8 +381,8 @@ mod tests {
             assert_eq!(at, due(number) + 2 * (number % 2), "trigger {number}");
         }
         for (input, fragments) in found[..3].iter().enumerate() {
-            let wanted: Vec<_> = accepted.iter().map(|&n| (n, stream(n, input as u64).to_vec())).collect();
-            assert_eq!(*fragments, wanted, "input {input}");
+            let expected: Vec<_> = accepted.iter().map(|&n| (n, stream(n, input as u64).to_vec())).collect();
+            assert_eq!(*fragments, expected, "input {input}");
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Gmii {
 }
 
 impl Default for Gmii {
-    /// With the standard's gap of 12 octets.
+    /// A line with the standard's gap of 12 octets.
     fn default() -> Self {
         Self { receiving: VecDeque::new(), least_gap: GAP_OCTETS, sending: None }
     }

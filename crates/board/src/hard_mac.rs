@@ -27,7 +27,7 @@ pub struct HardMac {
     receiving: VecDeque<Beat>,
     /// The line's time since the last beat was complete, in [`line_time`].
     received: u64,
-    /// From now until everything taken is on the line, in [`line_time`].
+    /// Time from now until everything taken is on the line, in [`line_time`].
     backlog: u64,
     sending: Option<Frame>,
 }

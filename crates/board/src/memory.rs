@@ -57,7 +57,7 @@ impl Memory {
         Burst { address, words_left, is_refused, due: self.cycle + LATENCY }
     }
 
-    /// Before the cycle.
+    /// Drives the port before the cycle.
     pub fn drive(&self, axi: &mut Axi) {
         axi.awready = u8::from(self.writes.len() + self.confirmations.len() < OUTSTANDING);
         axi.wready = u8::from(!self.writes.is_empty());
@@ -74,7 +74,7 @@ impl Memory {
         }
     }
 
-    /// After the cycle.
+    /// Observes the port after the cycle.
     ///
     /// # Panics
     /// When the last word of a burst is not the one that its address has announced.

@@ -265,7 +265,7 @@ impl BoardNode {
     }
 
     /// Counts a notification for the queue pair that the gateware will find: by number, and by the flow of a CN-TAG.
-    fn hear(&mut self, packet: &Packet) {
+    fn count_notification(&mut self, packet: &Packet) {
         let index = match packet {
             Packet::Roce(packet) if packet.bth.opcode == Opcode::Cnp => packet.bth.dest_qpn.value() & 0xff,
             Packet::Cnm(cnm) => u32::from(cnm.flow),
@@ -320,7 +320,7 @@ impl Node for BoardNode {
 
     fn on_frame(&mut self, at: Time, _port: PortId, mut frame: Frame, _out: &mut Outbox) {
         if frame.fcs_ok() {
-            self.hear(frame.packet());
+            self.count_notification(frame.packet());
         }
         let frame_bytes = frame.packet().emit();
         let first_octet = at.saturating_sub(self.clock.octet * wire_len(frame_bytes.len()) as u64);

@@ -17,10 +17,10 @@ pub trait Port: Send {
     /// Sends a frame (destination MAC to payload, no FCS) into the gateware, from the next cycle on.
     fn push(&mut self, frame: &[u8], fcs_ok: bool);
 
-    /// Before a cycle: sets the port's inputs.
+    /// Sets the port's inputs, before a cycle.
     fn drive(&mut self, line: &mut Line);
 
-    /// After it: takes the port's outputs; returns the frame that ended in `cycle`.
+    /// Takes the port's outputs, after it; returns the frame that ended in `cycle`.
     fn observe(&mut self, cycle: u64, line: &Line) -> Option<Received>;
 
     /// Nothing of a frame is on the port's outputs.

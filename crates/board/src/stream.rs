@@ -14,7 +14,7 @@ use penstock_wire::gateware::BOARD_INPUTS;
 pub struct StreamPiece {
     /// Not before this cycle of the board's clock.
     pub cycle: u64,
-    /// For each input from input 0 on, at most [`BOARD_INPUTS`].
+    /// One stream for each input from input 0 on, at most [`BOARD_INPUTS`].
     pub streams: Vec<Bytes>,
 }
 

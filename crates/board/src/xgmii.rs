@@ -61,7 +61,7 @@ pub struct Encoder {
 }
 
 impl Default for Encoder {
-    /// With the standard's gap of 12 octets.
+    /// A line with the standard's gap of 12 octets.
     fn default() -> Self {
         Self { words: VecDeque::new(), least_gap: 12 }
     }

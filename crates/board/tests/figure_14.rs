@@ -10,7 +10,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{endpoint_config, own, peer, qp_config, FIRST_PSN, REGION};
+use common::{endpoint_config, local, peer, qp_config, FIRST_PSN, REGION};
 use penstock_board::{Board, Message, RateSample, Verb, WcStatus, CYCLE};
 use penstock_transport::{Memory, Mtu, Responder, ResponderConfig};
 use penstock_wire::{Ecn, Packet, Payload};
@@ -23,7 +23,7 @@ const SAMPLE_CYCLES: u64 = 250;
 /// When a packet gets marked: the windows of the two cuts, in their middle.
 const MARKED_AT: [u64; 2] = [WINDOW_CYCLES * 3 / 2, WINDOW_CYCLES * 31 / 2];
 const WARM_UP_CYCLES: u64 = 20_000;
-/// Behind the last window, until its last packet has been seen whole.
+/// Cycles after the last window until its last packet has been seen whole.
 const TAIL_CYCLES: u64 = 2_000;
 const ANSWER_CYCLES: u64 = 156;
 const MESSAGE_BYTES: usize = 100_000;
@@ -78,7 +78,7 @@ fn spread(windows: &mut [f64], first_octet: u64, octets: u64) {
 }
 
 fn run() -> Run {
-    let config = ResponderConfig::new(peer(0), own(0), FIRST_PSN, Mtu::B4096);
+    let config = ResponderConfig::new(peer(0), local(0), FIRST_PSN, Mtu::B4096);
     let mut responder = Responder::new(config.with_region(REGION));
     let mut board = open_board();
     let payload = Bytes::from(vec![0x5a; MESSAGE_BYTES]);

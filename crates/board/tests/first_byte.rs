@@ -11,7 +11,7 @@ use penstock_wire::fragment::message_2_len;
 
 /// Bytes of a beat, and octets that the line takes in a cycle.
 const LANES: u64 = 8;
-/// From a trigger to the samples: it is accepted, and the digitisers answer in the cycle after that.
+/// Cycles from a trigger to the samples: it is accepted, and the digitisers answer in the cycle after that.
 const ANSWERS_CYCLES: u64 = 2;
 
 /// A board that makes events of its first input for a server that never answers, without storing packets first.

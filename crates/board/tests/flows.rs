@@ -5,7 +5,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{endpoint_config, own, peer, qp_config, FIRST_PSN, REGION};
+use common::{endpoint_config, local, peer, qp_config, FIRST_PSN, REGION};
 use penstock_board::{Board, Completion, Message, Received, Top, Verb, CYCLE};
 use penstock_transport::{Memory, Mtu, Responder, ResponderConfig};
 use penstock_wire::{Ecn, Packet, Payload};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 const QUEUE_PAIRS: u8 = 4;
 const MTU: Mtu = Mtu::B1024;
-/// After both have been set up.
+/// The cycle in which both begin, after they have been set up.
 const BEGIN: u64 = 5_000;
 /// The last message has ended: three cuts in a row leave an eighth of the line, and a lost packet waits for its timer.
 const LATEST: u64 = 1_000_000;
@@ -34,7 +34,7 @@ impl Memory for Nowhere {
 struct Run {
     /// Queue pair and bytes of each message.
     messages: Vec<(u8, usize)>,
-    /// Of the packets, in the order in which they are sent.
+    /// The marked ones of the packets, in the order in which they are sent.
     marked: Vec<usize>,
     lost: Vec<usize>,
 }
@@ -60,7 +60,7 @@ fn open(top: Top) -> Board {
 
 fn run(top: Top, run: &Run) -> Seen {
     let responder = |index| {
-        let config = ResponderConfig::new(peer(index), own(index), FIRST_PSN, MTU);
+        let config = ResponderConfig::new(peer(index), local(index), FIRST_PSN, MTU);
         Responder::new(config.with_region(REGION))
     };
     let mut servers: Vec<Responder> = (0..QUEUE_PAIRS).map(responder).collect();

@@ -20,10 +20,10 @@ use std::time::Duration;
 const BOARD_CLOCK_HZ: u64 = 156_250_000;
 const VA: u64 = 0x1000;
 const RKEY: u32 = 7;
-/// From the end of a frame to its answer.
+/// Time from the end of a frame to its answer.
 const ANSWER: Time = Time::from_us(1);
 
-fn own() -> Endpoint {
+fn local() -> Endpoint {
     Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(0x201) }
 }
 
@@ -56,7 +56,7 @@ struct Server {
 impl Server {
     fn new(memory: Shared, mtu: Mtu) -> Self {
         let region = MemoryRegion { va: VA, rkey: RKEY, len: 1 << 24, access: Access::RemoteWrite };
-        let config = ResponderConfig::new(peer(), own(), Psn::new(5), mtu).with_region(region);
+        let config = ResponderConfig::new(peer(), local(), Psn::new(5), mtu).with_region(region);
         Self { responder: Responder::new(config), memory, replies: VecDeque::new() }
     }
 }
@@ -109,11 +109,11 @@ impl MessageSource for Messages {
 
 fn board(mtu: u16, congestion: DcqcnParams) -> Board {
     let mut board = Board::new();
-    let (own, peer) = (own(), peer());
-    let qpn_base = Qpn::new(own.qpn.value() & !0xff);
+    let (local, peer) = (local(), peer());
+    let qpn_base = Qpn::new(local.qpn.value() & !0xff);
     let flow = EndpointConfig {
-        mac: own.mac,
-        ip: own.ip,
+        mac: local.mac,
+        ip: local.ip,
         ttl: 64,
         qpn_base,
         obey_pause: true,

@@ -94,7 +94,7 @@ impl QueuePair {
             self.law = random.pick(&[Law::Dcqcn, Law::Dcqcn, Law::Qcn, Law::Qcn, Law::Off]);
         }
         let notified = random.one_in(weather.notification);
-        let wants = random.one_in(weather.packet);
+        let has_packet = random.one_in(weather.packet);
         let feedback = if notified && self.law == Law::Qcn { random.below(64) as u8 } else { 0 };
         let cnp = notified && (self.law != Law::Qcn || random.one_in(16));
         // A packet is paid for in the next cycle, and the grant reckons with it in the one behind that; as
@@ -102,7 +102,7 @@ impl QueuePair {
         let eligible = self.begun && self.pacer.eligible();
         let waits = random.one_in(weather.wait);
         let mut bytes = 0;
-        if round.offset + 1 < LATENCY && wants && eligible {
+        if round.offset + 1 < LATENCY && has_packet && eligible {
             bytes = self.charge(random);
         }
         let (rate, unlimited) = self.grant;
@@ -110,7 +110,7 @@ impl QueuePair {
         self.begun = true;
         let counted = std::mem::take(&mut self.charged);
         let eligible = if round.offset < LATENCY + 2 { eligible } else { self.pacer.eligible() };
-        if round.offset + 1 >= LATENCY && wants && eligible {
+        if round.offset + 1 >= LATENCY && has_packet && eligible {
             bytes = self.charge(random);
         }
         let transmitter = Transmitter::new(round.paused, waits);

@@ -134,7 +134,7 @@ fn main() -> std::io::Result<()> {
         "mixed" => Some(&[Law::Dcqcn, Law::Qcn, Law::Off]),
         _ => None,
     });
-    let ([seed, wanted], Some(laws)) = (&numbers[..], laws) else {
+    let ([seed, count], Some(laws)) = (&numbers[..], laws) else {
         eprintln!("usage: steps SEED EVENTS dcqcn|qcn|mixed, the first two decimal numbers");
         std::process::exit(2);
     };
@@ -148,7 +148,7 @@ fn main() -> std::io::Result<()> {
     let start =
         Weather { notification: u64::MAX, packet: 1, init: 1, pause: 2, idle: 2, change: 1, law: u64::MAX, floor: 2 };
     (0..FLOWS).try_for_each(|which| history.visit(which, &start))?;
-    while history.events < *wanted {
+    while history.events < *count {
         let weather = Weather::new(&mut history.random);
         for _ in 0..ERA {
             if history.random.one_in(weather.change) {

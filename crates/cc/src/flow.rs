@@ -10,9 +10,9 @@ use crate::reaction::{Happened, State, Transmitter};
 /// The parameters of one group of queue pairs, for either law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CcParams {
-    /// For queue pairs under DCQCN; also selects the law of those without a law of their own.
+    /// Parameters of queue pairs under DCQCN; also selects the law of those without a law of their own.
     pub dcqcn: DcqcnParams,
-    /// For queue pairs under QCN.
+    /// Parameters of queue pairs under QCN.
     pub qcn: QcnParams,
 }
 
@@ -125,8 +125,8 @@ impl Flow {
         }
     }
 
-    /// For how many visits R_C stays constant if the first reports `bytes` sent: [`Self::steady_visits`], or 0
-    /// if only single visits can tell.
+    /// The number of visits for which R_C stays constant if the first reports `bytes` sent: [`Self::steady_visits`],
+    /// or 0 if only single visits give it.
     #[inline]
     pub fn steady_visits_behind(
         &self,

@@ -7,7 +7,7 @@ use penstock_units::{ByteSize, Rate, Time};
 /// A named set of DCQCN's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// For any number of senders that know their share ([`DcqcnSettings::for_share`]).
+    /// The profile of any number of senders with a share each ([`DcqcnSettings::for_share`]).
     Penstock,
     /// AdvCam Table II: a few senders over minutes, or senders that do not know their share.
     AdvCam,

@@ -296,7 +296,7 @@ pub enum Transmitter {
 }
 
 impl Transmitter {
-    /// From the pause state, and whether a packet waits that could start.
+    /// The transmitter's state by the pause state, and by whether a packet waits that could start.
     #[inline]
     pub fn new(paused: bool, waits: bool) -> Self {
         match (paused, waits) {
@@ -316,7 +316,7 @@ impl Transmitter {
 /// The events of a queue pair since its last visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// At least one CNP arrived (DCQCN).
+    /// A CNP arrived (DCQCN), or several.
     pub cnp: bool,
     /// |F_b| of a congestion notification message, 1 to 63; 0 = none came (QCN).
     pub feedback: u8,
@@ -324,7 +324,7 @@ pub struct Happened {
     pub bytes: u32,
     /// Elapsed clock cycles.
     pub cycles: u32,
-    /// At the time of the visit.
+    /// The transmitter at the time of the visit.
     pub transmitter: Transmitter,
     /// Level of the floor below which notifications do not hold the rate ([`CnpBound::floor`], DCQCN).
     pub floor: u8,

@@ -71,7 +71,7 @@ fn a_seed_of_zero_still_draws() {
 }
 
 #[test]
-fn a_congestion_point_that_wants_an_empty_queue_answers_every_queue_at_its_samples() {
+fn a_congestion_point_with_an_equilibrium_of_0_answers_every_queue_at_its_samples() {
     let mut switch = QcnCongestionPoint::new(QcnMarking { q_eq: 0, ..QcnMarking::default() }, 1, 0);
     assert_eq!(switch.on_arrival(150_000, 0), None);
     assert_eq!(switch.queue_at_sample(), 0);

@@ -140,7 +140,7 @@ fn stages_last_as_long_as_drawn_and_half_behind_the_threshold() {
 }
 
 #[test]
-fn a_paused_reaction_point_freezes_its_timer_and_still_obeys_feedback() {
+fn a_paused_reaction_point_freezes_its_timer_and_still_follows_feedback() {
     let params = QcnParams { timer_period: 3200, ..at_1g() };
     let mut state = QcnState::idle(&params, 0);
     visit(&mut state, feedback(60), &params);

@@ -322,7 +322,7 @@ fn timer_and_byte_counter_together_make_two_events() {
 }
 
 #[test]
-fn recovery_from_the_lowest_rate_takes_as_long_as_the_equations_say() {
+fn recovery_from_the_lowest_rate_takes_the_time_that_the_equations_give() {
     // R_C and R_T at R_min: five stages do nothing, five add R_AI to R_T, all others R_HAI, and R_C
     // follows by halves.
     let params = timer_only();
@@ -450,7 +450,7 @@ fn alpha_rises_with_cuts_or_with_every_cnp() {
     assert!(alpha_rises_in_the_cooldown(AlphaRule::Cnp));
 }
 
-/// As the RDMA simulators on ns-3: intervals run on from the first CNP, and what came in one acts once, at its end.
+/// The RDMA simulators on ns-3 do this: intervals run on from the first CNP; what came in one acts once, at its end.
 #[test]
 fn cuts_and_alpha_wait_for_the_ends_of_their_intervals() {
     let params = DcqcnParams {

@@ -64,7 +64,7 @@ struct MissingOf {
     /// None: no server was left to take them.
     server: Option<u16>,
     events: u64,
-    /// At most the first million.
+    /// The numbers of the first million.
     numbers: Vec<u64>,
 }
 
@@ -77,7 +77,7 @@ struct Report {
     /// Files that were not closed; `--recover` completes them.
     unfinished: Vec<PathBuf>,
     files: Vec<FileReport>,
-    /// By the file of servers; none without it. The end is the event after the last one, none if the run has not ended.
+    /// The run by the file of servers; none without it. The end is the event after the last one, none if the run has not ended.
     run: Option<String>,
     begin: Option<u64>,
     end: Option<u64>,
@@ -399,11 +399,11 @@ mod tests {
         assert_eq!(of(Some(2), Some(14)), [2..3, 6..8, 9..10, 11..14], "and at the end");
         assert_eq!(of(Some(4), Some(7)), [6..7], "what is outside of the run is no gap");
         assert_eq!(holes(&[], Span::default()), []);
-        let not_known = |numbers: &[u64], begin, end| Span { begin, end }.not_known_from(numbers);
-        assert_eq!(not_known(&[3, 10], Some(2), None), Some(11));
-        assert_eq!(not_known(&[], Some(2), None), Some(2), "nothing was stored");
-        assert_eq!(not_known(&[3, 10], Some(2), Some(14)), None, "all that is missing is named");
-        assert_eq!(not_known(&[3, 10], None, None), None, "there is no file of servers");
+        let unknown_from = |numbers: &[u64], begin, end| Span { begin, end }.not_known_from(numbers);
+        assert_eq!(unknown_from(&[3, 10], Some(2), None), Some(11));
+        assert_eq!(unknown_from(&[], Some(2), None), Some(2), "nothing was stored");
+        assert_eq!(unknown_from(&[3, 10], Some(2), Some(14)), None, "all that is missing is named");
+        assert_eq!(unknown_from(&[3, 10], None, None), None, "there is no file of servers");
         assert_eq!(holes(&[], Span { begin: Some(5), end: Some(7) }), [5..7]);
     }
 

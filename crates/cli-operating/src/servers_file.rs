@@ -85,7 +85,7 @@ pub struct Farm {
     file: PathBuf,
     server: u16,
     text: String,
-    /// As the file has them, refused ones as well: what was read.
+    /// The tables that were read from the file, refused ones as well.
     read: Tables,
     /// What holds here.
     tables: Tables,
@@ -125,15 +125,15 @@ impl Farm {
         self.text = text;
         Some(parse(&self.file, &self.text).and_then(|document| {
             let now = tables(&self.file, &document, &self.refused)?;
-            let known = self.tables.count();
-            if now.run() != self.tables.run() || !now.all().take(known).eq(self.tables.all()) {
+            let count = self.tables.count();
+            if now.run() != self.tables.run() || !now.all().take(count).eq(self.tables.all()) {
                 let file = self.file.display();
                 return Err(format!(
                     "{file}: what was announced has changed; add [[change]] behind it, with a later event"
                 ));
             }
             self.read = tables(&self.file, &document, &[]).unwrap_or_else(|_| now.clone());
-            Ok(now.all().skip(known).cloned().collect())
+            Ok(now.all().skip(count).cloned().collect())
         }))
     }
 

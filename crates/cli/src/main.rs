@@ -74,11 +74,11 @@ fn log_level(value: Option<&OsStr>) -> Result<LevelFilter, String> {
     if value.is_empty() {
         return Ok(LevelFilter::WARN);
     }
-    let known = ["off", "error", "warn", "info", "debug", "trace"];
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
     // `parse` also takes numbers.
     match value.parse() {
-        Ok(level) if known.contains(&value.to_lowercase().as_str()) => Ok(level),
-        _ => Err(format!("PENSTOCK_LOG: `{value}` is no level of the log; set {} or trace", known[..5].join(", "))),
+        Ok(level) if levels.contains(&value.to_lowercase().as_str()) => Ok(level),
+        _ => Err(format!("PENSTOCK_LOG: `{value}` is no level of the log; set {} or trace", levels[..5].join(", "))),
     }
 }
 

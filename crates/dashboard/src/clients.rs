@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-/// Until a connection is accepted again after the process had no descriptor for one.
+/// Time until a connection is accepted again after the process had no descriptor for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How many connections there may be, and how long one may take.
@@ -44,7 +44,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
         };
         clients.retain(|client| !client.connection.is_finished());
         if clients.len() >= limits.most {
-            let at = least_wanted(&clients);
+            let at = to_evict(&clients);
             clients.remove(at).connection.abort();
         }
         let has_requested = Arc::new(AtomicBool::new(false));
@@ -66,7 +66,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
     }
 }
 
-fn least_wanted(clients: &[Client]) -> usize {
+fn to_evict(clients: &[Client]) -> usize {
     let of_address = |ip: IpAddr| clients.iter().filter(|client| client.ip == ip).count();
     let worth = |client: &Client| (!client.has_requested.load(Ordering::Relaxed), of_address(client.ip));
     // The last of equals, that is the first.

@@ -54,7 +54,7 @@ impl Feed {
             silent_ticks: HEARTBEAT_TICKS,
             hurry: true,
         };
-        if let Some((_, generation, row)) = seen.filter(|(known, ..)| *known == run) {
+        if let Some((_, generation, row)) = seen.filter(|(of_run, ..)| *of_run == run) {
             let recording = lock(&feed.shared);
             if generation == recording.generation() && row <= recording.rows() {
                 (feed.generation, feed.row) = (generation, row);

@@ -75,7 +75,7 @@ pub enum Scope {
 /// A parameter that can be changed during the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameter {
-    /// As in a scenario: `cc.rate_ai`.
+    /// The key of a scenario: `cc.rate_ai`.
     pub key: &'static str,
     pub label: &'static str,
     /// One line: what it does.

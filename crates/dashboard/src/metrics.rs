@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_keep_no_other_from_its_answer() {
+    fn silent_clients_keep_no_other_from_its_answer() {
         let address = served();
         let begun = Instant::now();
         let mut silent: Vec<_> = (0..3 * LIMITS.most).map(|_| TcpStream::connect(address).unwrap()).collect();

@@ -95,9 +95,9 @@ struct Entry {
 /// Where a payload lies.
 #[derive(Debug, Clone)]
 enum Data {
-    /// In the lane.
+    /// It is in the lane.
     Staged(Range<usize>),
-    /// In a slot; with its first and its last four bytes.
+    /// It is in a slot; with its first and its last four bytes.
     InSlot(OnDevice, [u8; 2 * HEAD]),
 }
 

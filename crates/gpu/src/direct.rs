@@ -40,7 +40,7 @@ pub struct GpuDirect<B> {
     // Batches are waited for when they are dropped: before the memory that they read is.
     free: Vec<Reading>,
     under_way: VecDeque<Reading>,
-    /// From the NIC, and not with the GPU yet.
+    /// Messages that came from the NIC and are not with the GPU yet.
     taken: VecDeque<Completion>,
     polled: Vec<Completion>,
     inner: B,
@@ -103,7 +103,7 @@ impl<B: WritesDevice> GpuDirect<B> {
         Ok((visibility, batches.collect::<Result<_, _>>().map_err(driver)?))
     }
 
-    /// For [`crate::OnGpu::over`]: where messages lie on the device.
+    /// The rings for [`crate::OnGpu::over`]: where messages lie on the device.
     pub fn rings(&self) -> Arc<DeviceRings> {
         self.rings.clone()
     }

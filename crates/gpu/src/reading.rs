@@ -39,7 +39,7 @@ pub(crate) struct Reading {
     most: (usize, usize),
     parts: usize,
     messages: usize,
-    /// With the number of its message; none if there is nothing to read.
+    /// Completions, each with the number of its message; none if there is nothing to read.
     came: Vec<(Completion, Option<(usize, Filled)>)>,
 }
 

@@ -61,7 +61,7 @@ impl OnDevice {
 /// All rings on one device.
 #[derive(Debug, Default)]
 pub struct DeviceRings {
-    /// By address of the host's side.
+    /// The rings by address of the host's side.
     rings: RwLock<Vec<Arc<DeviceRing>>>,
 }
 

@@ -71,9 +71,9 @@ pub struct OnGpu<S> {
     inner: S,
     results: Results,
     config: GpuConfig,
-    /// In front the one that is being filled.
+    /// Free batches; the one that is being filled is in front.
     free: VecDeque<Batch>,
-    /// In the order in which they were sent.
+    /// Batches under way, in the order in which they were sent.
     under_way: VecDeque<Batch>,
     /// Fragments are worked on in their slots, and events so many are done with.
     in_slots: bool,

@@ -171,7 +171,7 @@ impl<S: EventSink> Bench<S> {
         self.backend.connect(board, &PeerQp { qpn, psn, ip: IP, mtu: Mtu::B4096, rnr_timer }).unwrap();
     }
 
-    fn told(&mut self, completions: &[Completion]) {
+    fn handle_completions(&mut self, completions: &[Completion]) {
         for done in completions {
             self.receiver.on_checked(self.now, done.board, done.slot(), done.byte_len, done.payload_crc).unwrap();
         }
@@ -187,7 +187,7 @@ impl<S: EventSink> Bench<S> {
         }
         let mut out = Vec::new();
         self.backend.poll(&mut self.receiver, PollMode::Busy, Time::ZERO, &mut out)?;
-        self.told(&out);
+        self.handle_completions(&out);
         if self.receiver.poll_timeout().is_some_and(|at| at <= self.now + Time::from_us(100)) {
             self.now += Time::from_us(100);
         }
@@ -209,7 +209,7 @@ impl<S: EventSink> Bench<S> {
     fn restart(&mut self, board: u16) {
         let mut last = Vec::new();
         self.backend.close_qp(board, &mut last).unwrap();
-        self.told(&last);
+        self.handle_completions(&last);
         for _ in 0..1_000_000 {
             if self.receiver.restart_ring(board, 7) {
                 break;
@@ -296,7 +296,7 @@ fn gpu_config(bytes: usize) -> GpuConfig {
     GpuConfig { batch, batches: 2, patience: Time::from_us(1) }
 }
 
-/// As tests/sink.rs has it; the same against NumPy is in tests/test_gpu.py.
+/// The charges of tests/sink.rs; the same against NumPy is in tests/test_gpu.py.
 fn charges(payload: &[u8]) -> Vec<u8> {
     let waveforms = payload.chunks_exact(MODULE_BYTES).flat_map(|module| module[COUNTER_BYTES..].chunks_exact(80));
     let charge = |waveform: &[u8]| {
@@ -393,7 +393,7 @@ fn the_pattern_report_is_that_of_the_processor_though_only_wrong_payloads_come_t
 }
 
 #[test]
-fn what_a_board_says_of_its_slots_leads_no_kernel_astray() {
+fn what_a_board_sends_of_its_slots_leads_no_kernel_astray() {
     with_driver("", |driver| {
         let gpu = Gpu::open(0).unwrap();
         let kept = Kept::default();
@@ -431,7 +431,7 @@ fn whoever_cannot_do_it_is_named() {
         let nic = Arc::new(Mutex::new(State { refuses, ..State::default() }));
         direct(&Gpu::open(0).unwrap(), &nic).err().map(|error| error.to_string())
     }
-    for (conf, refuses, told) in [
+    for (conf, refuses, reason) in [
         (
             "late 0",
             Some(libc::EOPNOTSUPP),
@@ -443,7 +443,7 @@ fn whoever_cannot_do_it_is_named() {
     ] {
         with_driver(conf, |_| {
             let refused = refusal(refuses).unwrap();
-            assert!(refused.contains(told), "{refused}");
+            assert!(refused.contains(reason), "{refused}");
         });
     }
     with_driver("", |_| assert_eq!(refusal(None), None));
@@ -451,7 +451,7 @@ fn whoever_cannot_do_it_is_named() {
 }
 
 #[test]
-fn a_gpu_that_fails_ends_the_run_and_what_it_took_with_it_is_said_and_not_stored() {
+fn a_gpu_that_fails_ends_the_run_and_what_it_took_with_it_is_reported_and_not_stored() {
     for conf in ["late 2\nfail cuLaunchKernel 30 719", "late 2\nfail cuStreamQuery 60 700"] {
         with_driver(conf, |_| {
             let gpu = Gpu::open(0).unwrap();
@@ -461,9 +461,9 @@ fn a_gpu_that_fails_ends_the_run_and_what_it_took_with_it_is_said_and_not_stored
             let mut sent = 0u64;
             let error = (0..10_000u64).find_map(|event| {
                 (0..BOARDS).find_map(|board| {
-                    let told = bench.send(board, &message(board, event, &payload(board, event))).err();
-                    sent += u64::from(told.is_none());
-                    told
+                    let error = bench.send(board, &message(board, event, &payload(board, event))).err();
+                    sent += u64::from(error.is_none());
+                    error
                 })
             });
             let error = error.expect("the GPU has failed").to_string();

@@ -147,7 +147,7 @@ fn the_pattern_report_is_that_of_the_processor_whatever_goes_wrong() {
     }
 }
 
-/// As NumPy's median and sum have it; the same against NumPy itself is in tests/test_gpu.py.
+/// The charges that NumPy's median and sum give; the same against NumPy itself is in tests/test_gpu.py.
 fn charges(payload: &[u8]) -> Vec<u8> {
     let modules = payload.chunks_exact(MODULE_BYTES);
     let waveforms = modules.flat_map(|module| module[COUNTER_BYTES..].chunks_exact(80));
@@ -274,7 +274,7 @@ fn a_gpu_that_fails_ends_its_own_work_and_not_the_run() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_that_says_what_to_do() {
+fn what_is_not_there_is_an_error_with_its_remedy() {
     with_driver(BROKEN, |_| {
         let missing = Gpu::open(0).unwrap_err();
         assert!(matches!(missing, GpuError::NoDriver(_)) && missing.to_string().contains("libcuda.so.1"), "{missing}");
@@ -285,9 +285,9 @@ fn what_is_not_there_is_an_error_that_says_what_to_do() {
         assert_eq!(old, GpuError::OldDriver { version: 11_070 });
         assert!(old.to_string().contains("for CUDA 11.7, which is older than release 520 (CUDA 11.8)"), "{old}");
     });
-    for (devices, asked) in [(0, 0), (2, 2)] {
+    for (devices, index) in [(0, 0), (2, 2)] {
         with_driver(&format!("devices {devices}"), |_| {
-            assert_eq!(Gpu::open(asked).unwrap_err(), GpuError::NoDevice { index: asked, count: devices });
+            assert_eq!(Gpu::open(index).unwrap_err(), GpuError::NoDevice { index, count: devices });
         });
     }
     with_driver("fail cuModuleLoadData 1 222", |_| {

@@ -135,7 +135,7 @@ impl Fleet {
         })
     }
 
-    /// After the first reply [`Fleet::turn`] waits so long for others, and takes them together: with hundreds of boards
+    /// Time that [`Fleet::turn`] waits for others after the first reply, to take them together: with hundreds of boards
     /// this saves most system calls. Zero, unless it is set.
     pub fn gather(&mut self, time: Time) {
         self.gather = time;
@@ -147,7 +147,7 @@ impl Fleet {
         Fleet { map, ..self }
     }
 
-    /// With what other fleets of this program have seen of other operators' marks.
+    /// Shares what other fleets of this program have seen of other operators' marks.
     #[must_use]
     pub fn sharing(self, marks: Marks) -> Fleet {
         Fleet { marks, ..self }
@@ -172,7 +172,7 @@ impl Fleet {
         &self.addresses
     }
 
-    /// Since the fleet was opened.
+    /// Time since the fleet was opened.
     pub fn now(&self) -> Time {
         Time::from_duration(self.start.elapsed())
     }

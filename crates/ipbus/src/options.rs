@@ -105,9 +105,9 @@ mod tests {
     use super::*;
     use crate::map::{find, Build};
 
-    /// With RoCE and nothing else.
+    /// The options with RoCE and nothing else.
     const BARE: Options = Options::of([4, 0, 0, 0, 0]);
-    /// With everything, four streams and two inputs.
+    /// The options with everything, four streams and two inputs.
     const FULL: Options = Options::of([15, 4, 2, 0x12, 1]);
 
     fn address(name: &str) -> u32 {

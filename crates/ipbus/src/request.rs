@@ -254,7 +254,7 @@ impl Piece {
             }
     }
 
-    /// After the header of the reply.
+    /// Words after the header of the reply.
     fn answered_words(&self) -> usize {
         match self.kind {
             Kind::Write | Kind::WriteFifo => 0,

@@ -36,7 +36,7 @@ struct Fact {
     of_streams_too: bool,
 }
 
-/// By address, in words.
+/// The facts by address, in words.
 fn facts_of(map: &Map) -> Vec<Option<Fact>> {
     let mut facts = Vec::new();
     for (number, group) in map.groups.iter().enumerate() {

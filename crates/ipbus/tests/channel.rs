@@ -60,7 +60,7 @@ impl Channel {
         self.clients[client].submit(self.now, &request.into())
     }
 
-    /// Until all clients are idle.
+    /// Runs until all clients are idle.
     fn run(&mut self) {
         loop {
             for client in 0..self.clients.len() {
@@ -101,7 +101,7 @@ impl Channel {
 }
 
 #[test]
-fn reads_writes_and_read_modify_writes_answer_what_the_specification_says() {
+fn reads_writes_and_read_modify_writes_answer_as_specified() {
     let mut channel = Channel::new(1, 0, 1);
     let scratch = global::SCRATCH;
     let request: Request = [
@@ -192,7 +192,7 @@ fn two_clients_of_one_board_add_all_their_sums() {
 }
 
 #[test]
-fn a_board_that_was_reset_in_between_is_told_of_at_the_next_write() {
+fn a_board_that_was_reset_in_between_is_reported_at_the_next_write() {
     let mut channel = Channel::new(1, 0, 3);
     for n in 0..5 {
         channel.only(Access::write(global::SCRATCH, n)).unwrap();

@@ -80,8 +80,8 @@ fn a_reply_has_the_time_of_its_arrival_however_late_it_is_taken() {
             fleet.turn(Time::from_s(60)).unwrap();
             while let Some((board, _, outcome)) = fleet.poll_outcome() {
                 assert_eq!(outcome.unwrap(), [[0x5053_544B]]);
-                let heard = fleet.last_answer(board);
-                assert!(begin < heard && heard < end, "between {begin} and {end}, not at {heard}");
+                let answered = fleet.last_answer(board);
+                assert!(begin < answered && answered < end, "between {begin} and {end}, not at {answered}");
                 outcomes += 1;
             }
         }
@@ -112,7 +112,7 @@ fn set_in_turn(
 }
 
 #[test]
-fn of_two_operators_at_once_the_second_is_refused_and_the_first_is_told_if_it_takes_over() {
+fn of_two_operators_at_once_the_second_is_refused_and_the_first_is_notified_if_it_takes_over() {
     let (written, writes) = channel();
     let (is_held, mut first) = (Arc::new(AtomicBool::new(true)), None);
     let held = is_held.clone();
@@ -156,10 +156,10 @@ fn operators_at_once_take_turns_and_none_undoes_what_another_has_set() {
     let turns = 2 * std::env::var("PENSTOCK_TURNS").map_or(2, |turns| turns.parse::<usize>().unwrap());
     let operators = fields.map(|(field, number)| {
         std::thread::spawn(move || {
-            let mut own = fleet(&[one], number + field.len() as u64);
+            let mut single = fleet(&[one], number + field.len() as u64);
             for number in [0, number].into_iter().cycle().take(turns) {
                 let name = format!("cc[0].control.{field}");
-                let done = set_in_turn(&mut own, (&name, number), false, Time::from_s(300), "/dev/null".into());
+                let done = set_in_turn(&mut single, (&name, number), false, Time::from_s(300), "/dev/null".into());
                 assert_eq!(done, (true, Vec::new()), "{name}={number}");
             }
         })
@@ -209,7 +209,7 @@ fn the_mark_of_an_operator_who_was_cut_off_expires() {
 }
 
 #[test]
-fn a_reset_in_the_middle_of_a_change_is_told_and_leaves_no_change_open() {
+fn a_reset_in_the_middle_of_a_change_is_reported_and_leaves_no_change_open() {
     for is_reply_lost in [true, false] {
         let mut was_reset = false;
         let one = board(
@@ -226,8 +226,9 @@ fn a_reset_in_the_middle_of_a_change_is_told_and_leaves_no_change_open() {
         let mut operator = fleet(&[one], 1);
         let (is_good, faults) = set(&mut operator, "scratch", 7, false);
         assert!(!is_good, "reply lost: {is_reply_lost}");
-        let said = faults.iter().filter(|fault| fault.message.starts_with("it was reset while it was written to"));
-        assert_eq!(said.count(), 1, "{faults:?}");
+        let reset_faults =
+            faults.iter().filter(|fault| fault.message.starts_with("it was reset while it was written to"));
+        assert_eq!(reset_faults.count(), 1, "{faults:?}");
         assert!(faults.iter().all(|fault| fault.kind != FaultKind::Meanwhile), "{faults:?}");
         assert_eq!(set(&mut operator, "scratch", 9, false), (true, Vec::new()));
     }

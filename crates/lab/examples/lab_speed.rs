@@ -91,7 +91,7 @@ fn measure(path: &str, overrides: &[String]) -> Result<Measured, Box<dyn Error>>
     Ok(Measured { traversals: found.timing.traversals, cpu_s, wall_s, peak_mb: peak_mb().unwrap_or(0.0) })
 }
 
-/// As many senders as asked for, 320 MB in all, by leaves of 32 into one 10 Gb/s link.
+/// Measures so many senders, 320 MB in all, by leaves of 32 into one 10 Gb/s link.
 fn leaves(senders: u64, trace: &str) -> Result<Measured, Box<dyn Error>> {
     let leaves: Vec<String> = (0..senders.div_ceil(32)).map(|_| senders.min(32).to_string()).collect();
     let overrides = [
@@ -139,7 +139,7 @@ fn apart(name: &str) -> Result<Measured, Box<dyn Error>> {
     Ok(Measured { traversals: traversals as u64, cpu_s, wall_s, peak_mb })
 }
 
-/// Of each case the least CPU time and the least wall time of its runs.
+/// The least CPU time and the least wall time of each case's runs.
 fn least<const N: usize>(names: [&str; N]) -> Result<[Measured; N], Box<dyn Error>> {
     const RUNS: usize = 40;
     let mut best = [None::<Measured>; N];

@@ -67,7 +67,7 @@ pub struct SwitchRequest<'a> {
     /// Those that the gateware has; `buffer` is the longest output queue.
     pub params: SwitchParams,
     pub mac: MacAddr,
-    /// In use: 0 to this.
+    /// The number of ports in use.
     pub ports: usize,
     /// Rate of each of its links.
     pub rate: Rate,
@@ -124,7 +124,7 @@ pub trait Makers {
     fn readout(&mut self, request: ReadoutRequest) -> Result<ReadoutEnd, MakerError>;
 }
 
-/// For callers that have neither boards nor a receiver: a scenario that needs them is refused.
+/// The makers of callers that have neither boards nor a receiver: a scenario that needs them is refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SoftwareOnly;
 

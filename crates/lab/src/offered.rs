@@ -29,7 +29,7 @@ pub struct OfferedLoad {
     pub to: String,
     /// The sending end is a host.
     pub is_sender: bool,
-    /// With headers, preamble, FCS and gap; bit/s.
+    /// The load with headers, preamble, FCS and gap; bit/s.
     pub wire_bps: f64,
     pub payload_bps: f64,
     pub capacity_bps: f64,
@@ -56,7 +56,7 @@ impl Rates {
     }
 }
 
-/// From one host to another, while it lasts.
+/// Data from one host to another, while it lasts.
 struct Demand {
     from: usize,
     to: usize,

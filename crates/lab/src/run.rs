@@ -14,16 +14,16 @@ use crate::units::Time;
 pub struct Lab {
     pub engine: Engine,
     pub ledger: SharedLedger,
-    /// By number.
+    /// The flows by number.
     pub flows: Vec<FlowInfo>,
     /// Hosts and switches by name, in the order of the topology.
     pub hosts: Vec<(String, NodeId)>,
     pub switches: Vec<(String, NodeId)>,
-    /// By name, in the order of the topology; direction 0 leaves the node that is named first.
+    /// The links by name, in the order of the topology; direction 0 leaves the node that is named first.
     pub links: Vec<(String, LinkId)>,
     time_limit: Time,
     stop: Stop,
-    /// By number: whether a flow has no end but the time limit.
+    /// Whether a flow has no end but the time limit, by number.
     endless: Vec<bool>,
     next_look: Time,
     next_sample: Time,

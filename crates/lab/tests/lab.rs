@@ -59,12 +59,12 @@ fn every_scenario_of_the_papers_is_sound_and_unwarned() {
     for path in files {
         let scenario = LabScenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         // Some show what happens when more is offered than a link carries.
-        let told: Vec<String> = scenario.warnings.iter().map(ToString::to_string).collect();
-        assert!(told.iter().all(|one| one.contains(" is offered ")), "{told:?}");
+        let warnings: Vec<String> = scenario.warnings.iter().map(ToString::to_string).collect();
+        assert!(warnings.iter().all(|one| one.contains(" is offered ")), "{warnings:?}");
         let events = scenario.events.as_ref().map_or(0, |events| events.times.len());
         let nodes = scenario.topology.nodes.len();
         let name = path.file_stem().unwrap().to_string_lossy();
-        let full = if told.is_empty() { "" } else { ", more than a link carries" };
+        let full = if warnings.is_empty() { "" } else { ", more than a link carries" };
         report += &format!("{name}: {nodes} nodes, {} flows, {events} events{full}\n", scenario.flows.len());
     }
     insta::assert_snapshot!(report);
@@ -95,11 +95,11 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn the_documented_keys_are_those_that_the_reader_knows() {
+fn the_documented_keys_are_those_that_the_reader_accepts() {
     let documented = documented();
-    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut read: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut add = |name: &str, text: &str, section: &str| {
-        known.entry(name.to_owned()).or_default().extend(allowed(text, section));
+        read.entry(name.to_owned()).or_default().extend(allowed(text, section));
     };
     for section in ["run", "link", "switch", "switch.qcn", "qp", "cc", "cc.qcn", "tcp", "trace", "capture", "readout"] {
         let text = if section == "readout" { format!("{STAR}[readout]\n") } else { STAR.to_owned() };
@@ -126,9 +126,9 @@ fn the_documented_keys_are_those_that_the_reader_knows() {
     }
     add("replay", &format!("{STAR}[replay]\n"), "replay");
     add("change", &format!("{STAR}[[change]]\nlink = \"board0-switch\"\n"), "change.0");
-    let of_links = known["link"].clone();
-    known.get_mut("topology.link").unwrap().retain(|key| !of_links.contains(key));
-    assert_eq!(documented, known);
+    let of_links = read["link"].clone();
+    read.get_mut("topology.link").unwrap().retain(|key| !of_links.contains(key));
+    assert_eq!(documented, read);
 
     let sections: BTreeSet<String> = allowed(STAR, "").into_iter().collect();
     let headed = |section: &String| documented.contains_key(section);
@@ -153,7 +153,7 @@ fn a_documented_default_is_the_default() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [_, key, default, ..] = cells[..] else { continue };
         let path = format!("{section}.{}", key.trim_matches('`'));
-        let Some((_, value)) = scenario.settings.iter().find(|(known, _)| *known == path) else { continue };
+        let Some((_, value)) = scenario.settings.iter().find(|(setting, _)| *setting == path) else { continue };
         if section.contains("topology") || ["triggers.stop", "cc.share", "cc.profile"].contains(&path.as_str()) {
             continue;
         }
@@ -298,27 +298,27 @@ fn what_is_allowed_but_hurts_is_a_warning() {
 #[test]
 fn links_that_are_offered_more_than_they_carry_are_named_with_both_numbers() {
     let events = "[topology]\nkind = \"star\"\nboards = 4\n[triggers]\nkind = \"periodic\"\nfragment = \"50KB\"\n";
-    let told = |text: &str, sets: &[&str]| -> Vec<String> {
+    let warnings = |text: &str, sets: &[&str]| -> Vec<String> {
         parse(text, sets).unwrap().warnings.iter().map(ToString::to_string).collect()
     };
-    let [one] = &told(events, &["triggers.stop=100ms"])[..] else { panic!("one link") };
+    let [one] = &warnings(events, &["triggers.stop=100ms"])[..] else { panic!("one link") };
     assert!(one.contains("from switch to server0 is offered 16.35 Gb/s with headers (16.00 Gb/s of payload)"), "{one}");
     // two servers take half of the events each, and two senders at half of the rate share one link
-    assert_eq!(told(events, &["triggers.stop=100ms", "topology.servers=2"]), [""; 0]);
-    assert_eq!(told(events, &["triggers.stop=100ms", "link.at.server0-switch.rate=25Gbps"]), [""; 0]);
+    assert_eq!(warnings(events, &["triggers.stop=100ms", "topology.servers=2"]), [""; 0]);
+    assert_eq!(warnings(events, &["triggers.stop=100ms", "link.at.server0-switch.rate=25Gbps"]), [""; 0]);
     let paced = format!("{STAR}rate = \"4Gbps\"\n");
-    assert!(told(&paced, &["flow.0.size=100MB"])[0].contains("is offered 12."), "three of 4 Gb/s at once");
-    assert_eq!(told(&paced, &["flow.0.size=100MB", "flow.0.stagger=250ms"]), [""; 0], "one after the other");
+    assert!(warnings(&paced, &["flow.0.size=100MB"])[0].contains("is offered 12."), "three of 4 Gb/s at once");
+    assert_eq!(warnings(&paced, &["flow.0.size=100MB", "flow.0.stagger=250ms"]), [""; 0], "one after the other");
 }
 
 #[test]
 fn the_computed_buffer_is_the_same_with_and_without_marks_and_pauses() {
     let text = format!("{STAR}[link]\nrate = \"100Gbps\"\n");
     let buffer = |sets: &[&str]| parse(&text, sets).unwrap().switches[0].params.buffer;
-    let own = buffer(&[]);
-    assert!(own.bytes() >= 4_000_000, "twice K_max of 100 Gb/s: {own}");
+    let default = buffer(&[]);
+    assert!(default.bytes() >= 4_000_000, "twice K_max of 100 Gb/s: {default}");
     for sets in [&["switch.ecn=false"][..], &["switch.pfc=false"], &["switch.ecn=false", "switch.pfc=false"]] {
-        assert_eq!(buffer(sets), own, "{sets:?}");
+        assert_eq!(buffer(sets), default, "{sets:?}");
     }
 }
 
@@ -509,11 +509,11 @@ proptest! {
         let documented: Vec<_> = documented().into_iter().collect();
         let mut options = Vec::new();
         for (section, keys) in picks {
-            let (section, known) = section.get(&documented);
-            let known: Vec<_> = known.iter().collect();
+            let (section, names) = section.get(&documented);
+            let names: Vec<_> = names.iter().collect();
             let place = if STAR.contains(&format!("[[{section}]]")) || section == "change" { ".0" } else { "" };
             let option = |(key, value): &(Index, Index)| {
-                format!("{section}{place}.{}={}", key.get(&known), value.get(&values))
+                format!("{section}{place}.{}={}", key.get(&names), value.get(&values))
             };
             options.extend(keys.iter().map(option));
         }
@@ -536,7 +536,7 @@ fn an_unknown_key_is_refused_with_the_key_that_it_resembles() {
 }
 
 #[test]
-fn a_file_says_what_it_is_a_scenario_of() {
+fn a_file_names_what_it_is_a_scenario_of() {
     let switch = "[run]\nkind = \"emulated-switch\"\n[topology]\nkind = \"star\"\n[[flow]]\n";
     let error = parse(switch, &[]).unwrap_err();
     assert!(error.contains("run.kind = \"emulated-switch\"") && error.contains("penstock board --switch"), "{error}");

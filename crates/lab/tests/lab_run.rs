@@ -21,9 +21,9 @@ fn scenario(text: &str, overrides: &[&str]) -> LabScenario {
 
 /// Notes what is asked for, and has none of it.
 #[derive(Default)]
-struct Asked(Vec<String>);
+struct Requests(Vec<String>);
 
-impl Makers for Asked {
+impl Makers for Requests {
     fn board(&mut self, request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         for flow in &request.flows {
             self.0.push(format!("{} {} {}", request.name, flow.spec.name, flow.queue_pair.peer.ip));
@@ -174,24 +174,24 @@ fn a_circle_of_pauses_ends_the_run_with_its_ports() {
 }
 
 #[test]
-fn gateware_is_asked_for_by_host_with_its_flows() {
+fn gateware_is_requested_by_host_with_its_flows() {
     let text =
         "[topology]\nkind = \"star\"\nboards = 2\nservers = 2\n[[flow]]\nfrom = \"board1\"\nsender = \"gateware\"\n\
         [[flow]]\nfrom = \"board0\"\n";
-    let mut asked = Asked::default();
-    let error = Lab::build(&scenario(text, &[]), &mut asked).err().unwrap().to_string();
-    assert_eq!(asked.0, ["board1 board1>server0 10.0.0.3", "board1 board1>server1 10.0.0.4"]);
+    let mut requests = Requests::default();
+    let error = Lab::build(&scenario(text, &[]), &mut requests).err().unwrap().to_string();
+    assert_eq!(requests.0, ["board1 board1>server0 10.0.0.3", "board1 board1>server1 10.0.0.4"]);
     assert_eq!(error, "board1: no gateware here for board1");
 }
 
 #[test]
-fn a_readout_is_asked_for_with_its_boards_and_refused_where_there_is_none() {
+fn a_readout_is_requested_with_its_boards_and_refused_where_there_is_none() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/incast-3.toml");
     let overrides = ["topology.boards=2", "readout.slot_size=1MiB"].map(str::to_owned);
     let scenario = LabScenario::load(path, &overrides).unwrap();
-    let mut asked = Asked::default();
-    let error = Lab::build(&scenario, &mut asked).err().unwrap().to_string();
-    assert_eq!(asked.0, ["server0 10.0.0.1", "server0 10.0.0.2"]);
+    let mut requests = Requests::default();
+    let error = Lab::build(&scenario, &mut requests).err().unwrap().to_string();
+    assert_eq!(requests.0, ["server0 10.0.0.1", "server0 10.0.0.2"]);
     assert_eq!(error, "readout: no receiver here");
     let error = Lab::build(&scenario, &mut SoftwareOnly).err().unwrap().to_string();
     assert!(error.contains("server0") && error.contains("`penstock run`"), "{error}");
@@ -404,10 +404,10 @@ fn metrics_recorded(overrides: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
+fn a_trace_may_select_what_is_recorded_and_documented_and_nothing_else() {
     let by_port = metrics_recorded(&[]);
-    let known: BTreeSet<String> = METRICS.iter().map(|name| (*name).to_owned()).collect();
-    let missing: Vec<&str> = known.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
+    let metrics: BTreeSet<String> = METRICS.iter().map(|name| (*name).to_owned()).collect();
+    let missing: Vec<&str> = metrics.iter().map(String::as_str).filter(|name| !by_port.contains(*name)).collect();
     assert_eq!(
         missing,
         [
@@ -422,10 +422,10 @@ fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
         ],
         "of congestion points, a readout, also over TCP, and verilated boards, also with TCP"
     );
-    assert!(by_port.is_subset(&known), "{by_port:?}");
+    assert!(by_port.is_subset(&metrics), "{by_port:?}");
     let by_class = metrics_recorded(&["trace.classes=true"]);
     let of_classes = CLASS_METRICS.as_flattened();
-    assert!(by_class.iter().all(|name| known.contains(name) || of_classes.contains(&name.as_str())), "{by_class:?}");
+    assert!(by_class.iter().all(|name| metrics.contains(name) || of_classes.contains(&name.as_str())), "{by_class:?}");
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md")).unwrap();
     assert!(METRICS.iter().all(|name| page.contains(&format!("`{name}`"))));
 }
@@ -433,7 +433,7 @@ fn a_trace_may_be_asked_for_what_is_recorded_and_documented_and_nothing_else() {
 /// 64 boards into one link, all from the same moment on.
 const INCAST: &str = include_str!("../../../scenarios/incast-64.toml");
 
-/// For how long its switch has paused boards, in sum.
+/// Time for which its switch has paused boards, in sum.
 fn pausing(overrides: &[&str]) -> Time {
     let mut lab = build(&scenario(INCAST, overrides));
     lab.run().unwrap();

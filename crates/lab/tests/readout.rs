@@ -20,7 +20,7 @@ fn readout(text: &str, overrides: &[&str]) -> Result<LabScenario, String> {
 }
 
 #[test]
-fn camera_events_come_when_asked_for_and_repeat() {
+fn camera_events_come_on_request_and_repeat() {
     let times = |overrides: &[&str]| readout(READOUT, overrides).unwrap().events.unwrap().times.clone();
     assert_eq!(times(&[]).len(), 50, "as many as the file has");
     assert_eq!(times(&["replay.events=3"])[..], times(&[])[..3]);

@@ -17,7 +17,7 @@ use crate::units::{Rate, Time};
 /// IPv4 DSCP of CNPs: class 6, as NICs send them.
 const CNP_DSCP: u8 = 48;
 
-/// From this time on the switch allows so much.
+/// A threshold of the switch from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThresholdStep {
     pub at: Time,
@@ -30,7 +30,7 @@ pub struct ThresholdStep {
 pub struct EmulatedSwitchParams {
     /// Length of the window.
     pub window: Time,
-    /// In the order of time.
+    /// The steps in the order of time.
     pub steps: Vec<ThresholdStep>,
     /// The steps restart after this time; zero: never.
     pub repeat: Time,
@@ -73,7 +73,7 @@ pub struct SwitchedFlow {
 
 /// The state of a flow.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct FlowState {
     /// The sender's queue pair, which the flow's own packets do not tell.
     from_qpn: Option<Qpn>,
     /// PSN of its latest packet.
@@ -95,7 +95,7 @@ pub struct Notification {
 pub struct EmulatedSwitch {
     params: EmulatedSwitchParams,
     window: RateWindow,
-    flows: BTreeMap<SwitchedFlow, Known>,
+    flows: BTreeMap<SwitchedFlow, FlowState>,
     /// No CNP before.
     cooled: Time,
     measured: Rate,
@@ -149,8 +149,8 @@ impl EmulatedSwitch {
     /// Sets the queue pair that sends a flow, if the configuration knows it; otherwise it is learned from
     /// acknowledgements.
     pub fn connect(&mut self, flow: SwitchedFlow, from_qpn: Qpn) {
-        let latest = self.flows.get(&flow).map_or(Psn::new(0), |known| known.latest);
-        self.flows.insert(flow, Known { from_qpn: Some(from_qpn), latest });
+        let latest = self.flows.get(&flow).map_or(Psn::new(0), |state| state.latest);
+        self.flows.insert(flow, FlowState { from_qpn: Some(from_qpn), latest });
     }
 
     /// A frame of the board whose first bit, that of the preamble, is on the wire at `start`. Returns the CNP to send
@@ -161,9 +161,9 @@ impl EmulatedSwitch {
             return None;
         }
         let flow = SwitchedFlow { from: packet.ip_src, to: packet.ip_dst, to_qpn: packet.bth.dest_qpn };
-        let known = self.flows.entry(flow).or_insert(Known { from_qpn: None, latest: packet.bth.psn });
-        known.latest = packet.bth.psn;
-        let from_qpn = known.from_qpn;
+        let state = self.flows.entry(flow).or_insert(FlowState { from_qpn: None, latest: packet.bth.psn });
+        state.latest = packet.bth.psn;
+        let from_qpn = state.from_qpn;
 
         let octets = wire_len(frame.len()) as u64;
         let end = start + self.params.line.time_for(octets);
@@ -189,15 +189,15 @@ impl EmulatedSwitch {
         }
         /// An acknowledgement is of a packet not longer ago than this.
         const WINDOW: u32 = 1 << 16;
-        let of_it = |(flow, known): &(&SwitchedFlow, &mut Known)| {
-            let behind = known.latest.value().wrapping_sub(reply.bth.psn.value()) & 0xff_ffff;
+        let of_it = |(flow, state): &(&SwitchedFlow, &mut FlowState)| {
+            let behind = state.latest.value().wrapping_sub(reply.bth.psn.value()) & 0xff_ffff;
             flow.from == reply.ip_dst && flow.to == reply.ip_src && behind < WINDOW
         };
         let mut candidates = self.flows.iter_mut().filter(of_it);
         // Of several flows between the same hosts with near PSNs none is taken: a CNP to the wrong one would be worse
         // than none.
-        if let (Some((_, known)), None) = (candidates.next(), candidates.next()) {
-            known.from_qpn = Some(reply.bth.dest_qpn);
+        if let (Some((_, state)), None) = (candidates.next(), candidates.next()) {
+            state.from_qpn = Some(reply.bth.dest_qpn);
         }
     }
 }

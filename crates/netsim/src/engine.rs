@@ -190,7 +190,7 @@ impl Engine {
             self.trace_names.push(trace.name_number(name));
         }
         for (node, name) in self.nodes.iter_mut().zip(&self.trace_names) {
-            trace.begin_known(now, *name);
+            trace.begin_numbered(now, *name);
             node.sample(now, trace);
         }
         Ok(trace.check()?)

@@ -17,7 +17,7 @@ pub struct FlowId(pub u32);
 pub struct Message {
     /// When it is there to be sent; its completion time counts from here.
     pub at: Time,
-    /// At least 1.
+    /// The size, at least 1.
     pub bytes: u64,
     /// The event it is a part of; messages that are of none are numbered on.
     pub event: u64,

@@ -82,7 +82,7 @@ impl Frame {
         Frame { packet, frame_len, flow: flow.unwrap_or(NO_FLOW), dscp, ingress: 0, class: 0, traits }
     }
 
-    /// With a frame check sequence that is right or not.
+    /// Sets whether its frame check sequence is right.
     pub fn with_fcs(mut self, fcs_ok: bool) -> Self {
         self.traits.set(Traits::BAD_FCS, !fcs_ok);
         self

@@ -21,7 +21,7 @@ pub type SharedLedger = Rc<RefCell<Ledger>>;
 pub struct FlowRecord {
     /// Payload that arrived in order at the receiver.
     pub delivered_bytes: u64,
-    /// At the last window's end: bytes delivered, and whether something was outstanding.
+    /// Bytes delivered at the last window's end, and whether something was outstanding.
     window_bytes: u64,
     outstanding: VecDeque<Outstanding>,
     was_busy: bool,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn jain_counts_the_flows_that_wanted_to_send_all_through_a_window() {
+    fn jain_counts_the_flows_that_had_data_all_through_a_window() {
         let ledger = Ledger::shared(4);
         let mut ledger = ledger.borrow_mut();
         (0..3).for_each(|flow| ledger.posted(FlowId(flow), &message(0, 100, 0)));

@@ -70,9 +70,9 @@ impl Default for LinkParams {
 pub enum Way {
     #[default]
     Both,
-    /// From the first end to the second.
+    /// The direction from the first end to the second.
     Forward,
-    /// From the second end to the first.
+    /// The direction from the second end to the first.
     Back,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct Direction {
 pub(crate) struct Wire {
     pub(crate) params: LinkParams,
     pub(crate) is_perfect: bool,
-    /// Without the counters of `Direction`.
+    /// The statistics without the counters of `Direction`.
     stats: LinkStats,
     /// Bytes whose time is already included in `stats.busy`.
     timed_bytes: u64,

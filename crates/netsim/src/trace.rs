@@ -33,7 +33,7 @@ struct Names {
     strings: Vec<String>,
 }
 
-/// A name known to the trace, for `TraceSink::begin_known`.
+/// A name known to the trace, for `TraceSink::begin_numbered`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameNumber(u16);
 
@@ -54,7 +54,7 @@ pub type TraceTee = Box<dyn FnMut(TraceRow) + Send>;
 
 /// A metric by the address of its name; names are literals, so an address identifies one name.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct CachedName {
     address: usize,
     len: usize,
     /// `None`: not selected.
@@ -63,7 +63,7 @@ struct Known {
 
 /// The metrics met lately, found by address without a look at the name.
 #[derive(Debug)]
-struct MetricCache([Option<Known>; MetricCache::SIZE]);
+struct MetricCache([Option<CachedName>; MetricCache::SIZE]);
 
 impl MetricCache {
     const SIZE: usize = 256;
@@ -82,9 +82,9 @@ impl MetricCache {
     fn find(&self, name: &'static str) -> Option<Option<u16>> {
         let first = Self::place(name);
         for at in first..first + Self::NEAR {
-            let known = self.0[at % Self::SIZE]?;
-            if known.address == name.as_ptr() as usize && known.len == name.len() {
-                return Some(known.number);
+            let cached = self.0[at % Self::SIZE]?;
+            if cached.address == name.as_ptr() as usize && cached.len == name.len() {
+                return Some(cached.number);
             }
         }
         None
@@ -93,8 +93,8 @@ impl MetricCache {
     fn keep(&mut self, name: &'static str, number: Option<u16>) {
         let first = Self::place(name);
         let free = (first..first + Self::NEAR).find(|at| self.0[at % Self::SIZE].is_none());
-        let known = Known { address: name.as_ptr() as usize, len: name.len(), number };
-        self.0[free.unwrap_or(first) % Self::SIZE] = Some(known);
+        let cached = CachedName { address: name.as_ptr() as usize, len: name.len(), number };
+        self.0[free.unwrap_or(first) % Self::SIZE] = Some(cached);
     }
 }
 
@@ -188,23 +188,23 @@ impl TraceSink {
     }
 
     /// Whether this metric is recorded: a node need not compute unused values.
-    pub fn wants(&mut self, metric: &'static str) -> bool {
+    pub fn records(&mut self, metric: &'static str) -> bool {
         self.metric(metric).is_some()
     }
 
     /// The following values are recorded at `now` for the node called `name`.
     pub fn begin(&mut self, now: Time, name: &str) {
         let number = self.name_number(name);
-        self.begin_known(now, number);
+        self.begin_numbered(now, number);
     }
 
-    /// The number by which `begin_known` takes a name.
+    /// The number by which `begin_numbered` takes a name.
     pub fn name_number(&mut self, name: &str) -> NameNumber {
         NameNumber(self.number(name))
     }
 
-    /// As `begin`, for a name whose number is known.
-    pub fn begin_known(&mut self, now: Time, name: NameNumber) {
+    /// Does the same as `begin`, by the number of a name.
+    pub fn begin_numbered(&mut self, now: Time, name: NameNumber) {
         self.now = now;
         self.node = name.0;
     }
@@ -249,7 +249,7 @@ impl TraceSink {
     #[inline]
     fn metric(&mut self, metric: &'static str) -> Option<u16> {
         match self.cache.find(metric) {
-            Some(known) => known,
+            Some(number) => number,
             None => self.new_metric(metric),
         }
     }
@@ -286,7 +286,7 @@ impl TraceSink {
             return;
         }
         self.written += self.rows.len() as u64;
-        self.rows.move_into(&mut self.group, self.series.known());
+        self.rows.move_into(&mut self.group, self.series.all());
         match &mut self.store {
             Store::File(file) => match file.write(std::mem::take(&mut self.group), &self.names.strings) {
                 Ok(spare) => self.group = spare,

@@ -128,12 +128,12 @@ fn cnps_keep_their_cooldown_and_steps_their_times() {
 }
 
 #[test]
-fn a_flow_that_nobody_has_acknowledged_gets_no_cnp_unless_it_was_told() {
+fn a_flow_that_nobody_has_acknowledged_gets_no_cnp_unless_it_was_configured() {
     let mut unknown = switch(vec![allowed(Time::ZERO, 1)], Time::ZERO);
-    let mut told = unknown.clone();
-    told.connect(SwitchedFlow { from: BOARD, to: SERVER, to_qpn: Qpn::new(0x11) }, BOARD_QPN);
+    let mut connected = unknown.clone();
+    connected.connect(SwitchedFlow { from: BOARD, to: SERVER, to_qpn: Qpn::new(0x11) }, BOARD_QPN);
     let frame = packet(0, 4096).emit();
     assert_eq!(unknown.on_frame(Time::ZERO, &frame), None);
     assert_eq!((unknown.unaddressed(), unknown.notifications().len()), (1, 0));
-    assert!(told.on_frame(Time::ZERO, &frame).is_some());
+    assert!(connected.on_frame(Time::ZERO, &frame).is_some());
 }

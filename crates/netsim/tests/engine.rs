@@ -69,8 +69,8 @@ fn jitter_alone_keeps_the_order() {
 
 #[test]
 fn an_undetected_error_is_one_bit_and_the_icrc_finds_it() {
-    struct Judge(u32, u32);
-    impl Node for Judge {
+    struct IcrcCheck(u32, u32);
+    impl Node for IcrcCheck {
         fn on_frame(&mut self, _at: Time, _port: PortId, frame: Frame, _out: &mut Outbox) {
             assert!(frame.fcs_ok());
             let Packet::Raw(bytes) = frame.into_packet() else { panic!("still trusted") };
@@ -91,12 +91,12 @@ fn an_undetected_error_is_one_bit_and_the_icrc_finds_it() {
     let faults = Faults { corrupt_undetected: probability(1.0), ..Faults::default() };
     let mut engine = Engine::new(5);
     let sender = engine.add_node("sender", Box::new(Sender::new(1, 2, 500, 512, Time::ZERO)));
-    let judge = engine.add_node("judge", Box::new(Judge(0, 0)));
-    engine.connect((sender, PORT), (judge, PORT), LinkParams { faults, ..link(10, Time::from_us(1)) }).unwrap();
+    let check = engine.add_node("judge", Box::new(IcrcCheck(0, 0)));
+    engine.connect((sender, PORT), (check, PORT), LinkParams { faults, ..link(10, Time::from_us(1)) }).unwrap();
     engine.run_until(Time::from_s(1)).unwrap();
-    let judge: &Judge = engine.node(judge).unwrap();
-    assert_eq!(judge.0, 500);
-    assert!(judge.1 > 420, "{} of 500 caught by the ICRC alone", judge.1);
+    let check: &IcrcCheck = engine.node(check).unwrap();
+    assert_eq!(check.0, 500);
+    assert!(check.1 > 420, "{} of 500 caught by the ICRC alone", check.1);
 }
 
 #[test]

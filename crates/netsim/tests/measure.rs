@@ -15,7 +15,7 @@ use penstock_netsim::{
 };
 use penstock_wire::Packet;
 
-/// With its headers (58 bytes) and the link's 24 a packet takes 1 us at 10 Gb/s.
+/// A payload that takes 1 us at 10 Gb/s with its headers (58 bytes) and the link's 24.
 const PAYLOAD: u32 = 1250 - 58 - 24;
 
 /// A sender and a sink 1 us apart.

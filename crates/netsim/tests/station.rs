@@ -160,8 +160,8 @@ fn a_paused_class_sends_nothing_and_its_timers_stand_still() {
     let (begin, quanta) = (Time::from_us(100), 6000);
     engine.node_mut::<Probe>(probe).unwrap().pauses = vec![(begin, 3, quanta)];
     engine.run_until(Time::from_us(500)).unwrap();
-    let heard = begin + link.rate.time_for(84) + link.delay;
-    let until = heard + link.rate.time_for(u64::from(quanta) * 64);
+    let paused_at = begin + link.rate.time_for(84) + link.delay;
+    let until = paused_at + link.rate.time_for(u64::from(quanta) * 64);
     let log = &engine.node::<Probe>(probe).unwrap().log;
     let starts = |class: usize| {
         log.iter()
@@ -169,14 +169,14 @@ fn a_paused_class_sends_nothing_and_its_timers_stand_still() {
             .map(|seen| seen.at - link.delay - link.rate.time_for(seen.wire))
     };
     let frame = link.rate.time_for(4096 + 200);
-    assert!(!starts(3).any(|at| at > heard && at < until), "class 3 is paused until {until}");
+    assert!(!starts(3).any(|at| at > paused_at && at < until), "class 3 is paused until {until}");
     assert!(starts(3).any(|at| at >= until && at <= until + frame), "class 3 goes on");
-    assert!(starts(1).filter(|at| *at > heard && *at < until).count() > 20, "class 1 is not paused");
+    assert!(starts(1).filter(|at| *at > paused_at && *at < until).count() > 20, "class 1 is not paused");
     let first = engine.node::<Station>(station).unwrap();
     // 65.5 us of silence are a timeout, but for the flow that could not send.
     let (paused, free) = (first.sender(0).unwrap().stats(), first.sender(1).unwrap().stats());
     assert!(paused.timeouts < free.timeouts, "{paused:?} {free:?}");
-    assert_eq!(first.stats(engine.now()).paused_for[3], until - heard);
+    assert_eq!(first.stats(engine.now()).paused_for[3], until - paused_at);
 }
 
 /// Station 0 .. `senders`, each with one flow to the last, through one switch.

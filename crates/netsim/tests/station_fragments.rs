@@ -165,7 +165,7 @@ fn config(iss: u32) -> TcpConfig {
     }
 }
 
-fn wanted(messages: &[(Time, usize)]) -> Vec<Vec<u8>> {
+fn expected(messages: &[(Time, usize)]) -> Vec<Vec<u8>> {
     let counting = Counting(messages.iter().map(|(_, bytes)| *bytes).collect());
     (0..messages.len() as u64).map(|event| counting.message(event, Time::ZERO).to_vec()).collect()
 }
@@ -185,7 +185,7 @@ fn every_message_arrives_over_faults_and_a_numbering_that_wraps() {
     let messages: Vec<_> = (0..200).map(|n| (Time::from_us(n), 1 + 37 * n as usize)).collect();
     let mut run = Run::new(config(u32::MAX - 200_000), link, &messages, true, None);
     assert_eq!(run.engine.run_until(Time::from_s(60)).unwrap(), RunEnd::Idle);
-    assert_eq!(run.messages(), wanted(&messages));
+    assert_eq!(run.messages(), expected(&messages));
     assert!(run.tcp().counters().retransmitted > 0 && run.tcp().refused() == 0);
     assert_eq!(run.ledger.borrow().flow(FlowId(0)).posted_messages, 200);
 }
@@ -196,7 +196,7 @@ fn a_send_buffer_refuses_what_it_cannot_hold() {
     let messages = [(Time::ZERO, 1000); 10];
     let mut run = Run::new(config(7), link(10, Time::from_us(5)), &messages, true, Some(3 * 1008));
     run.engine.run_until(Time::from_s(1)).unwrap();
-    assert_eq!(run.messages(), wanted(&messages)[..3]);
+    assert_eq!(run.messages(), expected(&messages)[..3]);
     assert_eq!(run.tcp().refused(), 7);
 }
 

@@ -124,13 +124,13 @@ fn any_number_of_names_and_channels_is_read_back() {
 }
 
 #[test]
-fn only_the_metrics_asked_for_are_kept() {
+fn only_the_selected_metrics_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let mut trace = TraceSink::create(&path, &[]).unwrap();
     trace.select(&["alpha".to_owned(), "alhpa".to_owned()]);
     trace.begin(Time(5), "node");
-    assert!(trace.wants("alpha") && !trace.wants("queue_bytes"));
+    assert!(trace.records("alpha") && !trace.records("queue_bytes"));
     for n in 0..3 {
         trace.record(n, "alpha", f64::from(n));
         trace.record(n, "queue_bytes", 1.0);
@@ -245,18 +245,18 @@ fn values_that_stay_and_values_that_change_are_read_back_bit_for_bit() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_told_while_the_run_goes_on() {
+fn a_disk_that_is_full_is_reported_while_the_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     std::os::unix::fs::symlink("/dev/full", folder.path().join("trace.parquet.part")).unwrap();
     let mut trace = TraceSink::create(&path, &[]).unwrap();
     // Two groups may wait for the thread that writes; the next one meets what it has found.
-    let told = (0..8 * 131_072u64).find_map(|n| {
+    let error = (0..8 * 131_072u64).find_map(|n| {
         trace.begin(Time(n), "node");
         trace.record(0, "value", f64::from_bits(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         trace.check().err()
     });
-    let told = told.expect("it cannot be written").to_string();
-    assert!(told.starts_with(&format!("cannot write {}: ", path.display())), "{told}");
-    assert!(told.contains("No space left"), "{told}");
+    let error = error.expect("it cannot be written").to_string();
+    assert!(error.starts_with(&format!("cannot write {}: ", path.display())), "{error}");
+    assert!(error.contains("No space left"), "{error}");
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// For another operator who is changing the board; longer than a mark that was left behind lasts.
+/// Time to wait for another operator who is changing the board; longer than a mark that was left behind lasts.
 const WAIT: Time = Time::from_s(12);
 
 /// One board.

@@ -20,7 +20,7 @@ type Look = (usize, Option<String>, Vec<Change>);
 /// Name, description, unit, writable, critical, largest number, largest quantity, names of numbers.
 type Description = (String, String, &'static str, bool, bool, u64, Option<f64>, Vec<(u32, &'static str)>);
 
-/// For another operator who is changing a board; a client of a gateway waits no longer than a few seconds.
+/// Time to wait for another operator who is changing a board; a client of a gateway waits no longer than a few seconds.
 const WAIT: Time = Time::from_s(2);
 
 /// Boards, by their number in the list.

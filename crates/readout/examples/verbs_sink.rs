@@ -144,7 +144,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if plan.shared {
             verbs.poll(&mut Nothing, PollMode::Busy, Time::ZERO, &mut last)?;
         }
-        report["last"] = last.iter().map(told).collect();
+        report["last"] = last.iter().map(to_json).collect();
         println!("{report}");
     }
     Ok(())
@@ -154,7 +154,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Memory {
     rings: Vec<RingMemory>,
     shared: bool,
-    /// By queue pair, messages that came into the pool.
+    /// Messages that came into the pool, by queue pair.
     came: Vec<Vec<u8>>,
 }
 
@@ -224,7 +224,7 @@ fn receive_all(
         }
         for completion in &batch {
             received += usize::from(completion.status == RecvStatus::Success);
-            all.push(told(completion));
+            all.push(to_json(completion));
             if plan.delay_us > 0 {
                 std::thread::sleep(Duration::from_micros(plan.delay_us));
             }
@@ -275,7 +275,7 @@ fn hold(plan: &Plan) {
     }
 }
 
-fn told(completion: &Completion) -> Value {
+fn to_json(completion: &Completion) -> Value {
     let opcode = match completion.opcode {
         RecvOpcode::Send => "send",
         RecvOpcode::WriteImm => "write_imm",

@@ -72,7 +72,7 @@ pub(crate) fn ending(file: &File, found: &Walk) -> io::Result<Ending> {
     }
 }
 
-/// For files of versions without a seal. The footer of another version may be other bytes of the same meaning.
+/// The rule for files of versions without a seal. The footer of another version may be other bytes of the same meaning.
 fn is_footer_of(found: &Walk, footer: &[u8]) -> bool {
     let Ok(Some(expected)) = found.footer.unsealed() else { return false };
     if footer == expected {

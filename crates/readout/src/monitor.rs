@@ -43,7 +43,7 @@ pub struct PatternMonitor {
 }
 
 impl PatternMonitor {
-    /// For this number of boards, numbered from 0.
+    /// A monitor of this number of boards, numbered from 0.
     pub fn new(pattern: Pattern, boards: usize) -> PatternMonitor {
         let reports = vec![PatternReport::default(); boards];
         PatternMonitor { check: PatternCheck::new(pattern), boards: reports, next_event: None }

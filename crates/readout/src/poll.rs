@@ -25,7 +25,7 @@ pub enum PollMode {
 }
 
 impl PollMode {
-    /// As long as a wake-up costs: spinning longer saves nothing, if messages come at random.
+    /// The time that a wake-up costs: spinning longer saves nothing, if messages come at random.
     pub const DEFAULT_SPIN: Duration = Duration::from_micros(50);
 
     /// How long to look before sleeping; none: for ever.
@@ -79,7 +79,7 @@ pub struct SessionClock(Source);
 enum Source {
     /// The machine's monotonic clock, from here on.
     Machine(Instant),
-    /// In ps, as [`ClockHand`] has set it.
+    /// The time in ps that [`ClockHand`] has set.
     Hand(Arc<AtomicU64>),
 }
 

@@ -172,7 +172,7 @@ impl Rows {
         Rows { table, columns, expected_bytes: 0, payload_bytes: 0, events: 0 }
     }
 
-    /// With memory for row groups of this number of payload bytes, allocated at the first row of each.
+    /// Rows with memory for row groups of this number of payload bytes, allocated at the first row of each.
     pub fn expecting(table: Table, bytes: usize) -> Rows {
         Rows { expected_bytes: bytes, ..Rows::new(table) }
     }

@@ -17,7 +17,7 @@ pub struct Fragment<'a> {
     pub timestamp_ns: u64,
     /// CRC-32C of the payload, as the board computed it.
     pub crc32c: u32,
-    /// Without fragment header.
+    /// The payload without fragment header.
     pub payload: &'a [u8],
     /// The kind of trigger; 0 if the board does not report it.
     pub trigger_type: u16,

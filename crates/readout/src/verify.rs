@@ -32,7 +32,7 @@ const BATCH_ROWS: usize = 64;
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// From 0; none where the file as a whole is meant.
+    /// The row group, from 0; none where the file as a whole is meant.
     pub row_group: Option<usize>,
     /// Row of that row group, from 0.
     pub row: Option<u64>,
@@ -145,7 +145,7 @@ fn of_row_groups(found: &Walk) -> Option<ArrowReaderMetadata> {
 struct Verifier {
     report: FileReport,
     pattern: Option<PatternCheck>,
-    /// With one row per fragment: the event that the last row belongs to, and whether all its sources came.
+    /// The event that the last row belongs to, with one row per fragment, and whether all its sources came.
     fragment_event: Option<(u64, bool)>,
     /// Row group and row that are being looked at.
     row: (usize, u64),
@@ -216,8 +216,8 @@ impl Verifier {
         self.report.server = of(SERVER_KEY).and_then(|number| number.parse().ok());
         self.report.schema = version.clone();
         let version = version.ok_or(format!("its metadata have no {SCHEMA_KEY}: it was not written by penstock"))?;
-        let known = Table::of_version(&version);
-        let (table, columns) = known.ok_or(format!("its schema {version} is unknown to this version"))?;
+        let found = Table::of_version(&version);
+        let (table, columns) = found.ok_or(format!("its schema {version} is unknown to this version"))?;
         let expected = Schema::new(table.schema().fields()[..columns].to_vec());
         if !same_columns(metadata.schema(), &expected) {
             return Err(format!("its columns are not those of {version}: {:?}", metadata.schema().fields()));

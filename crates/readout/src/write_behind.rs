@@ -54,13 +54,13 @@ enum Work {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// In write order; the item being written is still at the front.
+    /// The work in write order; the item being written is still at the front.
     work: VecDeque<Work>,
     /// Number of the front of `work` since the start.
     front: u64,
     /// What the row groups of `work` hold, in their order.
     held: VecDeque<Kept>,
-    /// On disk: in closed files, and in the open one.
+    /// Events on disk: in closed files, and in the open one.
     closed_kept: Kept,
     open_kept: Kept,
     /// The open file is gone from its place, and what was written to it with it.

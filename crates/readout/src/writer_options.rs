@@ -38,7 +38,7 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// With row groups of a size that can be.
+    /// The options with row groups of a size that can be.
     pub(crate) fn checked(self) -> WriterOptions {
         WriterOptions { row_group_bytes: self.row_group_bytes.clamp(1, MAX_BATCH_BYTES), ..self }
     }

@@ -60,9 +60,9 @@ fn peer() -> PeerQp {
 }
 
 fn requester(local: &LocalQp) -> Requester {
-    let own = Endpoint { mac: BOARD_MAC, ip: BOARD, qpn: peer().qpn };
+    let board = Endpoint { mac: BOARD_MAC, ip: BOARD, qpn: peer().qpn };
     let server = Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: OURS, qpn: local.qpn };
-    Requester::new(RequesterConfig::new(own, server, peer().psn, peer().mtu))
+    Requester::new(RequesterConfig::new(board, server, peer().psn, peer().mtu))
 }
 
 impl Bench {

@@ -70,7 +70,7 @@ fn arrivals() -> impl Strategy<Value = (u16, u64, u64, Vec<(u64, u16)>)> {
 
 proptest! {
     #[test]
-    fn any_order_gives_every_event_once_in_order_and_says_who_is_missing((sources, first, stride, order) in arrivals()) {
+    fn any_order_gives_every_event_once_in_order_and_names_who_is_missing((sources, first, stride, order) in arrivals()) {
         let config = BuilderConfig { first_event: first, stride: NonZeroU64::new(stride).unwrap(), ..config(sources, 32) };
         let (mut builder, mut out) = (EventBuilder::new(config), Vec::new());
         let mut seen = std::collections::BTreeSet::new();
@@ -140,12 +140,12 @@ fn at_the_end_events_that_have_begun_are_finished_and_no_other_begins() {
     }
     drain(&mut builder, Time::ZERO, &mut out);
     builder.end_now();
-    assert!(!builder.is_over() && !builder.wants(0) && builder.wants(1));
+    assert!(!builder.is_over() && !builder.expects(0) && builder.expects(1));
     assert_eq!(builder.push(Time(1), id(3, 0), 0), Pushed::Stray(Stray::AfterEnd));
     for event in [1, 2] {
         assert_eq!(builder.push(Time(1), id(event, 1), 0), Pushed::Accepted);
     }
-    assert!(!builder.wants(1));
+    assert!(!builder.expects(1));
     drain(&mut builder, Time(1), &mut out);
     assert!(builder.is_over() && builder.open_events() == 0);
     assert_eq!(out.iter().map(|event| (event.0, event.1)).collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
@@ -158,7 +158,7 @@ fn at_the_end_events_that_have_begun_are_finished_and_no_other_begins() {
         Pushed::Stray(Stray::AfterEnd),
         "the end is known from the beginning"
     );
-    assert!(!counted.wants(0) && !counted.is_over());
+    assert!(!counted.expects(0) && !counted.is_over());
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_change_that_comes_too_late_is_refused_and_changes_nothing() {
 }
 
 /// Numbers of the events that are handed out at `now`, and whether they are complete.
-fn told_at(builder: &mut EventBuilder<u32>, now: Time) -> Vec<(u64, bool)> {
+fn poll_at(builder: &mut EventBuilder<u32>, now: Time) -> Vec<(u64, bool)> {
     let mut out = Vec::new();
     drain(builder, now, &mut out);
     out.into_iter().map(|(event, complete, ..)| (event, complete)).collect()
@@ -368,7 +368,7 @@ fn a_run_ends_before_an_announced_event_whatever_it_began_with() {
         assert!(!builder.is_over() && builder.is_foreign(20) && builder.is_foreign(begins + begins % 2));
         for event in (begins..20).filter(|event| event % 2 == 1) {
             assert_eq!(builder.push(Time::ZERO, id(event, 0), 0), Pushed::Accepted);
-            assert_eq!(told_at(&mut builder, Time::ZERO), [(event, true)]);
+            assert_eq!(poll_at(&mut builder, Time::ZERO), [(event, true)]);
         }
         assert!(builder.is_over(), "from {begins} on");
     }
@@ -383,8 +383,8 @@ fn a_run_that_ends_at_a_given_event_takes_nothing_after_it_and_what_has_begun() 
     builder.end_before(10);
     assert!(builder.admit(1, 8) && builder.admit(1, 7), "other servers' events are another matter");
     assert_eq!((builder.short_of_end(0), builder.short_of_end(1)), (2, 5));
-    assert!(!builder.admit(1, 10) && !builder.wants(1), "it has nothing before");
+    assert!(!builder.admit(1, 10) && !builder.expects(1), "it has nothing before");
     builder.end_before(2);
     assert_eq!(builder.push(Time::ZERO, id(6, 0), 0), Pushed::Stray(Stray::AfterEnd));
-    assert!(builder.admit(0, 4) && !builder.wants(0), "what has begun is finished");
+    assert!(builder.admit(0, 4) && !builder.expects(0), "what has begun is finished");
 }

@@ -42,7 +42,7 @@ fn the_same_seed_gives_the_same_campaign() {
 }
 
 #[test]
-fn a_server_that_is_restarted_in_mid_run_loses_only_what_it_held_and_says_so() {
+fn a_server_that_is_restarted_in_mid_run_loses_only_what_it_held_and_reports_it() {
     let mut farm = Farm::new(16, FAULTS, 11);
     farm.run(150);
     for _ in 0..37 {
@@ -92,16 +92,16 @@ fn a_board_that_is_restarted_in_mid_event_costs_the_events_it_missed_and_no_othe
 
 #[test]
 fn what_a_board_sends_again_after_a_reconnect_is_no_fault() {
-    let (victim, heard) = (5u16, 97);
+    let (victim, received) = (5u16, 97);
     let mut farm = Farm::new(8, Faults::default(), 16);
     farm.run(100);
     // The server has all of them, but the acknowledgements of the last three were lost with the connection.
-    farm.restart_board(victim, heard, 160);
+    farm.restart_board(victim, received, 160);
     farm.run(160);
     let done = farm.finish();
     assert_eq!((done.complete, done.incomplete.len()), (160, 0));
     let builder = farm.server.receiver.report().builder;
-    assert_eq!((builder.resent_after_reconnect, builder.duplicates, builder.strays()), (100 - heard, 0, 0));
+    assert_eq!((builder.resent_after_reconnect, builder.duplicates, builder.strays()), (100 - received, 0, 0));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn clocks_of_boards_that_jump_together_cost_nothing() {
 }
 
 #[test]
-fn a_board_whose_clock_jumps_alone_is_told_apart_and_its_fragments_are_in_no_wrong_event() {
+fn a_board_whose_clock_jumps_alone_is_identified_and_its_fragments_are_in_no_wrong_event() {
     let mut farm = Farm::new(16, FAULTS, 15);
     farm.run(100);
     farm.boards[7].clock_offset_ns = 10_000_000_000;

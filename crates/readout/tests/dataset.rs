@@ -24,7 +24,7 @@ fn refused(bytes: &[u8]) -> (DatasetError, String) {
     (Dataset::load(&path).expect_err("a damaged file is refused"), path.display().to_string())
 }
 
-fn assert_says(error: &DatasetError, parts: &[&str]) {
+fn assert_contains(error: &DatasetError, parts: &[&str]) {
     let text = error.to_string();
     assert!(parts.iter().all(|part| text.contains(part)), "`{text}` should contain {parts:?}");
 }
@@ -71,7 +71,7 @@ fn the_recorded_events_are_read_as_numpy_reads_them() {
 #[test]
 fn a_missing_file_is_named() {
     let error = Dataset::load("no/such/file.npz").unwrap_err();
-    assert_says(&error, &["no/such/file.npz", "data/lst1_run2008/modules.npz"]);
+    assert_contains(&error, &["no/such/file.npz", "data/lst1_run2008/modules.npz"]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_file_truncated_anywhere_is_refused_by_name() {
     for len in [0, 1, 100, bytes.len() / 2, bytes.len() - 1] {
         let (error, path) = refused(&bytes[..len]);
         assert!(matches!(error, DatasetError::NotAnArchive { .. }), "{len} bytes: {error}");
-        assert_says(&error, &[&path, "truncated"]);
+        assert_contains(&error, &[&path, "truncated"]);
     }
 }
 
@@ -92,7 +92,7 @@ fn a_flipped_byte_in_the_data_is_refused() {
         bytes[at] ^= 0x10;
         let (error, path) = refused(&bytes);
         assert!(matches!(error, DatasetError::Corrupt { .. }), "byte {at}: {error}");
-        assert_says(&error, &[&path, "corrupt"]);
+        assert_contains(&error, &[&path, "corrupt"]);
     }
 }
 
@@ -118,10 +118,10 @@ fn arrays_of_another_kind_are_refused_with_what_was_expected() {
         (&[good, ("counters", "|u1", "(1, 1, 22)", 22), IDS], &["`counters`", "[1, 1, 22]", "[1, 2, 22]"]),
         (&[good, COUNTERS, ("event_id", "<i8", "(2,)", 16)], &["`event_id`", "shape [2]", "shape [1]"]),
     ];
-    for (members, says) in cases {
+    for (members, parts) in cases {
         let (error, path) = refused(&archive(members));
-        assert_says(&error, says);
-        assert_says(&error, &[&path]);
+        assert_contains(&error, parts);
+        assert_contains(&error, &[&path]);
     }
 }
 
@@ -168,12 +168,12 @@ fn modules_of_any_length_are_read_and_dealt_out() {
 fn offsets_and_sources_that_make_no_sense_are_refused() {
     for offsets in [[1, 8, 11, 12, 12, 15, 20], [0, 8, 7, 12, 12, 15, 20], [0, 8, 11, 12, 12, 15, 19]] {
         let error = Dataset::read("any.npz", any_detector(&offsets, [2, 5, 9])).unwrap_err();
-        assert_says(&error, &["any.npz", "`offset`", "from 0 to 20"]);
+        assert_contains(&error, &["any.npz", "`offset`", "from 0 to 20"]);
     }
     let error = Dataset::read("any.npz", any_detector(&[0, 20], [2, 5, 9])).unwrap_err();
-    assert_says(&error, &["`offset`", "shape [2]", "shape [7]"]);
+    assert_contains(&error, &["`offset`", "shape [2]", "shape [7]"]);
     let error = Dataset::read("any.npz", any_detector(&[0, 8, 11, 12, 12, 15, 20], [2, 9, 5])).unwrap_err();
-    assert_says(&error, &["`source`", "5 after 9", "ascending"]);
+    assert_contains(&error, &["`source`", "5 after 9", "ascending"]);
 }
 
 #[test]

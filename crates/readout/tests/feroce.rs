@@ -19,8 +19,8 @@ const BOARD: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 /// What FEROCE's own programs say, by name.
 fn golden(name: &str) -> [u8; CM_LEN] {
-    let said = include_str!("../../wire/tests/feroce_messages.txt");
-    let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
+    let messages = include_str!("../../wire/tests/feroce_messages.txt");
+    let line = messages.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
     let digits: Vec<u32> = line.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
     bytes.try_into().unwrap()
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// The next message that leaves.
-    fn heard(&mut self) -> (u16, [u8; CM_LEN]) {
+    fn next_sent(&mut self) -> (u16, [u8; CM_LEN]) {
         loop {
             if let Some(sent) = self.mail.borrow_mut().sent.pop_front() {
                 return sent;
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    fn say(&mut self, bytes: [u8; CM_LEN]) {
+    fn deliver(&mut self, bytes: [u8; CM_LEN]) {
         self.mail.borrow_mut().came.push_back(bytes);
     }
 
@@ -108,39 +108,39 @@ fn sender(bytes: &[u8; CM_LEN]) -> CmInfo {
 #[test]
 fn a_session_opens_and_closes_feroce_s_gateware_as_its_host_software_does() {
     let mut table = Table::new(Opens::We);
-    let (port, said) = table.heard();
-    let own = sender(&said);
-    assert_eq!((port, own.ip), (CM_REQUEST_PORT, HOST));
-    assert_eq!(said, between("host opens", own, CmInfo::default()));
-    table.say(between("board agrees", board(), own));
+    let (port, message) = table.next_sent();
+    let local = sender(&message);
+    assert_eq!((port, local.ip), (CM_REQUEST_PORT, HOST));
+    assert_eq!(message, between("host opens", local, CmInfo::default()));
+    table.deliver(between("board agrees", board(), local));
     while table.state() != BoardState::Up {
         table.session.step(Time::from_ms(1)).unwrap();
     }
     table.session.hang_up(Time::ZERO, || false).unwrap();
-    let closing = between("host closes", own, board());
-    while table.heard() != (CM_REQUEST_PORT, closing) {
+    let closing = between("host closes", local, board());
+    while table.next_sent() != (CM_REQUEST_PORT, closing) {
         // Keep-alives, which FEROCE's gateware does not know.
     }
-    table.say(between("board has closed", board(), own));
+    table.deliver(between("board has closed", board(), local));
     while table.state() != BoardState::Waiting {
         table.session.step(Time::from_ms(1)).unwrap();
     }
 }
 
 #[test]
-fn a_session_that_is_asked_answers_feroce_s_host_software_as_its_gateware_does() {
+fn a_session_that_listens_answers_feroce_s_host_software_as_its_gateware_does() {
     let mut table = Table::new(Opens::Board);
     let peer = CmInfo { ip: BOARD, ..sender(&golden("host opens")) };
     for life in 1..3 {
-        table.say(between("host opens", peer, CmInfo::default()));
-        let (port, said) = table.heard();
-        let own = sender(&said);
-        assert_eq!((port, own.ip), (CM_REQUEST_PORT, HOST));
-        assert_eq!(said, between("board agrees", own, peer));
+        table.deliver(between("host opens", peer, CmInfo::default()));
+        let (port, message) = table.next_sent();
+        let local = sender(&message);
+        assert_eq!((port, local.ip), (CM_REQUEST_PORT, HOST));
+        assert_eq!(message, between("board agrees", local, peer));
         assert_eq!((table.state(), table.session.report().boards[0].lives), (BoardState::Up, life));
-        table.say(between("host closes", peer, own));
-        let closed = between("board has closed", own, peer);
-        while table.heard() != (CM_REQUEST_PORT, closed) {
+        table.deliver(between("host closes", peer, local));
+        let closed = between("board has closed", local, peer);
+        while table.next_sent() != (CM_REQUEST_PORT, closed) {
             // Keep-alives, which FEROCE's host software leaves unanswered.
         }
         assert_eq!(table.state(), BoardState::Waiting);

@@ -131,7 +131,7 @@ fn a_board_cannot_speak_for_another_in_its_fragments() {
 }
 
 #[test]
-fn a_completion_never_reaches_beyond_the_ring_whatever_a_board_says() {
+fn a_completion_never_reaches_beyond_the_ring_whatever_a_board_sends() {
     let mut bench = Bench::new();
     for (imm, len) in [(4, 140), (u32::MAX, 140), (0, u32::MAX), (1, 140)] {
         bench.receiver.on_completion(Time::ZERO, 0, imm, len).unwrap();

@@ -76,7 +76,7 @@ fn consumers_get_every_event_in_order_over_tcp_and_unix_sockets() {
 }
 
 #[test]
-fn a_slow_consumer_is_told_how_many_events_it_missed() {
+fn a_slow_consumer_gets_the_number_of_events_that_it_missed() {
     let options = ServeOptions { queue_events: 4, ..ServeOptions::default() };
     let mut serving = Serving::listen(Discard::default(), any_port(), options).unwrap();
     let stream = connect(&serving);

@@ -28,7 +28,7 @@ struct State {
     lives: u32,
     connected: bool,
     has_failed: bool,
-    /// In the completion queue.
+    /// The completions in the queue.
     waiting: Vec<Completion>,
     /// Receives of the present life.
     posted: Vec<RecvWr>,

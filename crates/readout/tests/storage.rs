@@ -176,7 +176,7 @@ fn files_end_by_size_and_by_time() {
 }
 
 #[test]
-fn a_run_whose_folder_is_deleted_says_so_at_the_next_row_group_and_is_whole_when_it_is_made_again() {
+fn a_run_whose_folder_is_deleted_reports_it_at_the_next_row_group_and_is_whole_when_it_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let run_in = folder.path().join("run");
     let options = RunOptions { writer: small(), file_bytes: u64::MAX, ..RunOptions::default() };
@@ -190,14 +190,14 @@ fn a_run_whose_folder_is_deleted_says_so_at_the_next_row_group_and_is_whole_when
     on_disk(&run);
     std::fs::remove_dir_all(&run_in).unwrap();
     let mut next = 6;
-    let told = loop {
+    let error = loop {
         match with_event(next, |event| run.store_waiting(event)) {
             Ok(()) => next += 1,
             Err(error) => break error,
         }
     };
-    let text = told.to_string();
-    assert!(told.is_retriable() && !told.is_busy(), "{text}");
+    let text = error.to_string();
+    assert!(error.is_retriable() && !error.is_busy(), "{text}");
     assert!(
         text.contains("events-000000.parquet.partial: cannot be found where it is written: No such file"),
         "{text}"
@@ -296,17 +296,21 @@ fn a_full_disk_refuses_events_and_loses_none_that_it_took() {
 
 #[test]
 fn what_can_come_back_is_waited_for_and_a_disk_that_is_broken_is_not() {
-    let told = |code| {
+    let outcome = |code| {
         let source = io::Error::from_raw_os_error(code);
         let error = StoreError::Io { file: "events-000000.parquet.partial".into(), action: "written", source };
         (error.is_retriable(), error.to_string())
     };
     use libc::{EDQUOT, EMFILE, ENFILE, ENOENT, ENOSPC, ENOTDIR, EROFS, ESTALE, EXDEV};
     for code in [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOENT, ENOTDIR, EROFS, ESTALE, EXDEV] {
-        assert!(told(code).0, "{}", told(code).1);
+        assert!(outcome(code).0, "{}", outcome(code).1);
     }
     for code in [libc::EIO, libc::EACCES, libc::ENXIO] {
-        assert!(!told(code).0, "{}", told(code).1);
+        assert!(!outcome(code).0, "{}", outcome(code).1);
     }
-    assert!(told(EROFS).1.ends_with("make the file system writable (`mount -o remount,rw`)"), "{}", told(EROFS).1);
+    assert!(
+        outcome(EROFS).1.ends_with("make the file system writable (`mount -o remount,rw`)"),
+        "{}",
+        outcome(EROFS).1
+    );
 }

@@ -105,10 +105,10 @@ fn silent_connections_of_one_address_keep_out_neither_another_board_nor_its_own(
         silent.push(bench.connect(board(0)));
         bench.poll(); // the kernel lets 128 wait
     }
-    let mut others = [bench.connect(board(1)), bench.connect(board(0))];
-    others[0].write_all(&framed(1)).unwrap();
+    let mut connections = [bench.connect(board(1)), bench.connect(board(0))];
+    connections[0].write_all(&framed(1)).unwrap();
     assert_eq!(bench.change(), (1, LinkChange::Up));
-    others[1].write_all(&framed(0)).unwrap();
+    connections[1].write_all(&framed(0)).unwrap();
     assert_eq!(bench.change(), (0, LinkChange::Up));
     let counters = bench.backend.counters();
     let refused = counters.iter().find(|(name, _)| name == "connections_refused").unwrap().1;
@@ -141,13 +141,13 @@ fn a_length_that_no_slot_takes_ends_the_stream_by_name_at_both_ends_and_the_next
         stream.write_all(&stream_header(len)).unwrap();
         stream.write_all(&[0; 64]).unwrap();
         let (0, LinkChange::Refused(why)) = bench.change() else { panic!("it is to be ended") };
-        let told = if len == 0 { "a message of no bytes".to_owned() } else { format!("a message of {len} bytes") };
-        assert!(why.starts_with(&told), "{why}");
+        let reason = if len == 0 { "a message of no bytes".to_owned() } else { format!("a message of {len} bytes") };
+        assert!(why.starts_with(&reason), "{why}");
         assert!(len == 0 || (why.contains("slots of 2048") && why.contains(&format!("--slot-size {len}"))), "{why}");
-        let mut said = [0; 1000];
-        let size = stream.read(&mut said).unwrap();
-        assert_eq!(read_stream_refusal(&said[..size]), Some(&why[..]));
-        let end = stream.read(&mut said).unwrap_err();
+        let mut refusal = [0; 1000];
+        let size = stream.read(&mut refusal).unwrap();
+        assert_eq!(read_stream_refusal(&refusal[..size]), Some(&why[..]));
+        let end = stream.read(&mut refusal).unwrap_err();
         assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset);
         assert_eq!(bench.out.len(), 1, "what came before is there");
         let counters = bench.backend.board_counters(0);
@@ -217,7 +217,7 @@ fn whatever_others_connect_each_board_is_let_in_and_each_of_its_messages_arrives
         }
         // One slot stays free.
         let had = |bench: &Bench, board: u8| bench.out.iter().filter(|done| done.board == u16::from(board)).count();
-        for wanted in 2..SLOTS {
+        for expected in 2..SLOTS {
             let source = dice.below(BOARDS.into()) as u8;
             let message = framed(source.into());
             let cut = dice.below(message.len() as u64) as usize;
@@ -227,7 +227,10 @@ fn whatever_others_connect_each_board_is_let_in_and_each_of_its_messages_arrives
             streams[usize::from(source)].write_all(&message[cut..]).unwrap();
             let begun = Instant::now();
             while had(&bench, source) == before {
-                assert!(begun.elapsed() < Duration::from_secs(60), "round {round}, message {wanted} of board {source}");
+                assert!(
+                    begun.elapsed() < Duration::from_secs(60),
+                    "round {round}, message {expected} of board {source}"
+                );
                 let change = bench.backend.poll_link();
                 assert_eq!(change, None, "round {round}: the streams of boards go on");
                 bench.poll();

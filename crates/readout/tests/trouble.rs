@@ -107,7 +107,7 @@ fn whole(events: impl IntoIterator<Item = u64>) -> Stored {
 }
 
 #[test]
-fn a_full_disk_stops_credits_says_so_and_loses_nothing_that_was_accepted() {
+fn a_full_disk_stops_credits_is_reported_and_loses_nothing_that_was_accepted() {
     let full = Rc::new(Cell::new(false));
     // Longer than a step, shorter than the disk is full.
     let builder = BuilderConfig { timeout: RETRY / 4, ..config().builder };

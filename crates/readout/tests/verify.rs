@@ -145,7 +145,7 @@ fn a_wrong_checksum_in_a_good_file_is_named_with_row_group_and_row() {
 }
 
 #[test]
-fn order_is_checked_and_what_is_no_event_file_is_told() {
+fn order_is_checked_and_what_is_no_event_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.parquet");
     let mut writer = EventWriter::create(&path, &WriterOptions::default()).unwrap();
@@ -170,7 +170,7 @@ fn table_of_parts(second_offset: u32) -> Vec<u8> {
 }
 
 #[test]
-fn parts_are_counted_by_what_the_board_said_and_a_table_that_is_wrong_is_named() {
+fn parts_are_counted_as_the_board_sent_them_and_a_table_that_is_wrong_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.parquet");
     for table in [Table::Events, Table::Fragments] {

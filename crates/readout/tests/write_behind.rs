@@ -175,7 +175,7 @@ fn a_slow_disk_holds_boards_back_within_the_bound_and_loses_nothing() {
 }
 
 #[test]
-fn an_error_of_the_disk_reaches_a_caller_that_only_asks_the_time_and_passes_with_its_cause() {
+fn an_error_of_the_disk_reaches_a_caller_that_only_passes_the_time_and_ends_with_its_cause() {
     static GATE: Gate = Gate::new();
     const ENOSPC: u64 = 28;
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn a_broken_disk_ends_the_run_with_a_sentence_and_so_does_a_panic() {
 }
 
 #[test]
-fn what_is_told_as_kept_is_what_a_recovery_finds_after_the_rest_was_given_up() {
+fn what_is_reported_as_kept_is_what_a_recovery_finds_after_the_rest_was_given_up() {
     static GATE: Gate = Gate::new();
     const ENOSPC: u64 = 28;
     let payload = 1000;

@@ -98,7 +98,7 @@ fn a_writer_that_is_dropped_leaves_a_valid_file_with_what_came_so_far() {
 }
 
 #[test]
-fn metadata_says_which_schema_and_which_run() {
+fn metadata_names_the_schema_and_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.parquet");
     let metadata = vec![("penstock.seed".to_owned(), "42".to_owned())];

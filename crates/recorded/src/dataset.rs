@@ -37,7 +37,7 @@ pub struct Dataset {
     /// Where module m of event e begins in `bytes`: entry e * modules + m; one more entry for the end.
     offsets: Vec<usize>,
     bytes: Vec<u8>,
-    /// For each module: whether it has as many bytes in every event.
+    /// Whether a module has as many bytes in every event, for each module.
     steady: Vec<bool>,
 }
 

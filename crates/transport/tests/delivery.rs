@@ -63,8 +63,8 @@ impl Run {
         Some(reply)
     }
 
-    fn own(&mut self, wanted: u64, random: &mut Random) {
-        if self.posted < wanted && self.bench.responder.posted_receives() < 3 && random.percent(20) {
+    fn serve_receiver(&mut self, needed: u64, random: &mut Random) {
+        if self.posted < needed && self.bench.responder.posted_receives() < 3 && random.percent(20) {
             let va = RECEIVES + self.posted * u64::from(RECEIVE_LEN);
             self.bench.responder.post_receive(receive(self.posted, va, RECEIVE_LEN));
             self.posted += 1;
@@ -81,13 +81,13 @@ fn run(specs: &[MessageSpec], start: u32, faults: Faults, seed: u64) -> (Run, Ve
     let config = ResponderConfig { rnr_timer: RnrTimer::from_code(1), ..config(start, Mtu::B256) };
     let bench = Bench::new(config);
     let mut run = Run { bench, completions: Vec::new(), posted: 0, naks: HashMap::new() };
-    let wanted = specs.iter().filter(|spec| spec.consumes_receive()).count() as u64;
+    let needed = specs.iter().filter(|spec| spec.consumes_receive()).count() as u64;
     let (mut there, mut back) = (Channel::default(), Channel::default());
     for now in 0..LIMIT_TICKS {
         if requester.done() {
             return (run, sent);
         }
-        run.own(wanted, &mut random);
+        run.serve_receiver(needed, &mut random);
         if let Some(packet) = requester.poll_transmit(now) {
             there.send(now, &packet.emit(), &faults, &mut random);
         }
@@ -108,7 +108,7 @@ fn run(specs: &[MessageSpec], start: u32, faults: Faults, seed: u64) -> (Run, Ve
 }
 
 fn check(mut run: Run, sent: &[Sent]) {
-    run.own(0, &mut Random(0));
+    run.serve_receiver(0, &mut Random(0));
     let mut image = TestMemory::new().bytes;
     let mut completions = run.completions.iter();
     for message in sent {

@@ -39,7 +39,7 @@ fn assert_flushed(b: &mut Bench, fault: Fault) {
     assert!(ends.iter().all(|end| end.status != RecvStatus::Success));
 }
 
-/// In error every packet is dropped and every new receive flushed.
+/// Every packet is dropped and every new receive flushed in the state of error.
 fn assert_silent(b: &mut Bench, packet: &RocePacket) {
     b.handle(packet);
     assert_eq!((b.replies(), b.responder.counters().dropped_in_error), (vec![], 1));
@@ -179,7 +179,7 @@ fn a_packet_built_without_its_headers_is_refused_not_trusted() {
 }
 
 #[test]
-fn a_fatal_packet_out_of_its_turn_is_judged_when_its_turn_comes() {
+fn a_fatal_packet_out_of_its_turn_is_processed_when_its_turn_comes() {
     let mut b = Bench::new(config(100, Mtu::B256));
     let bad = packet(Opcode::WriteMiddle, 101, vec![0; 256]);
     assert_eq!(b.handle(&bad).replies(), [(100, NAK_SEQUENCE, 0)]);
@@ -187,7 +187,7 @@ fn a_fatal_packet_out_of_its_turn_is_judged_when_its_turn_comes() {
 }
 
 #[test]
-fn closing_flushes_receives_and_tells_the_peer_nothing() {
+fn closing_flushes_receives_and_sends_the_peer_nothing() {
     let mut b = Bench::new(ResponderConfig { ..config(100, Mtu::B256) });
     b.responder.post_receive(receive(1, BASE, 1000));
     b.handle(&send_first());

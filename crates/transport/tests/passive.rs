@@ -15,7 +15,7 @@ fn end(n: u8) -> TcpEndpoint {
 
 const ISS: u32 = u32::MAX - 3000;
 
-/// As the passive side sees it.
+/// The configuration as the passive side sees it.
 fn config(receive_buffer: u64) -> TcpConfig {
     TcpConfig { iss: u32::MAX, receive_buffer, delayed_ack: Time::from_us(300), ..TcpConfig::new(end(2), end(1)) }
 }

@@ -81,10 +81,10 @@ impl Run {
 
     fn run(&mut self, faults: &Faults, random: &mut Random) {
         let (mut there, mut back) = (Channel::default(), Channel::default());
-        let wanted = self.wrs.iter().filter(|wr| wr.verb.consumes_receive()).count() as u64;
+        let needed = self.wrs.iter().filter(|wr| wr.verb.consumes_receive()).count() as u64;
         for now in 0..LIMIT_TICKS {
             let time = Time::from_us(now);
-            self.post_receive(wanted, random);
+            self.post_receive(needed, random);
             self.requester.handle_timeout(time);
             assert!(self.requester.next_timeout().is_none_or(|at| at > time), "a timeout handled is over");
             if let Some(packet) = self.requester.poll_transmit(time, &mut self.memory) {
@@ -116,8 +116,8 @@ impl Run {
         panic!("not delivered after {LIMIT_TICKS} ticks: {:?}", self.requester.counters());
     }
 
-    fn post_receive(&mut self, wanted: u64, random: &mut Random) {
-        if self.posted < wanted && self.bench.responder.posted_receives() < 3 && random.percent(5) {
+    fn post_receive(&mut self, needed: u64, random: &mut Random) {
+        if self.posted < needed && self.bench.responder.posted_receives() < 3 && random.percent(5) {
             let va = RECEIVES + self.posted * u64::from(RECEIVE_LEN);
             self.bench.responder.post_receive(receive(self.posted, va, RECEIVE_LEN));
             self.posted += 1;
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn on_a_clean_link_nothing_is_sent_twice_and_every_message_asks_once() {
+fn on_a_clean_link_nothing_is_sent_twice_and_every_message_requests_one_ack() {
     let specs = [(Verb::WriteImm(1), 1000), (Verb::Send, 700), (Verb::Write, 0)];
     let faults = Faults { loss: 0, duplicate: 0, corrupt: 0, max_delay: 1 };
     let credits = CreditPolicy::Unlimited;

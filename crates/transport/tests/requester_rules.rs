@@ -114,9 +114,10 @@ fn a_window_that_shrinks_takes_nothing_back_and_leaves_an_ack_to_come() {
 }
 
 #[test]
-fn a_packet_asks_for_an_ack_at_its_turn_at_a_messages_end_and_at_the_windows_end() {
+fn a_packet_requests_an_ack_at_its_turn_at_a_messages_end_and_at_the_windows_end() {
     let mut by_turn = Sender::with(RequesterConfig { ack_every: 16, ..config() }, Verb::Write, &[30]);
-    let asking: Vec<u32> = by_turn.send(Time::ZERO).into_iter().filter(|(_, asks)| *asks).map(|(psn, _)| psn).collect();
+    let asking: Vec<u32> =
+        by_turn.send(Time::ZERO).into_iter().filter(|(_, ack_req)| *ack_req).map(|(psn, _)| psn).collect();
     assert_eq!(asking, [111, 127, 129]);
     let mut by_window = Sender::with(RequesterConfig { ack_every: 0, window: 4, ..config() }, Verb::Write, &[2, 9]);
     assert_eq!(by_window.send(Time::ZERO), [(100, false), (101, true), (102, false), (103, true)]);
@@ -125,7 +126,7 @@ fn a_packet_asks_for_an_ack_at_its_turn_at_a_messages_end_and_at_the_windows_end
 }
 
 #[test]
-fn what_is_sent_again_asks_where_it_ends() {
+fn what_is_sent_again_requests_an_ack_where_it_ends() {
     let mut sender = Sender::with(RequesterConfig { ack_every: 0, window: 6, ..config() }, Verb::Write, &[20]);
     assert_eq!(sender.psns(Time::ZERO).len(), 6);
     sender.nak(Time(1), 102);

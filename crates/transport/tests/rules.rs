@@ -19,7 +19,7 @@ fn write_only(psn: u32) -> penstock_wire::RocePacket {
 }
 
 #[test]
-fn ack_comes_only_when_asked_for_and_names_the_psn_and_msn() {
+fn ack_comes_only_on_request_and_names_the_psn_and_msn() {
     let mut b = bench();
     let mut quiet = write_only(100);
     quiet.bth.ack_req = false;
@@ -73,7 +73,7 @@ fn a_gap_is_answered_by_one_nak_and_then_silence() {
 }
 
 #[test]
-fn what_is_sent_again_and_lost_again_is_asked_for_again_if_so_configured() {
+fn what_is_sent_again_and_lost_again_gets_another_nak_if_so_configured() {
     let mut b = Bench::new(ResponderConfig { nak_again: true, ..config(100, Mtu::B256) });
     assert_eq!(b.handle(&write_only(101)).replies(), [(100, NAK_SEQUENCE, 0)]);
     assert_eq!(b.handle(&write_only(102)).handle(&write_only(103)).replies(), []);
@@ -202,7 +202,7 @@ fn messages_of_no_bytes_complete_and_name_no_memory() {
 }
 
 #[test]
-fn credits_follow_the_posted_receives_when_asked_to() {
+fn credits_follow_the_posted_receives_if_so_configured() {
     let mut b =
         Bench::new(penstock_transport::ResponderConfig { credits: CreditPolicy::Posted, ..config(100, Mtu::B256) });
     assert_eq!(b.handle(&write_only(100)).replies(), [(100, 0, 1)]);

@@ -54,7 +54,7 @@ struct Script {
     done: u64,
     end: Option<End>,
     counts: [u64; Counts::KINDS],
-    wants: bool,
+    pending: bool,
 }
 
 impl Script {
@@ -63,7 +63,7 @@ impl Script {
         self.row = row;
         self.done += u64::from(actions.acknowledged);
         self.end = actions.ended.or(self.end);
-        self.wants = actions.wants_transmit;
+        self.pending = actions.transmit_pending;
         for (bit, count) in self.counts.iter_mut().enumerate() {
             *count += u64::from(actions.counts.0 >> bit & 1);
         }
@@ -73,7 +73,7 @@ impl Script {
     /// Time goes on to `until`; whatever would be sent before it is an error.
     fn advance(&mut self, until: u32) -> Result<(), String> {
         while self.now != until {
-            if self.wants {
+            if self.pending {
                 return Err(format!("sends {} without being told", self.poll()));
             }
             let due = self.row.timer_on.then_some(self.row.deadline).filter(|at| (until.wrapping_sub(*at) as i32) >= 0);
@@ -147,13 +147,13 @@ impl Script {
         let first = self.row == Row::default() && self.now == 0;
         self.advance((at * 1000.0).round() as u32)?;
         let expects = matches!(words[1], ">" | "done" | "end" | "count");
-        if self.wants && !expects && !first {
+        if self.pending && !expects && !first {
             return Err(format!("sends {} without being told", self.poll()));
         }
         let number = |n: usize| words[n].parse::<u64>().expect("a number");
-        let equal = |is: String, wanted: String| match is == wanted {
+        let equal = |is: String, expected: String| match is == expected {
             true => Ok(()),
-            false => Err(format!("is {is}, wanted {wanted}")),
+            false => Err(format!("is {is}, wanted {expected}")),
         };
         match words[1] {
             "open" => {
@@ -194,18 +194,18 @@ fn run(name: &str, text: &str) {
         done: 0,
         end: None,
         counts: [0; Counts::KINDS],
-        wants: false,
+        pending: false,
     };
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or("");
         let words: Vec<&str> = line.split_whitespace().collect();
         if !words.is_empty() {
-            if let Err(told) = script.line(&words) {
-                panic!("{name}:{}: `{}`: {told}\n{:?}", number + 1, line.trim(), script.row);
+            if let Err(error) = script.line(&words) {
+                panic!("{name}:{}: `{}`: {error}\n{:?}", number + 1, line.trim(), script.row);
             }
         }
     }
-    assert!(!script.wants, "{name}: sends {} at its end", script.poll());
+    assert!(!script.pending, "{name}: sends {} at its end", script.poll());
     script.parameters.checked().unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 

@@ -83,8 +83,8 @@ impl Host {
     }
 
     fn append(&mut self, seq: u32, bytes: &[u8]) {
-        let known = self.rcv_nxt.wrapping_sub(seq) as usize;
-        if let Some(new) = bytes.get(known..) {
+        let overlap = self.rcv_nxt.wrapping_sub(seq) as usize;
+        if let Some(new) = bytes.get(overlap..) {
             self.got.extend_from_slice(new);
             self.rcv_nxt = self.rcv_nxt.wrapping_add(new.len() as u32);
         }
@@ -93,9 +93,9 @@ impl Host {
     fn ack(&mut self, draw: &mut Draw) -> Arrival {
         // Its right edge never moves back.
         let least = self.edge.wrapping_sub(self.rcv_nxt);
-        let wanted = [0, 1, 300, 2000, 9000][draw.below(5) as usize].max(least);
-        self.edge = self.rcv_nxt.wrapping_add(wanted);
-        self.window = wanted as u16;
+        let size = [0, 1, 300, 2000, 9000][draw.below(5) as usize].max(least);
+        self.edge = self.rcv_nxt.wrapping_add(size);
+        self.window = size as u16;
         let seq = self.iss.wrapping_add(1);
         Arrival { seq, ack: self.rcv_nxt, flags: TcpFlags::ACK, window: self.window, ..Arrival::default() }
     }
@@ -106,7 +106,7 @@ enum OnWire {
     Answer(Arrival),
 }
 
-/// Of somebody who knows all of the stream but the receiver's next sequence number: he claims that everything has arrived,
+/// A forger who has all of the stream but the receiver's next sequence number: he claims that everything has arrived,
 /// or some of it, and that no more may be sent.
 fn forged(stream: &Stream, host: &Host, draw: &mut Draw) -> Arrival {
     let ahead = 1 + draw.below(65_534) as u32;
@@ -348,7 +348,7 @@ fn a_forged_path_mtu_changes_nothing_while_its_segment_is_acknowledged() {
 }
 
 #[test]
-fn a_path_mtu_is_believed_after_a_timeout_never_below_what_every_host_takes_and_for_ten_minutes() {
+fn a_path_mtu_is_accepted_after_a_timeout_never_below_what_every_host_takes_and_for_ten_minutes() {
     let at = Time::from_us(1);
     let (mut stream, numbers) = with_data_under_way(at);
     for forged in [0, 63, 64, 535, 1460, 1500, u16::MAX] {

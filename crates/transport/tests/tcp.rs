@@ -26,7 +26,7 @@ fn config(variant: TcpVariant, sack: bool) -> TcpConfig {
 
 /// One way of the channel.
 struct Way {
-    /// Of one byte.
+    /// The time of one byte.
     byte_time: Time,
     delay: Time,
     queue_bytes: u64,
@@ -86,7 +86,7 @@ impl Run {
         }
     }
 
-    /// Until all is acknowledged or `limit`; false at the limit.
+    /// Runs until all is acknowledged or `limit`; false at the limit.
     fn until_acknowledged(&mut self, bytes: u64, limit: Time) -> bool {
         while self.sender.acknowledged() < bytes {
             self.pump();

@@ -189,7 +189,7 @@ impl CmInfo {
 pub struct CmTransmit {
     /// Begin; else stop.
     pub start: bool,
-    /// With immediate data: the ring's receives are used.
+    /// Whether messages have immediate data: the ring's receives are used.
     pub with_imm: bool,
     /// WRITE; else SEND.
     pub is_write: bool,

@@ -42,7 +42,7 @@ pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
 pub const ETHERTYPE_CNM: u16 = 0x22E7;
 
 const TAG_LEN: usize = 4;
-/// From the destination MAC to the encapsulated MSDU.
+/// Bytes from the destination MAC to the encapsulated MSDU.
 const HEAD: usize = ethernet::LEN + TAG_LEN + 24;
 const MSDU_IP: usize = HEAD + 2;
 const MSDU_L4: usize = MSDU_IP + ipv4::LEN;

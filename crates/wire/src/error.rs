@@ -33,7 +33,7 @@ pub enum ParseError {
     BadIpChecksum {
         /// Value found in the header.
         found: u16,
-        /// Over the header.
+        /// The checksum over the header.
         computed: u16,
     },
     /// RFC 9293 checksum over pseudo-header and segment.
@@ -41,7 +41,7 @@ pub enum ParseError {
     BadTcpChecksum {
         /// Value found in the header.
         found: u16,
-        /// Over the segment.
+        /// The checksum over the segment.
         computed: u16,
     },
     /// An EtherType of IPv4 over another version (RFC 791 3.1).
@@ -81,7 +81,7 @@ pub enum ParseError {
     BadIcrc {
         /// Value found in the packet.
         found: u32,
-        /// Over the packet.
+        /// The ICRC over the packet.
         computed: u32,
     },
 }

@@ -36,7 +36,7 @@ impl FiveTuple {
         FiveTuple::read(data)
     }
 
-    /// From the bytes of an IPv4 packet, of which the header at least must be there.
+    /// Reads the bytes of an IPv4 packet, of which the header at least must be there.
     pub(crate) fn read(data: &[u8]) -> Option<FiveTuple> {
         let ip = Ipv4View::new_checked(data).ok()?;
         let address = |at: usize| Ipv4Addr::new(data[at], data[at + 1], data[at + 2], data[at + 3]);

@@ -90,9 +90,9 @@ pub const BOARD_EVENT_BYTES: usize = 512 * 1024;
 /// Where a front end keeps what it has sent until it is acknowledged (`STORE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rings {
-    /// In its block RAM.
+    /// The store is in its block RAM.
     Chip,
-    /// In the AXI4 memory beside it.
+    /// The store is in the AXI4 memory next to it.
     Memory,
 }
 

@@ -37,7 +37,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the low two bits of TOS.
+    /// Takes the low two bits of TOS.
     pub const fn from_bits(tos: u8) -> Self {
         match tos & 3 {
             0 => Ecn::NotEct,

@@ -29,7 +29,7 @@ const OPCODE_PFC: u16 = 0x0101;
 pub enum MacControl {
     /// Stop all data frames.
     Pause {
-        /// For this long, in 512 bit times.
+        /// The duration in 512 bit times.
         quanta: u16,
     },
     /// Stop the classes whose bit is set in `enabled`.

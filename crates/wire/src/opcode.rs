@@ -27,7 +27,7 @@ pub enum Operation {
 pub enum Position {
     /// First of several packets.
     First,
-    /// Between first and last.
+    /// A packet between first and last.
     Middle,
     /// Last of several packets.
     Last,

@@ -4,7 +4,7 @@
 use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Psn, Qpn, CM_LEN};
 use std::net::Ipv4Addr;
 
-fn said(name: &str) -> [u8; CM_LEN] {
+fn golden(name: &str) -> [u8; CM_LEN] {
     let lines = include_str!("feroce_messages.txt").lines();
     let line = lines.filter(|line| !line.starts_with('#')).find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let digits: Vec<u32> = line.unwrap().chars().filter_map(|digit| digit.to_digit(16)).collect();
@@ -52,7 +52,7 @@ fn feroce_s_messages_are_read_and_made_again_byte_for_byte() {
         ("board closes", board_closes),
         ("host has closed", board_closes.answered(CmAnswer::Ack, Some(HOST))),
     ] {
-        assert_eq!(CmMessage::parse(&said(name)), Ok(message), "{name}");
-        assert_eq!(message.to_bytes(), said(name), "{name}");
+        assert_eq!(CmMessage::parse(&golden(name)), Ok(message), "{name}");
+        assert_eq!(message.to_bytes(), golden(name), "{name}");
     }
 }

@@ -269,7 +269,7 @@ fn parsing_slices_the_payload_out_of_the_frame() {
 }
 
 #[test]
-fn a_slot_that_holds_no_fragment_says_so() {
+fn a_slot_that_holds_no_fragment_is_refused() {
     assert_eq!(FragmentHeader::parse(&[0; 39]), Err(FragmentError::Truncated { available: 39 }));
     assert_eq!(FragmentHeader::parse(&[0; 40]), Err(FragmentError::BadMagic { found: [0; 4] }));
     let mut header = FragmentHeader::for_payload(1, 2, 3, b"abc").to_bytes();

@@ -199,7 +199,7 @@ fn a_notification_that_quotes_more_than_64_bytes_is_refused() {
 }
 
 #[test]
-fn a_connection_message_of_another_length_says_which() {
+fn a_connection_message_of_another_length_is_refused_with_its_length() {
     let short = ParseError::Truncated { layer: "connection manager", needed: CM_LEN, available: 63 };
     assert_eq!(CmMessage::parse(&[0; 63]), Err(short));
     let long = ParseError::BadLength { layer: "connection manager", field: CM_LEN, actual: 65 };
@@ -207,7 +207,7 @@ fn a_connection_message_of_another_length_says_which() {
 }
 
 #[test]
-fn an_answer_goes_where_the_request_says_and_else_to_the_reply_port() {
+fn an_answer_goes_to_the_port_of_the_request_and_else_to_the_reply_port() {
     let request = CmMessage::request(CmRequest::OpenQp, CmInfo::default(), CmInfo::default());
     assert_eq!(CmMessage { port: 0, ..request }.reply_port(), CM_REPLY_PORT);
     assert_eq!(CmMessage { port: 5000, ..request }.reply_port(), 5000);
@@ -224,7 +224,7 @@ fn the_order_of_psns_holds_both_ways_and_across_the_wrap() {
 }
 
 #[test]
-fn views_and_flags_tell_the_empty_the_group_and_the_whole_set() {
+fn views_and_flags_separate_the_empty_the_group_and_the_whole_set() {
     let udp = |len: u8| UdpView::new_checked(&[0, 1, 0, 2, 0, len, 0, 0]).unwrap().is_empty();
     assert_eq!([udp(8), udp(9)], [true, false]);
     let frame = tcp(&[]);

@@ -56,8 +56,8 @@ fn values_come_back_where_their_word_stayed_and_are_0_elsewhere() {
             let lanes = samples.len() / 2;
             let stays = (0..lanes).any(|lane| real(lane).1);
             for lane in 0..lanes {
-                let wanted = if stays { real(lane).0 } else { 0 };
-                assert_eq!(i32::from(values[4 * word + lane]), wanted);
+                let expected = if stays { real(lane).0 } else { 0 };
+                assert_eq!(i32::from(values[4 * word + lane]), expected);
             }
         }
     }

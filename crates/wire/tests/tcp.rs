@@ -129,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn options_of_a_wrong_length_are_told_and_those_before_them_kept() {
+fn options_of_a_wrong_length_are_reported_and_those_before_them_kept() {
     for (options, mss, scale, malformed) in [
         (&[2, 4, 5, 180, 1, 3, 3, 7][..], Some(1460), Some(7), false),
         (&[2, 4, 5, 180, 3, 0, 0, 0], Some(1460), None, true),
@@ -156,7 +156,7 @@ fn a_fifth_sack_block_has_no_room() {
 }
 
 #[test]
-fn tcp_stays_raw_for_those_who_did_not_ask() {
+fn tcp_stays_raw_for_those_who_did_not_request_it() {
     let mut frame = Vec::new();
     let builder = PacketBuilder::ethernet2([2; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, 3, 4);
     builder.write(&mut frame, b"payload").unwrap();

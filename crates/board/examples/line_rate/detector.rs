@@ -39,7 +39,7 @@ impl Detector {
         }
     }
 
-    /// Of the message that the gateware makes of an event.
+    /// Size of the message that the gateware makes of an event.
     pub fn message_bytes(&self) -> u32 {
         let payload = self.streams.iter().map(Bytes::len).sum();
         message_2_len(payload, self.streams.len()) as u32

@@ -10,7 +10,7 @@ use penstock_board::{EventsConfig, RingTarget, Top, WhileBusy};
 const MTU: u16 = 4096;
 const ANSWER_US: f64 = 1.0;
 const ANSWER_CYCLES: u64 = 156;
-/// From a trigger to the samples: it is accepted, and the digitisers answer in the cycle after that.
+/// Cycles from a trigger to the samples: it is accepted, and the digitisers answer in the cycle after that.
 const ANSWERS_CYCLES: u64 = 2;
 /// Longer than an event of the latency's rows takes, and its answer.
 const PAUSE_CYCLES: u64 = 4_000;

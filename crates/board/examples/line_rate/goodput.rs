@@ -8,7 +8,8 @@ use penstock_board::{regs::source, Message, Top, Verb};
 use penstock_wire::{Position, RocePacket};
 use std::collections::HashMap;
 
-/// On the wire with every packet of a WRITE: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
+/// Octets on the wire with every packet of a WRITE: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4,
+/// gap 12.
 const PACKET_OVERHEAD: u64 = 82;
 /// The first packet of a WRITE carries a RETH, too.
 const RETH: u64 = 16;
@@ -87,7 +88,7 @@ pub fn measure_posted(top: Top, load: Load) -> Result<Goodput, Failure> {
     of_station(top, station, load)
 }
 
-/// Of a front end that sends such messages without a pause.
+/// The goodput of a front end that sends such messages without a pause.
 pub fn of_station(top: Top, mut station: Station, load: Load) -> Result<Goodput, Failure> {
     let mut meter = Meter::new(load);
     station.board.restart_time()?;
@@ -121,7 +122,7 @@ fn start_source(station: &mut Station, load: Load) -> Result<(), Failure> {
 /// Adds up the line time that the packets need, from the start of one to the start of a later one.
 struct Meter {
     load: Load,
-    /// Of each queue pair's message, by destination: where its next packet begins.
+    /// Where the next packet of each queue pair's message begins, by destination.
     offsets: HashMap<u32, u32>,
     first_octet: Option<u64>,
     /// Start of the latest packet.

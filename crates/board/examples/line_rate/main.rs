@@ -42,55 +42,55 @@ const FAR_US: f64 = 160.0;
 const FAR_QUEUE_PAIRS: [u8; 3] = [1, 4, 16];
 
 fn main() -> Result<(), Failure> {
-    let wanted = Wanted(std::env::args().nth(1));
+    let filter = Filter(std::env::args().nth(1));
     let mut rows = Vec::new();
     for ((line, top), far_queue_pairs) in TOPS.into_iter().zip(FAR_QUEUE_PAIRS) {
-        rows.extend(goodput_rows(line, top, far_queue_pairs, &wanted)?);
+        rows.extend(goodput_rows(line, top, far_queue_pairs, &filter)?);
     }
     for ((line, top), far_streams) in TCP_TOPS.into_iter().zip(FAR_QUEUE_PAIRS) {
-        rows.extend(stream_rows(line, top, far_streams, &wanted)?);
+        rows.extend(stream_rows(line, top, far_streams, &filter)?);
     }
     for (line, top) in TOPS {
-        rows.extend(event_rows(line, top, &wanted)?);
+        rows.extend(event_rows(line, top, &filter)?);
     }
-    rows.extend(first_row(Top::Gbps10, &wanted)?);
+    rows.extend(first_row(Top::Gbps10, &filter)?);
     for (width, top) in WIDTHS {
-        rows.extend(latency_rows(width, top, &wanted)?);
+        rows.extend(latency_rows(width, top, &filter)?);
     }
     for (width, top) in WIDTHS {
-        rows.extend(event_latency_rows(width, top, &wanted)?);
+        rows.extend(event_latency_rows(width, top, &filter)?);
     }
     let of_source = |top| move || goodput::measure(top, BUSY);
     let of_software = |top| move || goodput::measure_posted(top, BUSY);
-    rows.extend(speed_row("verilated 10G board, one core", of_source(Top::Gbps10), Some(5e5), &wanted)?);
+    rows.extend(speed_row("verilated 10G board, one core", of_source(Top::Gbps10), Some(5e5), &filter)?);
     let flows = "verilated 10G board of simulated flows, one core";
-    rows.extend(speed_row(flows, of_software(Top::Gbps10Flows), Some(5e5), &wanted)?);
-    rows.extend(speed_row("verilated 100G board, one core", of_source(Top::Gbps100X16), None, &wanted)?);
+    rows.extend(speed_row(flows, of_software(Top::Gbps10Flows), Some(5e5), &filter)?);
+    rows.extend(speed_row("verilated 100G board, one core", of_source(Top::Gbps100X16), None, &filter)?);
     println!("{}", row::json(&rows));
     Ok(())
 }
 
 /// The text that a row must have in its name.
-struct Wanted(Option<String>);
+struct Filter(Option<String>);
 
-impl Wanted {
+impl Filter {
     fn has(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|text| name.contains(text))
     }
 }
 
 /// All messages, MTUs and numbers of queue pairs on one line, and servers far away.
-fn goodput_rows(line: &str, top: Top, far_queue_pairs: u8, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+fn goodput_rows(line: &str, top: Top, far_queue_pairs: u8, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (message, message_bytes) in MESSAGES {
         for (mtu, queue_pairs) in MTUS.iter().flat_map(|mtu| QUEUE_PAIRS.map(|qps| (*mtu, qps))) {
             let load = Load { message_bytes, mtu, queue_pairs, ..BUSY };
-            rows.extend(share_row(line, top, message, load, "", wanted)?);
+            rows.extend(share_row(line, top, message, load, "", filter)?);
         }
     }
     let far = Load { queue_pairs: far_queue_pairs, answer_us: FAR_US, ..BUSY };
     let how = format!(", answers after {FAR_US} us");
-    rows.extend(share_row(line, top, "64 kB", far, &how, wanted)?);
+    rows.extend(share_row(line, top, "64 kB", far, &how, filter)?);
     Ok(rows)
 }
 
@@ -100,7 +100,7 @@ fn share_row(
     message: &str,
     load: Load,
     how: &str,
-    wanted: &Wanted,
+    filter: &Filter,
 ) -> Result<Option<Row>, Failure> {
     let limit = gbps(top) * load.payload_share();
     let (mtu, queue_pairs) = (load.mtu, load.queue_pairs);
@@ -108,7 +108,7 @@ fn share_row(
     let name = format!(
         "{line}, {message} messages, MTU {mtu}, {queue_pairs} QP{plural}{how}: share of {limit:.3} Gb/s possible"
     );
-    if !wanted.has(&name) {
+    if !filter.has(&name) {
         return Ok(None);
     }
     let share = goodput::measure(top, load)?.share;
@@ -118,7 +118,7 @@ fn share_row(
 
 /// All messages, segments and numbers of streams of TCP on one line, and a host far away. Each stream keeps 256 KiB, so
 /// a message of 1 MB does not bridge the distance: while it enters its ring no other stream gets data.
-fn stream_rows(line: &str, top: Top, far_streams: u8, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+fn stream_rows(line: &str, top: Top, far_streams: u8, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let near = MESSAGES.iter().flat_map(|message| SEGMENTS.map(|mss| (message, mss)));
     let near = near.flat_map(|(message, mss)| QUEUE_PAIRS.map(|streams| (message, mss, streams, BUSY.answer_us)));
     let far = MESSAGES[..2].iter().map(|message| (message, SEGMENTS[0], far_streams, FAR_US));
@@ -131,7 +131,7 @@ fn stream_rows(line: &str, top: Top, far_streams: u8, wanted: &Wanted) -> Result
             "{line}, TCP, {message} messages, MSS {mss}, {streams} stream{}{how}: share of {limit:.3} Gb/s possible",
             if streams == 1 { "" } else { "s" }
         );
-        if wanted.has(&name) {
+        if filter.has(&name) {
             let share = streams::measure(top, load)?;
             let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
             rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps });
@@ -141,11 +141,11 @@ fn stream_rows(line: &str, top: Top, far_streams: u8, wanted: &Wanted) -> Result
 }
 
 /// Goodput itself, of the 10G front end as the demo has it.
-fn first_row(top: Top, wanted: &Wanted) -> Result<Option<Row>, Failure> {
+fn first_row(top: Top, filter: &Filter) -> Result<Option<Row>, Failure> {
     let (load, target) = FIRST;
     let limit = gbps(top) * load.payload_share();
     let name = format!("10G, 100 kB messages, MTU 4096, 1 QP: goodput of {limit:.3} Gb/s possible");
-    if !wanted.has(&name) {
+    if !filter.has(&name) {
         return Ok(None);
     }
     let goodput = goodput::measure(top, load)?.share * limit;
@@ -155,13 +155,13 @@ fn first_row(top: Top, wanted: &Wanted) -> Result<Option<Row>, Failure> {
 
 /// Events of four inputs through the fragment builder: what they put around the samples counts as payload of the
 /// messages.
-fn event_rows(line: &str, top: Top, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+fn event_rows(line: &str, top: Top, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (event, payload) in EVENTS {
         let limit = gbps(top) * events::load(payload).payload_share();
         let name =
             format!("{line}, events of {event} from 4 inputs, MTU 4096, 1 QP: share of {limit:.3} Gb/s possible");
-        if wanted.has(&name) {
+        if filter.has(&name) {
             let share = events::goodput(top, payload)?.share;
             let (value, gbps) = (round(100.0 * share), Some((share * limit, limit)));
             rows.push(Row { name, value, unit: "%", target: Some(99.9), better: "higher", gbps });
@@ -172,11 +172,11 @@ fn event_rows(line: &str, top: Top, wanted: &Wanted) -> Result<Vec<Row>, Failure
 
 /// A message of an event leaves when its last beat is there (docs/fragments.md), so this is at least the event's own
 /// time.
-fn event_latency_rows(width: &str, top: Top, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+fn event_latency_rows(width: &str, top: Top, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (how, cut_through) in [("cut-through", true), ("a packet stored first", false)] {
         let name = format!("first sample in to first byte on the wire, event of 4000 bytes, {width}, {how}");
-        if wanted.has(&name) {
+        if filter.has(&name) {
             let value = events::latency(top, 4000, cut_through)?;
             rows.push(Row { name, value, unit: "cycles", target: None, better: "lower", gbps: None });
         }
@@ -184,13 +184,13 @@ fn event_latency_rows(width: &str, top: Top, wanted: &Wanted) -> Result<Vec<Row>
     Ok(rows)
 }
 
-fn latency_rows(width: &str, top: Top, wanted: &Wanted) -> Result<Vec<Row>, Failure> {
+fn latency_rows(width: &str, top: Top, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for (how, cut_through, target) in
         [("cut-through", true, Some(100.0)), ("a 4096-byte packet stored first", false, None)]
     {
         let name = format!("first payload beat in to first byte on the wire, {width}, {how}");
-        if wanted.has(&name) {
+        if filter.has(&name) {
             let value = latency::worst_case(top, cut_through)?;
             rows.push(Row { name, value, unit: "cycles", target, better: "lower", gbps: None });
         }
@@ -202,16 +202,16 @@ fn speed_row(
     name: &str,
     measure: impl FnOnce() -> Result<Goodput, Failure>,
     target: Option<f64>,
-    wanted: &Wanted,
+    filter: &Filter,
 ) -> Result<Option<Row>, Failure> {
-    if !wanted.has(name) {
+    if !filter.has(name) {
         return Ok(None);
     }
     let value = measure()?.cycles_per_second.round();
     Ok(Some(Row { name: name.to_owned(), value, unit: "cycles/s", target, better: "higher", gbps: None }))
 }
 
-/// To a thousandth: the start of a frame is known to a lane.
+/// Rounds to a thousandth: the start of a frame is known to a lane.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -11,7 +11,7 @@ pub struct Row {
     pub target: Option<f64>,
     /// "higher" or "lower".
     pub better: &'static str,
-    /// Of a share of a line: what was measured and what is possible.
+    /// A share of a line: what was measured and what is possible.
     pub gbps: Option<(f64, f64)>,
 }
 

@@ -21,7 +21,7 @@ const BOARD_QPN: u32 = 0x200;
 const SERVER_QPN: u32 = 0x300;
 /// How long the board runs before what it has sent is looked at; shorter than any answer takes.
 const CHUNK_CYCLES: u64 = 50;
-/// In front of a frame: preamble and start of frame. Behind it: the FCS.
+/// Preamble and start of frame, which precede a frame, and the FCS, which follows it.
 const PREAMBLE_AND_FCS: u64 = 12;
 
 /// Memory that forgets.
@@ -56,9 +56,9 @@ impl Station {
             congestion: congestion_control(top),
         })?;
         for index in 0..queue_pairs {
-            let (own, peer) = (board_end(index), server_end(index));
+            let (local, peer) = (board_end(index), server_end(index));
             station.board.open_qp(index, &qp_config(peer, mtu))?;
-            let config = ResponderConfig::new(peer, own, Psn::new(INITIAL_PSN), code).with_region(REGION);
+            let config = ResponderConfig::new(peer, local, Psn::new(INITIAL_PSN), code).with_region(REGION);
             let mut server = Responder::new(config);
             (0..RECEIVES).for_each(|_| server.post_receive(RECEIVE));
             station.servers.push(server);

@@ -19,7 +19,7 @@ impl Stopwatch {
     }
 }
 
-/// Of this thread, by Linux.
+/// The CPU time of this thread, by Linux.
 fn cpu_ns() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().next()?.parse().ok()
 }

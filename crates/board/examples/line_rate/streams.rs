@@ -8,19 +8,19 @@ use penstock_board::regs::{source, stream, tcp};
 use penstock_board::{stream_register, Board, EndpointConfig, Received, StreamConfig, Top, WcStatus};
 use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Payload, Qpn, SackBlocks, SynOptions, TcpFlags, TcpPacket};
 
-/// On the wire with the payload of every segment: preamble 8, Ethernet 14, IPv4 20, TCP 20, FCS 4, gap 12.
+/// Octets on the wire with the payload of every segment: preamble 8, Ethernet 14, IPv4 20, TCP 20, FCS 4, gap 12.
 const SEGMENT_OVERHEAD: u64 = 78;
-/// In front of a frame: preamble and start of frame. Behind it: the FCS.
+/// Preamble and start of frame, which precede a frame, and the FCS, which follows it.
 const PREAMBLE_AND_FCS: u64 = 12;
 /// How long the board runs before what it has sent is looked at; shorter than any answer takes.
 const CHUNK_CYCLES: u64 = 50;
 const OPENING_CYCLES: u64 = 4_000_000;
-/// Between the openings of two streams.
+/// Cycles between the openings of two streams.
 const APART_CYCLES: u64 = 500;
 /// What the build keeps of each of its streams.
 const RING_BYTES: usize = 1 << 18;
 const STREAMS: usize = 16;
-/// Before each message in its stream (docs/fragments.md); after it, zeros up to a multiple of the same.
+/// The header before each message in its stream (docs/fragments.md); after it, zeros up to a multiple of the same.
 const FRAMING: u32 = 8;
 const WARM_UP_CYCLES: u64 = 80_000;
 /// Counted is from the start of the first segment to that of the last, and that is to be at least 1 ms.
@@ -28,7 +28,7 @@ const MEASURED_US: f64 = 1010.0;
 const BOARD: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 2));
 const HOST: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 2]), Ipv4Addr::new(10, 0, 0, 1));
 const FIRST_PORT: u16 = 10_000;
-/// Of the host's windows: 65535 times 2^8 is more than any ring.
+/// The scale of the host's windows: 65535 times 2^8 is more than any ring.
 const WINDOW_SCALE: u8 = 8;
 const HOST_ISS: u32 = 0xffff_ff00;
 
@@ -82,7 +82,7 @@ struct Host {
     top: Top,
     board: Board,
     answer_cycles: u64,
-    /// Of each stream: the sequence number that comes next.
+    /// The next sequence number of each stream.
     next: Vec<Option<u32>>,
     ports: u16,
 }

@@ -30,9 +30,9 @@ const ETHERNET: u16 = 1;
 /// A frame as it was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Captured {
-    /// Since the epoch; a simple packet has the time of the frame in front of it.
+    /// Time since the epoch; a simple packet has the time of the frame in front of it.
     pub at_ps: i128,
-    /// Without FCS.
+    /// The frame without FCS.
     pub frame: Bytes,
 }
 

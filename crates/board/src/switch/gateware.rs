@@ -37,7 +37,7 @@ struct Side {
     counts: PortCounts,
     levels: Levels,
     peak: u32,
-    /// From when to when pauses of the peer hold the port, in their order.
+    /// Begin and end of the peer's pauses that hold the port, in their order.
     pauses: VecDeque<(u64, u64)>,
     /// Bytes that waited while they did, each cycle.
     held_byte_cycles: u128,

@@ -37,7 +37,7 @@ pub struct SwitchNode {
 /// What the frames at a port tell.
 #[derive(Default)]
 struct PortNotes {
-    /// By the peer, and of the peer.
+    /// The pauses of the peer, and those for the peer.
     paused: PauseState,
     pausing: PauseState,
     tx_bytes: u64,
@@ -197,7 +197,7 @@ impl Node for SwitchNode {
         self.gateware.receive(number, self.clock.cycle_from(first_octet), bytes, fcs_ok);
     }
 
-    /// At the end of a window, when every frame that begins in it is known.
+    /// Takes the end of a window, when every frame that begins in it is there.
     fn on_timer(&mut self, now: Time, _token: u64, out: &mut Outbox) {
         self.gateware.run_until(self.until);
         self.collect(out);

@@ -11,7 +11,7 @@ pub const REGION: MemoryRegion = MemoryRegion { va: 0x1000, rkey: 7, len: 1 << 2
 pub const FIRST_PSN: Psn = Psn::new(5);
 
 /// The board's end of a queue pair.
-pub fn own(index: u8) -> Endpoint {
+pub fn local(index: u8) -> Endpoint {
     let qpn = Qpn::new(0x200 + u32::from(index));
     Endpoint { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn }
 }
@@ -25,10 +25,10 @@ pub fn peer(index: u8) -> Endpoint {
 /// The board under Table II of AdvCam.
 pub fn endpoint_config() -> EndpointConfig {
     EndpointConfig {
-        mac: own(0).mac,
-        ip: own(0).ip,
+        mac: local(0).mac,
+        ip: local(0).ip,
         ttl: 64,
-        qpn_base: own(0).qpn,
+        qpn_base: local(0).qpn,
         obey_pause: true,
         obey_pfc: true,
         traffic_class: 3,

@@ -5,7 +5,7 @@ pub mod allowed;
 pub mod number;
 pub mod pattern;
 
-/// For tests: parses command lines as the command does.
+/// Parses command lines for tests as the command does.
 pub mod line {
     use clap::{Args, CommandFactory, Parser};
 

@@ -57,10 +57,10 @@ impl Plan {
     /// The selection of trace values: it looks up the column of each series once.
     pub fn tee(self, recording: Shared, settle: Time) -> TraceTee {
         let mut recorder = Recorder::new(recording, settle.as_ps());
-        let mut known: Vec<Option<Option<usize>>> = Vec::new();
+        let mut cache: Vec<Option<Option<usize>>> = Vec::new();
         Box::new(move |row: TraceRow| {
-            known.resize(known.len().max(row.series + 1), None);
-            let column = known[row.series].get_or_insert_with(|| {
+            cache.resize(cache.len().max(row.series + 1), None);
+            let column = cache[row.series].get_or_insert_with(|| {
                 let metrics = self.columns.get(&(row.node.to_owned(), row.channel))?;
                 metrics.get(row.metric).copied()
             });

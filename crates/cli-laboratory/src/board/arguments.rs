@@ -352,11 +352,11 @@ impl FromStr for Pattern {
 /// Where a slice of a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slice {
-    /// After so many bytes of each input.
+    /// It ends after so many bytes of each input.
     Size(u32),
-    /// After so much of the board's time.
+    /// It ends after so much of the board's time.
     Period(Time),
-    /// At a pulse; these lie so far apart.
+    /// Pulses end it; these lie so far apart.
     Mark(Time),
 }
 

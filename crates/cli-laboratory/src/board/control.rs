@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn only_what_has_a_reset_is_reset() {
-        let known = ["reset input 0", " reset  input 3 ", "reset front-end"].map(|line| domain_of(line).unwrap());
-        assert_eq!(known, [Domain::Input(0), Domain::Input(3), Domain::FrontEnd]);
+        let accepted = ["reset input 0", " reset  input 3 ", "reset front-end"].map(|line| domain_of(line).unwrap());
+        assert_eq!(accepted, [Domain::Input(0), Domain::Input(3), Domain::FrontEnd]);
         for wrong in ["", "reset", "reset input", "reset input 4", "reset input -1", "reset input 1 2", "set input 1"] {
             assert!(domain_of(wrong).unwrap_err().contains("`reset input N`, with N from 0 to 3"), "{wrong}");
         }

@@ -59,8 +59,8 @@ impl Destinations {
     /// A message has ended; `server` is whose queue pair it is now.
     pub fn completed(&mut self, clock: LineClock, completion: &Completion, server: Ipv4Addr) {
         let (qp, at) = (completion.qp, clock.time(completion.cycle));
-        let known = self.all.iter().position(|known| (known.server, known.queue_pair) == (server, qp));
-        let index = known.unwrap_or_else(|| {
+        let found = self.all.iter().position(|one| (one.server, one.queue_pair) == (server, qp));
+        let index = found.unwrap_or_else(|| {
             self.all.push(Destination { server, queue_pair: qp, acknowledged: 0, failed: 0, answered_us: None });
             self.all.len() - 1
         });

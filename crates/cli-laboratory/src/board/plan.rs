@@ -350,7 +350,7 @@ fn transport(
     })
 }
 
-/// By default those of `penstock recv`, which opens the queue pair; of another server no more than a message needs.
+/// The slot size of `penstock recv`, which opens the queue pair, by default; for another server what a message needs.
 fn slot_size(messages: &MessageArguments, longest: u32, is_static: bool) -> Result<u32, Failure> {
     let least = if is_static { 1 } else { RingConfig::default().slot_bytes };
     let slot_size = messages.slot_size.unwrap_or_else(|| longest.max(least).next_multiple_of(4096));

@@ -98,7 +98,8 @@ struct Frames {
 #[derive(Debug, Serialize)]
 struct Messages {
     ok: u64,
-    /// For good; those that were sent again over the next connection count as `sent_again`, with their errors.
+    /// Messages that failed for good; those that were sent again over the next connection count as `sent_again`, with
+    /// their errors.
     failed: u64,
     #[serde(skip_serializing_if = "is_zero")]
     sent_again: u64,
@@ -109,7 +110,7 @@ struct Messages {
 #[derive(Debug, Serialize)]
 struct QueuePair {
     index: u8,
-    /// As `enum ibv_qp_state`.
+    /// The state as a number of `enum ibv_qp_state`.
     state: u32,
     bytes_acked: u64,
     packets_sent: u32,
@@ -179,7 +180,7 @@ struct Notified {
 #[derive(Debug, Serialize)]
 struct Cut {
     at_us: f64,
-    /// Before it, as all but `after_gbps`.
+    /// Alpha before it; all but `after_gbps` are values before it.
     alpha: f64,
     before_gbps: f64,
     after_gbps: f64,

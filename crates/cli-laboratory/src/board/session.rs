@@ -81,7 +81,7 @@ pub struct Session {
     while_busy: WhileBusy,
     pub destinations: Destinations,
     pub connections: Connections,
-    /// As [`Target::connection`] has it.
+    /// The number of [`Target::connection`].
     connection: u32,
     /// When the board last began to open it.
     requested_at: Instant,
@@ -290,14 +290,14 @@ impl Session {
             Phase::Awaiting => "no server has opened the queue pair",
             _ => "the rest was not acknowledged",
         };
-        let wanted = match &self.start {
+        let total = match &self.start {
             Start::Generator { series: Series { count: Some(count), .. }, .. } => format!("{count} messages"),
             Start::Events { count, .. } => format!("{count} events"),
             // How many slices they become is not known.
             Start::Slices { count, .. } => format!("the slices of {count} events"),
             Start::Nothing | Start::Generator { .. } => return None,
         };
-        Some(format!("{} of {wanted} had ended: {why}", self.ended()))
+        Some(format!("{} of {total} had ended: {why}", self.ended()))
     }
 
     /// Ended messages, and their total number; 0 while it is unknown.

@@ -116,7 +116,7 @@ impl Slicing {
         Ok(Self { patience, stopped: None })
     }
 
-    /// After a turn of the board: how many slices there were, once all of them have ended; `ended` is how many have.
+    /// Returns, after a turn of the board, how many slices there were, once all have ended; `ended` is how many have.
     ///
     /// # Errors
     /// The board refuses.

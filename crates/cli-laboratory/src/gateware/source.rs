@@ -21,7 +21,8 @@ pub struct BoardSource {
 }
 
 impl BoardSource {
-    /// For a board with this clock, from event `next` on; `origin` is 0 of the trigger times, in the board's time.
+    /// The events of a board with this clock, from event `next` on; `origin` is 0 of the trigger times, in the board's
+    /// time.
     pub fn new(
         clock: LineClock,
         events: Arc<EventSource>,

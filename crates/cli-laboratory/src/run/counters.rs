@@ -71,7 +71,7 @@ impl GatewareCounters {
 
     /// The counter of a queue pair at an offset of `regs::qp`.
     pub fn of_queue_pair(&self, index: u8, offset: u32) -> u32 {
-        let column = OF_QUEUE_PAIRS.iter().position(|known| *known == offset).expect("an offset of OF_QUEUE_PAIRS");
+        let column = OF_QUEUE_PAIRS.iter().position(|entry| *entry == offset).expect("an offset of OF_QUEUE_PAIRS");
         self.queue_pairs[usize::from(index)][column]
     }
 

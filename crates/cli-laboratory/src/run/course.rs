@@ -246,8 +246,8 @@ impl Course<'_> {
                 let id = self.lab.hosts.iter().find(|(name, _)| name == host).map(|(_, id)| *id);
                 let station = id.and_then(|id| self.lab.engine.node::<Station>(id));
                 let port = station.map(|station| station.stats(self.lab.now())).unwrap_or_default();
-                let (wanted, counts) = (self.events_wanted(), readout.borrow().counts());
-                Some(ReadoutSummary::new(host, wanted, self.lab.now(), counts, &port, &self.delivered))
+                let (requested, counts) = (self.events_wanted(), readout.borrow().counts());
+                Some(ReadoutSummary::new(host, requested, self.lab.now(), counts, &port, &self.delivered))
             }
             _ => None,
         };

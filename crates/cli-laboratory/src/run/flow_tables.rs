@@ -5,7 +5,7 @@ use comfy_table::Table;
 use penstock_cli_common::output::table;
 use penstock_lab::report::{EventSummary, FlowSummary, LabSummary, PortSummary, Quantiles, SwitchSummary};
 
-/// With more flows than these only the first and the totals are shown; summary.json has all.
+/// Flows that are listed; of more only the first and the totals are shown; summary.json has all.
 const FLOWS_SHOWN: usize = 32;
 
 /// One row a flow, and their sum.

@@ -26,7 +26,7 @@ pub struct Helm {
     text: String,
     /// `--set` of the command line, then of every board and of the switches what pages have set.
     given: Vec<String>,
-    /// For each flow that a board sends: the board's name, the flow's number, what pages have set.
+    /// The board's name, the flow's number and what pages have set, for each flow that a board sends.
     boards: Vec<(String, usize, Values)>,
     switches: Values,
 }
@@ -59,8 +59,8 @@ impl Helm {
         let mut seen: Vec<(&Values, Values)> = vec![];
         let mut senders = Vec::new();
         for (_, _, chosen) in &self.boards {
-            let known = seen.iter().find(|(overrides, _)| *overrides == chosen).map(|(_, values)| values.clone());
-            let values = known.unwrap_or_else(|| match chosen.is_empty() {
+            let found = seen.iter().find(|(overrides, _)| *overrides == chosen).map(|(_, values)| values.clone());
+            let values = found.unwrap_or_else(|| match chosen.is_empty() {
                 true => in_force(scenario, Scope::Sender),
                 false => self.parse(chosen).map(|chosen| in_force(&chosen, Scope::Sender)).unwrap_or_default(),
             });
@@ -105,8 +105,8 @@ impl Helm {
             let clock = node.clock();
             let mut chosen = chosen.clone();
             chosen.extend(of_boards.clone());
-            let known = changed.iter().find(|(_, values, _)| *values == chosen).map(|(_, _, words)| words.clone());
-            let words = known.map_or_else(|| self.registers(&chosen, *flow, clock), Ok)?;
+            let found = changed.iter().find(|(_, values, _)| *values == chosen).map(|(_, _, words)| words.clone());
+            let words = found.map_or_else(|| self.registers(&chosen, *flow, clock), Ok)?;
             match applied.iter_mut().find(|one| one.registers == words) {
                 Some(same) => same.senders.push(name.clone()),
                 None => {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SENDERS: usize = 128;
 const QUEUES: usize = 64;
 
-/// For a run without a viewer.
+/// The manifest and plan of a run without a viewer.
 pub fn none() -> (Manifest, Plan) {
     (Manifest::default(), Plan::default())
 }

@@ -15,7 +15,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// For a run with its results in the folder `out`.
+    /// The parts of a run with its results in the folder `out`.
     pub fn new(out: &'a Path) -> Self {
         Parts { out, readout: None }
     }

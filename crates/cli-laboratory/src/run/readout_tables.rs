@@ -51,8 +51,8 @@ pub fn totals(readout: &ReadoutSummary, lab: &LabSummary) -> Table {
         add("", in_force(switch));
     }
     let (complete, incomplete) = (readout.events_complete, readout.events_incomplete);
-    let wanted = readout.events_wanted;
-    add("builder", format!("events {complete} complete, {incomplete} incomplete of {wanted}"));
+    let requested = readout.events_wanted;
+    add("builder", format!("events {complete} complete, {incomplete} incomplete of {requested}"));
     add("", format!("{} bytes stored, byte-exact: {exact}", readout.bytes_stored));
     add("Jain's index", jain);
     add("goodput", format!("{:.3} Gb/s stored, over the whole run", readout.goodput_gbps));

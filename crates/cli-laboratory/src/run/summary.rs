@@ -28,8 +28,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// With a readout: every event of the scenario is complete and equals what was sent, and every sender has its
-    /// acknowledgements. Otherwise the laboratory's verdict.
+    /// True with a readout if every event of the scenario is complete and equals what was sent, and every sender has
+    /// its acknowledgements. The laboratory's verdict without one.
     pub fn verdict(&self) -> Verdict {
         let verified = match &self.readout {
             Some(readout) => {

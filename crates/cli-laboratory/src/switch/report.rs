@@ -97,7 +97,7 @@ impl SwitchReport {
         })
     }
 
-    /// For people.
+    /// The report as text for people.
     pub fn text(&self) -> String {
         let Self { end, wall_s, simulated_s, cycles, lost_frames, management: m, ports } = self;
         let mut lines = vec![

@@ -235,11 +235,11 @@ fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
                 of_word(session, plan.board, word.address, word.new),
             );
             let line = format!("{}: {old} -> {new}", name_of(word.address));
-            let known = boards.entry(line.clone()).or_default();
-            if known.is_empty() {
+            let of_line = boards.entry(line.clone()).or_default();
+            if of_line.is_empty() {
                 lines.push(line);
             }
-            known.push(plan.board);
+            of_line.push(plan.board);
         }
     }
     let whose = |boards: &[usize]| match boards {

@@ -97,8 +97,8 @@ fn state_address(row: u32) -> u32 {
 }
 
 /// The queue pairs that are not in reset.
-fn open_ones(session: &mut Session, wanted: &[u32], faults: &mut Faults) -> Result<Rows, Failure> {
-    let rows = |count: u32| if wanted.is_empty() { (0..count).collect() } else { wanted.to_vec() };
+fn open_ones(session: &mut Session, selected: &[u32], faults: &mut Faults) -> Result<Rows, Failure> {
+    let rows = |count: u32| if selected.is_empty() { (0..count).collect() } else { selected.to_vec() };
     let all: Rows = session.fit().map(|(board, identity)| (board, rows(identity.build.queue_pairs))).collect();
     let states = states(session, &all, faults)?;
     let mut open = Rows::new();

@@ -28,8 +28,8 @@ impl Faults {
     pub fn print(&self) {
         let mut listed: Vec<(&Fault, Vec<BoardAddress>)> = Vec::new();
         for fault in &self.0 {
-            let is_like = |known: &&mut (&Fault, Vec<BoardAddress>)| {
-                known.0.message == fault.message && known.0.register == fault.register
+            let is_like = |other: &&mut (&Fault, Vec<BoardAddress>)| {
+                other.0.message == fault.message && other.0.register == fault.register
             };
             match listed.iter_mut().find(is_like) {
                 Some((_, boards)) => boards.push(fault.board),

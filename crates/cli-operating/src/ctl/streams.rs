@@ -12,14 +12,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// One stream.
 #[derive(Debug, Clone)]
 pub struct Stream {
-    /// As the register has it.
+    /// The number in the register.
     pub state: u32,
     /// An opening waits: for messages of the connection before, or for ARP.
     pub is_opening: bool,
     /// The reason of the end of the previous connection.
     pub ended: u32,
     pub peer: SocketAddrV4,
-    /// Without an acknowledgement.
+    /// Bytes without an acknowledgement.
     pub ring_fill: u32,
     /// Smoothed; 0: none was measured.
     pub round_trip_us: u32,

@@ -85,7 +85,7 @@ pub fn poll<D: Device>(
 struct OfBoard {
     places: Vec<Place>,
     /// Empty: nothing was read since it answers.
-    known: Vec<u64>,
+    last: Vec<u64>,
     /// Why it cannot be read, once that was said.
     reported: Option<Discriminant<Unfit>>,
 }
@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
         match get::numbers(&of.places, outcome) {
             Ok(numbers) => {
                 of.reported = None;
-                let before = std::mem::replace(&mut of.known, numbers);
+                let before = std::mem::replace(&mut of.last, numbers);
                 self.show(session, board, &before);
             }
             Err(error) => {
@@ -168,7 +168,7 @@ impl<'a> Watch<'a> {
     fn lost<D: Device>(&mut self, session: &SessionOf<D>, board: usize, register: Option<String>, faults: &mut Faults) {
         let of = &mut self.boards[board];
         of.places.clear();
-        of.known.clear();
+        of.last.clear();
         let Err(why) = &session.boards[board].identity else { return };
         if of.reported.replace(discriminant(why)) != Some(discriminant(why)) {
             faults.push(session.address(board), register, why);
@@ -180,7 +180,7 @@ impl<'a> Watch<'a> {
         let of = &self.boards[board];
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         let (address, scale) = (session.address(board).to_string(), scale(session, board));
-        for (at, (place, number)) in of.places.iter().zip(&of.known).enumerate() {
+        for (at, (place, number)) in of.places.iter().zip(&of.last).enumerate() {
             if before.get(at) == Some(number) {
                 continue;
             }

@@ -30,8 +30,8 @@ const QUIET: Time = Time::from_s(2);
 /// pair. `penstock recv` asks a board that is silent every second whether it lives.
 const ABANDONED: Time = Time::from_s(5);
 
-/// From one message that is flushed without a queue pair to the next: events that have waited are not all lost in the
-/// time of one change of the table.
+/// Time from one message that is flushed without a queue pair to the next: events that have waited are not all lost
+/// during one change of the table.
 const FLUSH: Time = Time::from_ms(1);
 
 /// What the listener calls.
@@ -141,7 +141,7 @@ impl FrontEnd {
     }
 
     /// It knows the number of messages.
-    pub fn wants_all(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         self.side.plan.events > 0
     }
 

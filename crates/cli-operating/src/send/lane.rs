@@ -149,7 +149,7 @@ impl Lane {
         state.unwrap_or_else(|| ReactionPoint::new(&self.cc).state)
     }
 
-    /// As `enum ibv_qp_state`.
+    /// The state as a number of `enum ibv_qp_state`.
     pub fn state(&self) -> u8 {
         match &self.requester {
             None => CLOSED,
@@ -168,7 +168,7 @@ impl Lane {
         self.requester.as_ref().is_some_and(|requester| requester.state() != RequesterState::Ready)
     }
 
-    /// By command: what it holds is flushed.
+    /// Fails by command: what it holds is flushed.
     pub fn fail(&mut self) {
         self.requester.iter_mut().for_each(Requester::close);
     }
@@ -275,7 +275,7 @@ impl Lane {
             self.pacing.iter_mut().for_each(|pacing| pacing.set_waiting(now, false));
             return false;
         }
-        self.judge_notifications(now);
+        self.check_notifications(now);
         let Some(requester) = &mut self.requester else { return false };
         self.window.before(requester);
         requester.handle_timeout(now);
@@ -321,7 +321,7 @@ impl Lane {
     }
 
     /// Raises a rate that notifications alone hold down.
-    fn judge_notifications(&mut self, now: Time) {
+    fn check_notifications(&mut self, now: Time) {
         let (Some(bound), Some(pacing), Some(requester)) = (&mut self.bound, &mut self.pacing, &self.requester) else {
             return;
         };

@@ -185,7 +185,7 @@ pub fn is_gone(plan: &Plan, error: &io::Error) -> String {
 /// MAC of the next hop to `ip`, as the kernel knows it: the neighbour itself, or the gateway.
 pub fn next_hop(ip: Ipv4Addr, iface: &str) -> Option<MacAddr> {
     let table = std::fs::read_to_string("/proc/net/arp").ok()?;
-    let known = |ip: Ipv4Addr| {
+    let neighbour = |ip: Ipv4Addr| {
         table.lines().skip(1).find_map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             let fits = words.first()?.parse() == Ok(ip) && words.get(5) == Some(&iface);
@@ -193,7 +193,7 @@ pub fn next_hop(ip: Ipv4Addr, iface: &str) -> Option<MacAddr> {
             fits.then_some(MacAddr(octets.try_into().ok()?)).filter(|mac| mac.0 != [0; 6])
         })
     };
-    known(ip).or_else(|| known(gateway(iface)?))
+    neighbour(ip).or_else(|| neighbour(gateway(iface)?))
 }
 
 /// The default gateway of an interface.

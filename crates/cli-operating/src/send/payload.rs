@@ -32,7 +32,7 @@ pub struct Messages {
     kind: Kind,
     source: u16,
     first_event: u64,
-    /// After the last event of the run.
+    /// The event after the last one of the run.
     end_event: u64,
     /// Number of the next message to be made; none after the last one.
     next_event: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Messages {
     spare: Vec<BytesMut>,
 }
 
-/// As many as are acknowledged at a time.
+/// Buffers to spare: as many as are acknowledged at a time.
 const SPARE: usize = 32;
 
 impl Messages {
@@ -89,8 +89,8 @@ impl Messages {
 
     /// The table of servers has changed: what is not made yet follows the new one.
     pub fn share(&mut self, servers: &Arc<Servers>) {
-        if let Some((known, _)) = &mut self.share {
-            *known = servers.clone();
+        if let Some((current, _)) = &mut self.share {
+            *current = servers.clone();
             self.go_on_from(self.next_event.unwrap_or(self.end_event));
         }
     }

@@ -99,7 +99,7 @@ impl Registers {
                     // A lost message is requested again.
                     let _ = port.socket.send_to(&answer, from);
                 }
-                port.heed(now, front_end);
+                port.apply_settings(now, front_end);
             }
         }
     }
@@ -210,7 +210,7 @@ impl Port {
     }
 
     /// Takes the parameters over, if they are others now.
-    fn heed(&mut self, now: Time, front_end: &mut FrontEnd) {
+    fn apply_settings(&mut self, now: Time, front_end: &mut FrontEnd) {
         let words: Vec<u32> = (0..DcqcnParams::WORDS as u32).map(|word| self.board.get(cc::BASE + 4 * word)).collect();
         let params = DcqcnParams::from_words(&words);
         if params != *front_end.cc() {

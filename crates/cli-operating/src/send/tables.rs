@@ -39,7 +39,7 @@ pub struct BoardReport {
     pub lives: u32,
     /// Acknowledged.
     pub messages: u64,
-    /// With --by-event: lost with their queue pairs, or without a server.
+    /// Messages that were lost, with --by-event: with their queue pairs, or without a server.
     pub messages_lost: u64,
     pub tx_payload_bytes: u64,
     pub sent_pkts: u64,
@@ -79,7 +79,7 @@ pub fn report(
     now: Time,
     strangers: Strangers,
     (link, refusal): (LinkCounts, Option<String>),
-    known: Vec<String>,
+    earlier: Vec<String>,
 ) -> Report {
     let board = |f: &FrontEnd| {
         let (c, congestion) = (f.counters(), f.congestion());
@@ -111,7 +111,7 @@ pub fn report(
             trouble: f.trouble().map(str::to_owned),
         }
     };
-    let unfinished = front_ends.iter().filter(|f| !f.is_done() && f.wants_all()).map(|f| {
+    let unfinished = front_ends.iter().filter(|f| !f.is_done() && f.has_end()).map(|f| {
         let why = f.trouble().unwrap_or("it was interrupted");
         format!("{}: {} messages acknowledged, not all: {why}", f.ip(), f.messages_done())
     });
@@ -123,7 +123,7 @@ pub fn report(
         let (ip, lost) = (f.ip(), f.messages_lost());
         format!("{ip}: {lost} messages lost with their queue pairs; `penstock check --servers` names the events")
     });
-    let mut faults: Vec<String> = known.into_iter().chain(silent).chain(unfinished).chain(lost).collect();
+    let mut faults: Vec<String> = earlier.into_iter().chain(silent).chain(unfinished).chain(lost).collect();
     if !faults.is_empty() {
         faults.extend(refusal);
     }
@@ -230,7 +230,7 @@ fn congestion(boards: &[BoardReport]) -> Vec<String> {
     };
     let mut kinds: Vec<(String, usize)> = Vec::new();
     for text in boards.iter().map(text) {
-        match kinds.iter_mut().find(|(known, _)| *known == text) {
+        match kinds.iter_mut().find(|(other, _)| *other == text) {
             Some((_, count)) => *count += 1,
             None => kinds.push((text, 1)),
         }

@@ -45,7 +45,7 @@ pub struct Window {
     packets: u64,
     /// Acknowledged since the window has grown.
     acknowledged: u64,
-    /// Before the call that is looked at.
+    /// Packets outstanding before the call that is looked at.
     outstanding: u64,
     losses: u64,
     rnr_naks: u64,

@@ -18,7 +18,7 @@ use penstock_wire::{CmMessage, Ipv4Addr, MacAddr, Payload, RnrTimer};
 
 use super::ledger::{Ledger, Stored};
 use super::production::{event_at, Production, PERIOD};
-use super::stranger::{self, Known};
+use super::stranger::{self, Targets};
 use super::wire::{mac, Faults, Parcel, Random, Wire};
 
 pub const TICK: Time = Time::from_us(100);
@@ -266,8 +266,8 @@ impl Field {
             let boards: Vec<Ipv4Addr> = self.places.iter().map(|place| place.ip).collect();
             let spares_server = self.is_gateware_there && self.is_calm;
             let seen = self.wire.seen.as_ref();
-            let known = Known { server: self.server.ip, boards: &boards, spares_server, seen };
-            out.push(stranger::act(&mut self.random, &known));
+            let targets = Targets { server: self.server.ip, boards: &boards, spares_server, seen };
+            out.push(stranger::act(&mut self.random, &targets));
         }
         for parcel in out {
             self.wire.send(parcel, &mut self.random);
@@ -278,7 +278,7 @@ impl Field {
         (0..ticks).for_each(|_| self.tick());
     }
 
-    /// Until something is so, as the session's report shows it.
+    /// Runs until the session's report meets a condition.
     pub fn until(&mut self, what: &str, is_so: impl Fn(&SessionReport) -> bool) {
         for tick in 0..PATIENCE_TICKS {
             self.tick();
@@ -290,7 +290,7 @@ impl Field {
         panic!("not {what} at {} in {PATIENCE_TICKS} ticks: {boards:#?}", self.now);
     }
 
-    /// Until every board is up, waited for, and the run is at the event that is due.
+    /// Runs until every board is up, waited for, and the run is at the event that is due.
     pub fn heal(&mut self) {
         self.is_calm = true;
         for tick in 0..PATIENCE_TICKS {
@@ -336,7 +336,7 @@ impl Field {
         let mut dead = std::mem::replace(&mut self.server, server);
         let report = dead.session.report();
         self.ledger.borrow_mut().close(&report, dead.session.receiver().sink(), true);
-        self.tell_of_server();
+        self.announce_server();
     }
 
     /// The first signal: the run ends with the last event that has begun, in whatever state the boards are, and another
@@ -355,7 +355,7 @@ impl Field {
         let mut old = std::mem::replace(&mut self.server, server);
         let report = old.session.report();
         self.ledger.borrow_mut().close(&report, old.session.receiver().sink(), false);
-        self.tell_of_server();
+        self.announce_server();
     }
 
     fn next_server(&mut self) -> Server {
@@ -365,7 +365,7 @@ impl Field {
         Server::new(life, &self.places, &self.hand, stored, self.random.next())
     }
 
-    fn tell_of_server(&mut self) {
+    fn announce_server(&mut self) {
         let (ip, mac) = (self.server.ip, self.server.mac);
         self.places.iter_mut().for_each(|place| {
             place.front_end.learn_mac(ip, mac);

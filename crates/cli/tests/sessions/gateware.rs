@@ -15,7 +15,7 @@ use super::field::{FrontEnd, SLOTS, SLOT_BYTES};
 use super::production::Production;
 use super::wire::{mac, Parcel};
 
-/// Of the board's clock in a tick: a fifteenth of what a tick is, so its timers are fifteen times as long.
+/// Cycles of the board's clock in a tick: a fifteenth of what a tick is, so its timers are fifteen times as long.
 const CYCLES: u64 = 1_000;
 /// 66 us of its own, 1 ms of the field's.
 const ACK_TIMEOUT: u32 = 4;
@@ -190,9 +190,9 @@ impl FrontEnd for Gateware {
 /// The answer to an ARP request (RFC 826): the address asked for has the MAC that the field gives it.
 fn arp_reply(request: &[u8], neighbour: Option<(Ipv4Addr, MacAddr)>) -> Option<Bytes> {
     let request = Arp::parse(request).filter(|arp| !arp.is_reply)?;
-    let asked = request.target.1;
-    let known = neighbour.filter(|(ip, _)| *ip == asked).map(|(_, mac)| mac);
-    let mut frame = request.answer(known.unwrap_or_else(|| mac(asked))).emit().to_vec();
+    let target = request.target.1;
+    let resolved = neighbour.filter(|(ip, _)| *ip == target).map(|(_, mac)| mac);
+    let mut frame = request.answer(resolved.unwrap_or_else(|| mac(target))).emit().to_vec();
     frame.resize(60, 0);
     Some(frame.into())
 }

@@ -23,14 +23,14 @@ pub fn payload(event: u64, board: u16) -> Vec<u8> {
     bytes
 }
 
-/// Of all servers' lives together; a bit for each board, so at most 64.
+/// The events of all servers' lives together; a bit for each board, so at most 64.
 #[derive(Default)]
 pub struct Ledger {
     acknowledged: Vec<u64>,
     stored: Vec<u64>,
     /// Events that were stored whole, by number.
     complete: Vec<bool>,
-    /// By board: fragments that some server has counted as its own and not stored, or held when it was killed.
+    /// Fragments by board that some server has counted and not stored, or held when it was killed.
     accounted: Vec<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Ledger {
         *grown(&mut self.acknowledged, event) |= 1 << board;
     }
 
-    /// Of those events from `from` on and before `until`, how many are not stored whole.
+    /// The events from `from` on and before `until` that are not stored whole.
     pub fn incomplete(&self, from: u64, until: u64) -> Vec<u64> {
         (from..until).filter(|event| !self.complete.get(*event as usize).is_some_and(|whole| *whole)).collect()
     }
@@ -83,9 +83,9 @@ impl Ledger {
         // Before the first event is agreed messages are held in their slots; who is killed then loses them.
         let unseen = came - seen;
         assert!(killed || unseen == 0, "{unseen} messages were never looked at");
-        let known = builder.fragments_accepted + builder.strays() + builder.before_begin + builder.after_end;
+        let classified = builder.fragments_accepted + builder.strays() + builder.before_begin + builder.after_end;
         let twice = builder.duplicates + builder.resent_after_reconnect;
-        assert_eq!(receiver.fragments_good, known + twice, "each fragment is counted once: {builder:?}");
+        assert_eq!(receiver.fragments_good, classified + twice, "each fragment is counted once: {builder:?}");
         let strays: u64 = report.boards.iter().map(|board| board.events.strays()).sum();
         assert_eq!(strays, builder.strays(), "each stray is counted for its board");
         let held = builder.fragments_accepted - stored.fragments;
@@ -94,8 +94,8 @@ impl Ledger {
         assert_eq!(missing, stored.missing, "each event that lacks a board is counted for it");
         self.accounted.resize(report.boards.len(), 0);
         for (at, board) in report.boards.iter().enumerate() {
-            let own = board.events.strays() + board.events.unreadable() + of_rings(at);
-            self.accounted[at] += own + builder.before_begin + builder.after_end + unseen + held;
+            let rejected = board.events.strays() + board.events.unreadable() + of_rings(at);
+            self.accounted[at] += rejected + builder.before_begin + builder.after_end + unseen + held;
         }
     }
 }

@@ -10,7 +10,7 @@ use penstock_wire::FragmentHeader;
 
 use super::ledger::payload;
 
-/// From one event to the next.
+/// Time from one event to the next.
 pub const PERIOD: Time = Time::from_us(200);
 /// Messages made ahead of their acknowledgement.
 const UNDER_WAY: usize = 8;
@@ -31,7 +31,7 @@ pub struct Production {
     done: Vec<u64>,
     /// It makes no more events, though it lives.
     pub is_silent: bool,
-    is_heard: bool,
+    is_acknowledged: bool,
     /// The source that its fragments name.
     pub names: u16,
 }
@@ -40,16 +40,16 @@ impl Production {
     pub fn new(board: u16) -> Production {
         let (queue, done) = (VecDeque::new(), Vec::new());
         let (first, begun, next) = (0, Time::ZERO, 0);
-        Production { board, first, begun, next, queue, done, is_silent: false, is_heard: false, names: board }
+        Production { board, first, begun, next, queue, done, is_silent: false, is_acknowledged: false, names: board }
     }
 
     /// Its power was cut: it counts from `first` now, and what it held is gone.
     pub fn restart(&mut self, first: u64, begun: Time) {
-        (self.first, self.begun, self.next, self.is_heard) = (first, begun, first, false);
+        (self.first, self.begun, self.next, self.is_acknowledged) = (first, begun, first, false);
         self.queue.clear();
     }
 
-    /// In step with the others from the next event on; what it has not sent is gone.
+    /// Makes it count with the others again from the next event on; what it has not sent is gone.
     pub fn resume(&mut self, now: Time) {
         let next = event_at(now);
         self.restart(next, Time(PERIOD.as_ps() * next));
@@ -73,7 +73,7 @@ impl Production {
 
     /// The first event whose fragment has not been acknowledged; none before any was since its power was cut.
     pub fn unacknowledged(&self) -> Option<u64> {
-        self.is_heard.then(|| self.queue.front().map_or(self.next, |(event, _)| *event))
+        self.is_acknowledged.then(|| self.queue.front().map_or(self.next, |(event, _)| *event))
     }
 
     /// Messages that are not acknowledged, the oldest first.
@@ -85,7 +85,7 @@ impl Production {
     pub fn acknowledged(&mut self) {
         if let Some((event, _)) = self.queue.pop_front() {
             self.done.push(event);
-            self.is_heard = true;
+            self.is_acknowledged = true;
         }
     }
 

@@ -34,11 +34,11 @@ struct Side {
     peer: CmInfo,
     ready: bool,
     closing: bool,
-    /// Of this connection: messages posted and acknowledged.
+    /// Messages of this connection that were posted, and that were acknowledged.
     posted: u64,
     ended: u64,
     now: Time,
-    heard: Time,
+    last_arrival: Time,
 }
 
 pub struct Software {
@@ -80,7 +80,7 @@ impl Software {
             posted: 0,
             ended: 0,
             now: Time::ZERO,
-            heard: Time::ZERO,
+            last_arrival: Time::ZERO,
         };
         let opener = server.map(|server| CmOpener::new(CM, server));
         Software {
@@ -100,7 +100,7 @@ impl Software {
                 let server = CmAddress { ip: opener.ip(), port: opener.port() };
                 self.side.connect_to(&peer);
                 self.side.ready = true;
-                self.listener.adopt(0, self.side.own(), peer, server);
+                self.listener.adopt(0, self.side.local_info(), peer, server);
             }
             Some(CmEvent::Closed | CmEvent::Failed(_)) => self.open_at = now + REOPEN,
             None => {}
@@ -108,7 +108,7 @@ impl Software {
     }
 
     /// Asks the server where this side opens.
-    fn ask(&mut self, out: &mut Vec<Parcel>) {
+    fn poll_opener(&mut self, out: &mut Vec<Parcel>) {
         let now = self.side.now;
         let Some(opener) = &mut self.opener else { return };
         let event = opener.handle_timeout(now);
@@ -121,7 +121,7 @@ impl Software {
         if is_over && now >= self.open_at {
             self.side.end();
             self.side.psn = Psn::new(self.side.random.next() as u32);
-            opener.open(now, self.side.own());
+            opener.open(now, self.side.local_info());
         }
         let from = self.side.ip;
         while let Some(message) = opener.poll_transmit() {
@@ -177,7 +177,7 @@ impl FrontEnd for Software {
             Parcel::Data(packet) => {
                 let Some(requester) = &mut self.side.requester else { return };
                 if requester.handle_packet(now, &packet) == penstock_transport::Response::Acknowledgement {
-                    self.side.heard = now;
+                    self.side.last_arrival = now;
                     self.opener.iter_mut().for_each(|opener| opener.data_arrived(now));
                 }
                 self.side.completions(&mut self.production);
@@ -200,23 +200,23 @@ impl FrontEnd for Software {
             out.extend(packets.take(BURST).map(Parcel::Data));
         }
         side.completions(&mut self.production);
-        self.ask(out);
+        self.poll_opener(out);
     }
 }
 
 impl Side {
-    fn own(&self) -> CmInfo {
+    fn local_info(&self) -> CmInfo {
         CmInfo { qpn: self.qpn, psn: self.psn, rkey: 0, base: 0, ip: self.ip }
     }
 
     fn connect_to(&mut self, peer: &CmInfo) {
         self.end();
         let local = Endpoint { mac: mac(self.ip), ip: self.ip, qpn: self.qpn };
-        let known = self.neighbour.filter(|(ip, _)| *ip == peer.ip).map(|(_, mac)| mac);
-        let remote = Endpoint { mac: known.unwrap_or_else(|| mac(peer.ip)), ip: peer.ip, qpn: peer.qpn };
+        let resolved = self.neighbour.filter(|(ip, _)| *ip == peer.ip).map(|(_, mac)| mac);
+        let remote = Endpoint { mac: resolved.unwrap_or_else(|| mac(peer.ip)), ip: peer.ip, qpn: peer.qpn };
         let mut config = RequesterConfig::new(local, remote, self.psn, MTU);
         config.limits = RetryLimits { ack_timeout: ACK_TIMEOUT, ..RetryLimits::default() };
-        (self.requester, self.peer, self.heard) = (Some(Requester::new(config)), *peer, self.now);
+        (self.requester, self.peer, self.last_arrival) = (Some(Requester::new(config)), *peer, self.now);
         (self.posted, self.ended) = (0, 0);
     }
 
@@ -264,7 +264,7 @@ impl CmHost for Side {
         }
         self.end();
         self.psn = Psn::new(self.random.next() as u32);
-        Ok(self.own())
+        Ok(self.local_info())
     }
 
     fn connect(&mut self, _entry: usize, _from: CmAddress, peer: &CmInfo) -> Result<(), Refusal> {
@@ -281,15 +281,15 @@ impl CmHost for Side {
     }
 
     fn is_quiet(&self, _entry: usize) -> bool {
-        self.now >= self.heard + QUIET
+        self.now >= self.last_arrival + QUIET
     }
 
     fn request_arrived(&mut self, _entry: usize) {
-        self.heard = self.now;
+        self.last_arrival = self.now;
     }
 
     fn is_abandoned(&self, _entry: usize) -> bool {
-        self.now >= self.heard + ABANDONED
+        self.now >= self.last_arrival + ABANDONED
     }
 
     fn is_dead(&self, _entry: usize) -> bool {

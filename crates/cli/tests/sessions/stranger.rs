@@ -13,7 +13,7 @@ pub fn address(random: &mut Random) -> Ipv4Addr {
 }
 
 /// Whom a stranger may speak to or pretend to be.
-pub struct Known<'a> {
+pub struct Targets<'a> {
     pub server: Ipv4Addr,
     pub boards: &'a [Ipv4Addr],
     /// Nobody forges messages of the server to boards.
@@ -22,7 +22,7 @@ pub struct Known<'a> {
     pub seen: Option<&'a RocePacket>,
 }
 
-impl Known<'_> {
+impl Targets<'_> {
     fn board(&self, random: &mut Random) -> Ipv4Addr {
         self.boards[random.below(self.boards.len() as u64) as usize]
     }
@@ -34,10 +34,10 @@ fn info(random: &mut Random, ip: Ipv4Addr) -> CmInfo {
 }
 
 /// One packet or message.
-pub fn act(random: &mut Random, known: &Known<'_>) -> Parcel {
-    match known.seen {
+pub fn act(random: &mut Random, targets: &Targets<'_>) -> Parcel {
+    match targets.seen {
         Some(seen) if random.happens(500_000) => Parcel::Data(forged(random, seen)),
-        _ => message(random, known),
+        _ => message(random, targets),
     }
 }
 
@@ -61,13 +61,13 @@ fn forged(random: &mut Random, seen: &RocePacket) -> RocePacket {
 }
 
 /// A message of the connection manager: a stranger's own, or in another's name.
-fn message(random: &mut Random, known: &Known<'_>) -> Parcel {
-    let board = known.board(random);
-    let (from, to) = match random.below(if known.spares_server { 3 } else { 4 }) {
-        0 => (address(random), known.server),
+fn message(random: &mut Random, targets: &Targets<'_>) -> Parcel {
+    let board = targets.board(random);
+    let (from, to) = match random.below(if targets.spares_server { 3 } else { 4 }) {
+        0 => (address(random), targets.server),
         1 => (address(random), board),
-        2 => (board, known.server),
-        _ => (known.server, board),
+        2 => (board, targets.server),
+        _ => (targets.server, board),
     };
     let (sender, other) = (info(random, from), info(random, to));
     let mut bytes = CmMessage::request(CmRequest::OpenQp, sender, other).to_bytes();

@@ -66,7 +66,7 @@ pub struct WireCounts {
     pub duplicated: u64,
     pub reordered: u64,
     pub damaged: u64,
-    /// By the device of the board that sends them.
+    /// Frames refused by the device of the board that sends them.
     pub refused: u64,
 }
 

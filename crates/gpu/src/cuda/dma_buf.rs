@@ -44,9 +44,9 @@ pub enum DirectError {
 /// How a kernel comes to see what a NIC has written before the kernel was launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// By itself.
+    /// The device orders by itself.
     Native,
-    /// After a flush.
+    /// Data is visible after a flush.
     Flushed,
 }
 
@@ -99,7 +99,7 @@ pub struct DmaBuf {
 }
 
 impl DmaBuf {
-    /// At least `len` bytes on the device, exported.
+    /// Allocates at least `len` bytes on the device, exported.
     ///
     /// # Errors
     /// The driver's: no room; a range that it does not export.

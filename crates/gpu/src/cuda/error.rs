@@ -13,7 +13,7 @@ pub struct CudaError {
     pub call: &'static str,
     /// `CUresult`.
     pub status: i32,
-    /// As cuda.h calls it.
+    /// The name in cuda.h.
     pub name: String,
     pub text: String,
 }

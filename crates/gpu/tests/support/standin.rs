@@ -57,8 +57,8 @@ pub fn with_driver<F: FnOnce(&StandIn)>(conf: &str, test: F) {
     let mut process = Command::new(std::env::current_exe().unwrap());
     process.args([name, "--exact", "--nocapture"]).env("LD_LIBRARY_PATH", folder).env(FOLDER, folder);
     let done = process.output().unwrap();
-    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(done.status.success() && said[0].contains("1 passed"), "{conf:?}: {}{}", said[0], said[1]);
+    let output = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(done.status.success() && output[0].contains("1 passed"), "{conf:?}: {}{}", output[0], output[1]);
 }
 
 impl StandIn {

@@ -103,7 +103,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// For how long a board is known to have this mark.
+    /// Time for which a board is known to have this mark.
     fn unmoved(&self, board: usize, mark: Mark) -> Time {
         self.fleet.marks().unmoved(self.address(board).0, mark.words())
     }

@@ -93,21 +93,24 @@ pub fn plan(fleet: &mut Fleet, settings: &[BoardSettings], faults: &mut Vec<Faul
         seen.dedup();
         seen
     };
-    let wanted: Vec<Vec<u32>> = settings
+    let to_read: Vec<Vec<u32>> = settings
         .iter()
         .map(|BoardSettings { settings, .. }| {
             let written = addresses(settings).into_iter().chain(settings.iter().filter_map(state_of));
             written.chain(build_registers(fleet.map())).collect()
         })
         .collect();
-    let requests: Vec<_> =
-        settings.iter().zip(&wanted).map(|(of, wanted)| (of.board, Request::reads(wanted.iter().copied()))).collect();
+    let requests: Vec<_> = settings
+        .iter()
+        .zip(&to_read)
+        .map(|(of, to_read)| (of.board, Request::reads(to_read.iter().copied())))
+        .collect();
     let outcomes = fleet.run(&requests)?;
     let mut plans = Vec::new();
-    for ((BoardSettings { board, settings }, wanted), outcome) in settings.iter().zip(wanted).zip(outcomes) {
+    for ((BoardSettings { board, settings }, to_read), outcome) in settings.iter().zip(to_read).zip(outcomes) {
         match outcome {
             Ok(words) => {
-                let old: BTreeMap<u32, u32> = wanted.into_iter().zip(words.into_iter().flatten()).collect();
+                let old: BTreeMap<u32, u32> = to_read.into_iter().zip(words.into_iter().flatten()).collect();
                 let of_build: Vec<u32> = build_registers(fleet.map()).map(|address| old[&address]).collect();
                 let options = options(&of_build);
                 plans.push(Plan { board: *board, words: differing(settings, &old), options });

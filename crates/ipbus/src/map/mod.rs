@@ -142,7 +142,7 @@ pub struct Map {
     pub device: &'static str,
     /// What a device of this map answers in `map_hash`.
     pub hash: u32,
-    /// In address order.
+    /// The groups in address order.
     pub groups: &'static [Group],
     /// The command that lists them.
     pub listed_by: &'static str,

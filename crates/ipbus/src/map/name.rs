@@ -201,11 +201,13 @@ impl Map {
     /// Suggestions for an unknown name.
     fn hint(&self, name: &str) -> String {
         let last = name.rsplit('.').next().unwrap_or(name);
-        let far = |known: &str| (distance(known.rsplit('.').next().unwrap_or(known), last), distance(known, name));
-        let names = self.all_names().map(|known| (far(&known), known));
+        let far = |candidate: &str| {
+            (distance(candidate.rsplit('.').next().unwrap_or(candidate), last), distance(candidate, name))
+        };
+        let names = self.all_names().map(|candidate| (far(&candidate), candidate));
         let mut near: Vec<_> = names.filter(|((far, _), _)| *far <= 2).collect();
         near.sort();
-        let near: Vec<String> = near.into_iter().take(2).map(|(_, known)| known).collect();
+        let near: Vec<String> = near.into_iter().take(2).map(|(_, candidate)| candidate).collect();
         let lists_all = format!("`{}` lists all", self.listed_by);
         match near.is_empty() {
             true => lists_all,
@@ -230,11 +232,11 @@ fn copies(name: &str, group: &str, text: &str) -> Result<(u32, u32), NameError> 
 fn within(group: &'static Group, index: u32, name: &str) -> Option<Place> {
     let (register_name, field_name) =
         name.split_once('.').map_or((name, None), |(register, field)| (register, Some(field)));
-    let of = |wanted: &str| group.registers.iter().find(|register| register.name == wanted);
+    let of = |part: &str| group.registers.iter().find(|register| register.name == part);
     if let Some(register) = of(register_name) {
         let target = match field_name {
             None => Target::Register,
-            Some(wanted) => Target::Field(register.fields.iter().find(|field| field.name == wanted)?),
+            Some(part) => Target::Field(register.fields.iter().find(|field| field.name == part)?),
         };
         return Some(Place { group, index, register, target });
     }

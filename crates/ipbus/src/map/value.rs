@@ -48,7 +48,7 @@ impl Place {
         }
     }
 
-    /// In the quantity's own unit, for machines.
+    /// The value in the quantity's unit, for machines.
     pub fn quantity(&self, number: u64, scale: Scale) -> Option<f64> {
         scale.quantity(self.unit(), number)
     }

@@ -46,7 +46,7 @@ pub(super) struct Builder<'a> {
     pub(super) receiver_index: Vec<usize>,
     /// One for each flow, of those that go to the readout.
     pub(super) fragments: Vec<Option<Fragments>>,
-    /// Until its station is made.
+    /// The endpoint until its station is made.
     pub(super) readout: Option<Box<dyn FlowEndpoint>>,
 }
 

@@ -63,9 +63,9 @@ fn simulated(scenario: &LabScenario, spec: &SwitchSpec, addresses: &[Ipv4Addr], 
     }
     let mut last: Option<(usize, Vec<PortId>)> = None;
     for host in topology.of_kind(NodeKind::Host) {
-        let known = last.take().filter(|(before, _)| routes.share_ways(node, *before, host));
+        let cached = last.take().filter(|(before, _)| routes.share_ways(node, *before, host));
         let found = || routes.next_ports(topology, node, host).into_iter().map(PortId).collect();
-        let ports = known.map_or_else(found, |(_, ports)| ports);
+        let ports = cached.map_or_else(found, |(_, ports)| ports);
         switch.add_route(addresses[host], &ports);
         last = Some((host, ports));
     }

@@ -27,7 +27,7 @@ pub(crate) enum Value {
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub(crate) value: Value,
-    /// As written, for messages.
+    /// The text as written, for messages.
     pub(crate) text: String,
     pub(crate) origin: Origin,
 }

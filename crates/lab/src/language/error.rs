@@ -62,7 +62,7 @@ impl ScenarioError {
         ScenarioError::Invalid(vec![problem])
     }
 
-    /// With these warnings after the problems, for what is wrong may be due to what they tell.
+    /// Adds these warnings after the problems, which they may explain.
     pub(crate) fn with_warnings(self, warnings: Vec<Problem>) -> Self {
         let note = |warning: Problem| Problem { message: format!("warning: {}", warning.message), ..warning };
         match self {

@@ -104,7 +104,7 @@ impl Weight {
             .chain((1..=15).flat_map(move |shift| factors.map(|factor| Weight(shift, factor))))
     }
 
-    /// As a quotient without common factors.
+    /// The number as a quotient without common factors.
     fn quotient(self) -> (u64, u64) {
         let (eighths, divisor) = (u64::from(self.1.eighths()), 8u64 << self.0);
         let common = 1 << eighths.trailing_zeros();

@@ -93,13 +93,13 @@ const SIMILAR: f64 = 0.7;
 pub(crate) struct Section<'a> {
     path: String,
     item: Option<&'a Item>,
-    known: Vec<String>,
+    allowed: Vec<String>,
     findings: &'a Findings,
 }
 
 impl<'a> Section<'a> {
     pub(crate) fn root(document: &'a Document, findings: &'a Findings) -> Self {
-        Section { path: String::new(), item: Some(&document.root), known: Vec::new(), findings }
+        Section { path: String::new(), item: Some(&document.root), allowed: Vec::new(), findings }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -124,7 +124,7 @@ impl<'a> Section<'a> {
     }
 
     fn item(&mut self, key: &str) -> Option<&'a Item> {
-        self.known.push(key.to_owned());
+        self.allowed.push(key.to_owned());
         self.item?.get(key)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Section<'a> {
     }
 
     fn child(&self, path: String, item: Option<&'a Item>) -> Section<'a> {
-        Section { path, item, known: Vec::new(), findings: self.findings }
+        Section { path, item, allowed: Vec::new(), findings: self.findings }
     }
 
     /// Notes something wrong with a value that was read, or with its absence.
@@ -206,7 +206,7 @@ impl<'a> Section<'a> {
     /// Records the default value of an absent key, for cases that `read` cannot handle.
     pub(crate) fn note_default(&self, key: &str, value: impl Display) {
         let path = self.path_of(key);
-        self.findings.settings.borrow_mut().retain(|(known, _)| *known != path);
+        self.findings.settings.borrow_mut().retain(|(other, _)| *other != path);
         self.note(key, value);
     }
 
@@ -340,16 +340,16 @@ impl<'a> Section<'a> {
     /// Notes every key that nothing has read.
     pub(crate) fn finish(self) {
         let Some(Value::Table(entries)) = self.item.map(|item| &item.value) else { return };
-        let is_new = |key: &String| !self.known.contains(key);
+        let is_new = |key: &String| !self.allowed.contains(key);
         for entry in entries.iter().filter(|entry| is_new(&entry.key)) {
             let whole = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
-            let likeness = |known: &&String| strsim::jaro(known, &entry.key);
-            let similar = self.known.iter().filter(|known| likeness(known) > SIMILAR);
+            let likeness = |key: &&String| strsim::jaro(key, &entry.key);
+            let similar = self.allowed.iter().filter(|key| likeness(key) > SIMILAR);
             let meant = match similar.max_by(|a, b| likeness(a).total_cmp(&likeness(b))) {
-                Some(known) => format!(", is {known} meant?"),
+                Some(nearest) => format!(", is {nearest} meant?"),
                 None => ";".to_owned(),
             };
-            let message = format!("unknown key{meant} {whole} allows {}", self.known.join(", "));
+            let message = format!("unknown key{meant} {whole} allows {}", self.allowed.join(", "));
             let value = Some(entry.item.text.as_str()).filter(|text| !text.starts_with('['));
             let problem = Problem::new(&entry.item.origin, &self.path_of(&entry.key), value, message);
             self.findings.problems.borrow_mut().push(problem);

@@ -64,7 +64,7 @@ pub(super) fn links_like(topology: &Topology, name: &str) -> String {
     let names: Vec<String> = (0..topology.links.len()).map(|link| topology.link_name(link)).collect();
     match link_of_node(name, names.iter().map(String::as_str)) {
         Some(link) => format!("a link is called after both its ends: write {link}"),
-        None => known_links(topology),
+        None => some_links(topology),
     }
 }
 
@@ -75,7 +75,7 @@ fn link_of_node<'a>(name: &str, mut links: impl Iterator<Item = &'a str>) -> Opt
 }
 
 /// The names of some links, for messages.
-pub(super) fn known_links(topology: &Topology) -> String {
+pub(super) fn some_links(topology: &Topology) -> String {
     const SHOWN: usize = 8;
     let count = topology.links.len();
     let names: Vec<String> = (0..count.min(SHOWN)).map(|link| topology.link_name(link)).collect();

@@ -36,8 +36,8 @@ pub(super) fn readout(
     }
     let host = topology.node(&name).filter(|node| topology.nodes[*node].kind == NodeKind::Host);
     if host.is_none() && !topology.nodes.is_empty() {
-        let known = topology.known(|node| node.kind == NodeKind::Host);
-        section.refuse("host", format!("there is no host {name}; {known}"));
+        let names = topology.names(|node| node.kind == NodeKind::Host);
+        section.refuse("host", format!("there is no host {name}; {names}"));
     }
     if let (Some(host), false) = (host, topology.nodes.is_empty()) {
         events_alone(&section, host, topology, flows, longest_fragment.is_some());

@@ -258,8 +258,8 @@ impl Switches {
                     table.finish();
                 }
                 None => {
-                    let known = topology.known(|node| node.kind == NodeKind::Switch);
-                    table.refuse_whole(format!("there is no switch {name}; {known}"));
+                    let names = topology.names(|node| node.kind == NodeKind::Switch);
+                    table.refuse_whole(format!("there is no switch {name}; {names}"));
                 }
             }
         }
@@ -316,8 +316,8 @@ struct Notes<'a> {
 impl Notes<'_> {
     fn warn(&mut self, key: &str, value: ByteSize, message: String) {
         let problem = self.document.problem(key, &value.to_string(), message);
-        let known = |other: &Problem| other.key == problem.key;
-        if !self.warnings.iter().any(known) {
+        let is_same = |other: &Problem| other.key == problem.key;
+        if !self.warnings.iter().any(is_same) {
             self.warnings.push(problem);
         }
     }

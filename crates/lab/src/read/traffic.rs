@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::files::ReadFile;
-use super::links::{known_links, links_like};
+use super::links::{links_like, some_links};
 use super::transport::{self, Laws};
 use crate::language::document::Item;
 use crate::language::keys::snap;
@@ -332,7 +332,7 @@ impl Traffic<'_> {
             let link = match &name {
                 Some(name) => self.link(&section, "link", name),
                 None => {
-                    section.refuse("link", format!("which link changes? {}", known_links(self.topology)));
+                    section.refuse("link", format!("which link changes? {}", some_links(self.topology)));
                     None
                 }
             };

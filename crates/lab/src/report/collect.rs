@@ -58,7 +58,7 @@ fn gbps(bytes: u64, span: Time) -> f64 {
     per(bytes as f64 * 8e-9, span.as_secs_f64())
 }
 
-/// From the first message of any flow to the last delivery, or to now while something is outstanding.
+/// Time from the first message of any flow to the last delivery, or to now while something is outstanding.
 fn span(ledger: &Ledger, now: Time) -> Time {
     let first = ledger.flows().iter().filter_map(|flow| flow.first_post).min();
     let last = match ledger.flows().iter().all(FlowRecord::is_idle) {
@@ -196,7 +196,7 @@ fn law_name(law: Law) -> &'static str {
     }
 }
 
-/// From a flow's first message to its last delivery, or to now while something is outstanding.
+/// Time from a flow's first message to its last delivery, or to now while something is outstanding.
 fn active(record: &FlowRecord, now: Time) -> Time {
     let end = if record.is_idle() { record.last_delivery.unwrap_or_default() } else { now };
     end.saturating_sub(record.first_post.unwrap_or_default())

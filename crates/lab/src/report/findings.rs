@@ -28,7 +28,7 @@ pub struct Verdict {
 pub struct Offered {
     pub from: String,
     pub to: String,
-    /// With headers, preamble, FCS and gap.
+    /// The load with headers, preamble, FCS and gap.
     pub wire_gbps: f64,
     pub payload_gbps: f64,
     pub capacity_gbps: f64,

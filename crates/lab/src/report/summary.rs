@@ -170,7 +170,7 @@ pub struct SwitchSummary {
     pub fcs_errors: u64,
     pub cnm_sent: u64,
     pub peak_buffer_bytes: u64,
-    /// In force, given or computed.
+    /// The buffer in force, given or computed.
     pub buffer_bytes: u64,
     /// "off", or how it decides: "static" or "dynamic".
     pub pfc: &'static str,
@@ -220,7 +220,7 @@ pub struct LinkSummary {
     pub rate_gbps: [f64; 2],
     pub frames: [u64; 2],
     pub data_frames: [u64; 2],
-    /// With preamble, FCS and gap.
+    /// Octets with preamble, FCS and gap.
     pub wire_bytes: [u64; 2],
     /// Share of the run in which the wire was busy.
     pub utilisation: [f64; 2],

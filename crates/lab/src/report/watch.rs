@@ -48,7 +48,7 @@ impl End {
     }
 }
 
-/// Without a trace throughput is still counted in windows of this length, for fairness.
+/// The window of throughput without a trace, which fairness needs.
 const DEFAULT_WINDOW: Time = Time::from_ms(1);
 
 /// Counts throughput and fairness of a laboratory in windows as long as its trace's interval. Before the run; windows
@@ -84,11 +84,11 @@ impl Windows {
         let (numbers, length) = (&self.numbers, ledger.window_so_far(now).as_secs_f64());
         let rate = |bytes: u64| per(bytes as f64 * 8.0, length);
         let window = ledger.close_window(now, |flow, bytes| {
-            trace.begin_known(now, numbers[flow.0 as usize]);
+            trace.begin_numbered(now, numbers[flow.0 as usize]);
             trace.record(0, "throughput_bps", rate(bytes));
         });
         if let Some(network) = numbers.last() {
-            trace.begin_known(now, *network);
+            trace.begin_numbered(now, *network);
             trace.record(0, "throughput_bps", rate(window.bytes));
             if let Some(jain) = window.jain {
                 trace.record(0, "jain", jain);

@@ -60,9 +60,9 @@ pub struct FlowSpec {
     /// DSCP of data and acknowledgements; the traffic class is `dscp / 8`.
     pub dscp: u8,
     pub law: Law,
-    /// With the rate of the sender's link as line rate.
+    /// The settings with the rate of the sender's link as line rate.
     pub dcqcn: DcqcnSettings,
-    /// With the rate of the sender's link as line rate.
+    /// The settings with the rate of the sender's link as line rate.
     pub qcn: QcnSettings,
     /// Settings of flows over TCP.
     pub tcp: LabTcp,

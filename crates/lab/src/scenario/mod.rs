@@ -33,7 +33,7 @@ pub struct LabScenario {
     /// One for each switch of the topology, in its order.
     pub switches: Vec<SwitchSpec>,
     pub qp: LabQp,
-    /// In the order of their numbers.
+    /// The flows in the order of their numbers.
     pub flows: Vec<FlowSpec>,
     /// The events of `[triggers]` or `[replay]`.
     pub events: Option<Rc<EventList>>,
@@ -66,7 +66,7 @@ pub struct LabRun {
 pub enum Stop {
     /// When every flow has ended, or at the time limit, which ends flows without an end of their own.
     Done,
-    /// At the time limit.
+    /// It ends at the time limit.
     Time,
 }
 

@@ -52,6 +52,6 @@ pub struct Readout {
     pub event_timeout: Time,
     /// How fast events can be stored, payload of all boards; `None`: as fast as they come.
     pub consumer_rate: Option<Rate>,
-    /// From this time on the host takes nothing and sends nothing.
+    /// Time from which on the host takes nothing and sends nothing.
     pub vanish_at: Option<Time>,
 }

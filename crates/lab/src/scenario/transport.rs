@@ -29,7 +29,7 @@ pub struct LabQp {
     pub clock: Option<Frequency>,
     /// Time from a packet's last bit to the first of its answer.
     pub ack_delay: Time,
-    /// At most one CNP per queue pair in this time.
+    /// The interval in which a queue pair gets one CNP at most.
     pub cnp_interval: Time,
     /// Receivers also send CNPs while their payload exceeds this rate over this window; `None`: for marked packets only.
     pub cnp_above: Option<(Rate, Time)>,
@@ -80,7 +80,7 @@ pub struct LabTcp {
     pub min_rto: Time,
     /// The maximum unacknowledged data of a source with its own rate; a message without room is lost.
     pub send_buffer: Option<ByteSize>,
-    /// Between the host's stack and the rate limiter; `None`: one frame waits there.
+    /// The queue between the host's stack and the rate limiter; `None`: one frame waits there.
     pub limiter_queue: Option<LimiterQueue>,
     pub delayed_ack: Time,
     /// Whether the simplified sender has its congestion control.

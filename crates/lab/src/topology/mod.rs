@@ -38,7 +38,7 @@ pub enum LinkClass {
     Access,
     /// The link of a server.
     Server,
-    /// Between switches.
+    /// A link between switches.
     Uplink,
 }
 
@@ -76,8 +76,8 @@ pub enum TopologyError {
     Duplicate(String),
     #[error("`{0}` is no name for a node: allowed are letters, digits and _")]
     Name(String),
-    #[error("there is no node {name}; {known}")]
-    NoNode { name: String, known: String },
+    #[error("there is no node {name}; {existing}")]
+    NoNode { name: String, existing: String },
     #[error("{0} cannot be linked to itself")]
     Loop(String),
     #[error("host {0} has more than one link; a host has one port, give it a second host for a second port")]
@@ -146,11 +146,11 @@ impl Topology {
 
     /// The number of the node with this name, or an error that lists the names there are.
     pub fn expect_node(&self, name: &str) -> Result<usize, TopologyError> {
-        self.node(name).ok_or_else(|| TopologyError::NoNode { name: name.to_owned(), known: self.known(|_| true) })
+        self.node(name).ok_or_else(|| TopologyError::NoNode { name: name.to_owned(), existing: self.names(|_| true) })
     }
 
     /// The names of some nodes, for messages.
-    pub fn known(&self, of: impl Fn(&TopologyNode) -> bool) -> String {
+    pub fn names(&self, of: impl Fn(&TopologyNode) -> bool) -> String {
         const SHOWN: usize = 12;
         let names: Vec<&str> = self.nodes.iter().filter(|node| of(node)).map(|node| node.name.as_str()).collect();
         match names.len() {

@@ -319,7 +319,7 @@ fn flows(
     Ok(flows)
 }
 
-/// In ns3-rdma's files the fifth word is a start, the sixth an end: so few bytes so late.
+/// Whether the fifth word is a start and the sixth an end, as in ns3-rdma's files: so few bytes so late.
 fn is_like_packets(flow: &Ns3Flow) -> bool {
     (flow.bytes as f64) < flow.start.as_secs_f64()
 }

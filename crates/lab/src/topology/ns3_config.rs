@@ -194,9 +194,9 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
 }
 
 fn gain(word: &str) -> Option<String> {
-    let wanted = number(word)?;
+    let target = number(word)?;
     // As many digits as such a file gives.
-    let found = Weight::all().find(|weight| (weight.value() / wanted - 1.0).abs() < 1e-6)?;
+    let found = Weight::all().find(|weight| (weight.value() / target - 1.0).abs() < 1e-6)?;
     Some(format!("\"{found}\""))
 }
 

@@ -19,9 +19,9 @@ pub struct Unreachable {
 /// The next hops towards every host.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// For each node: the switch of a host with a single link, else the node itself.
+    /// The switch of a host with a single link, or the node itself, for each node.
     root: Vec<usize>,
-    /// By root and node: links to go to that root; empty for nodes that are none. Hosts of one switch share a table.
+    /// Links to go to a root, by root and node; empty for nodes that are none. Hosts of one switch share a table.
     distance: Vec<Vec<u32>>,
 }
 

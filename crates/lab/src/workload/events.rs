@@ -18,7 +18,7 @@ use crate::units::{Frequency, Time};
 /// How triggers follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerKind {
-    /// At random, independent of each other.
+    /// Events at random, independent of each other.
     Poisson,
     Periodic,
     /// Bursts at random, each of `size` triggers that are `spacing` apart.
@@ -83,9 +83,9 @@ fn nth(rate: Frequency, n: u64) -> Time {
 pub enum FragmentSizes {
     /// Every board the same.
     Fixed(u64),
-    /// By the light that falls on each board's cell: one shower per event.
+    /// Sizes by the light that falls on each board's cell: one shower per event.
     Light { pool: LightPool, showers: Vec<Shower>, cells: Vec<Cell> },
-    /// As recorded.
+    /// The sizes that were recorded.
     Recorded(RecordedEvents),
 }
 
@@ -168,7 +168,7 @@ impl EventSource {
         EventSource { events, board, next: server, given: None, servers, announcer: None }
     }
 
-    /// With a ledger that shall know of the events.
+    /// Announces the events to a ledger.
     pub fn announcing(self, announcer: Rc<EventAnnouncer>) -> Self {
         EventSource { announcer: Some(announcer), ..self }
     }

@@ -9,8 +9,10 @@ use crate::topology::{NodeKind, Topology};
 /// A pattern that names no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("`{pattern}` names no host; {known}; allowed are names, * for any part, {{0..7}} for a range of numbers")]
-    NoMatch { pattern: String, known: String },
+    #[error(
+        "`{pattern}` names no host; {existing}; allowed are names, * for any part, {{0..7}} for a range of numbers"
+    )]
+    NoMatch { pattern: String, existing: String },
     #[error("`{0}` is a switch; allowed are hosts")]
     Switch(String),
     #[error("`{0}` has a range that is none; write it as board{{0..7}}")]
@@ -40,8 +42,8 @@ pub fn expand_names(topology: &Topology, patterns: &[String]) -> Result<Vec<usiz
         let found: Vec<usize> = found.collect();
         add(&found);
         if found.is_empty() {
-            let known = topology.known(|node| node.kind == NodeKind::Host);
-            return Err(PatternError::NoMatch { pattern: pattern.clone(), known });
+            let existing = topology.names(|node| node.kind == NodeKind::Host);
+            return Err(PatternError::NoMatch { pattern: pattern.clone(), existing });
         }
     }
     Ok(hosts)

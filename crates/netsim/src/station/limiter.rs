@@ -15,7 +15,7 @@ use crate::units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacingConfig {
     pub law: Law,
-    /// At `clock_hz`; its own choice of a law is not looked at.
+    /// The parameters at `clock_hz`; their choice of a law is ignored.
     pub cc: CcParams,
     /// Clock of the network card.
     pub clock_hz: u64,
@@ -33,7 +33,7 @@ impl Default for PacingConfig {
     }
 }
 
-/// As many as the gateware can be built with.
+/// The queue pairs that the gateware can be built with.
 const MAX_QP: u32 = 256;
 
 /// When visits happen: visit n at n rounds after time 0.
@@ -155,10 +155,10 @@ impl Limiter {
     }
 
     /// Keeps its parameters where others of the same have theirs.
-    pub(super) fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
-        match known.iter().find(|known| **known == self.rules.cc) {
+    pub(super) fn share_parameters(&mut self, pool: &mut Vec<Rc<CcParams>>) {
+        match pool.iter().find(|params| **params == self.rules.cc) {
             Some(same) => self.rules.cc = Rc::clone(same),
-            None => known.push(Rc::clone(&self.rules.cc)),
+            None => pool.push(Rc::clone(&self.rules.cc)),
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
     use crate::units::Rate;
 
     #[test]
-    fn a_paused_limiter_adds_tokens_by_its_rate_freezes_its_timer_and_obeys_feedback() {
+    fn a_paused_limiter_adds_tokens_by_its_rate_freezes_its_timer_and_follows_feedback() {
         let settings = QcnSettings { rate_line: Rate::from_gbps(1), ..QcnSettings::default() };
         let cc = CcParams { qcn: settings.at_clock(CLOCK_HZ).unwrap(), ..CcParams::default() };
         let mut limiter = Limiter::new(&PacingConfig { law: Law::Qcn, cc, ..PacingConfig::default() });

@@ -131,8 +131,8 @@ impl LookAhead {
         LookAhead { limiter, blocked_until: Time::ZERO, foreseen_at: u64::MAX, foreseen }
     }
 
-    pub(super) fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
-        self.limiter.share_parameters(known);
+    pub(super) fn share_parameters(&mut self, pool: &mut Vec<Rc<CcParams>>) {
+        self.limiter.share_parameters(pool);
     }
 
     pub(super) fn law(&self) -> Law {

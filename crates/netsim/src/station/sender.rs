@@ -53,13 +53,13 @@ impl RcSenderConfig {
         RcSenderConfig { flow, request, pacing, verb, rkey: 0, fragments: None }
     }
 
-    /// Under this law with these parameters.
+    /// Sets its law with these parameters.
     pub fn with_law(mut self, law: Law, cc: CcParams) -> Self {
         self.pacing = PacingConfig { law, cc, ..self.pacing };
         self
     }
 
-    /// With this ACK timer and these retries.
+    /// Sets its ACK timer and retries.
     pub fn with_limits(mut self, limits: RetryLimits) -> Self {
         self.request.limits = limits;
         self
@@ -203,8 +203,8 @@ impl RcSender {
     }
 
     /// Keeps the parameters of its law where other senders with the same have theirs: a thousand copies fill a cache.
-    pub fn share_parameters(&mut self, known: &mut Vec<Rc<CcParams>>) {
-        self.limiter.share_parameters(known);
+    pub fn share_parameters(&mut self, pool: &mut Vec<Rc<CcParams>>) {
+        self.limiter.share_parameters(pool);
     }
 
     /// The flow it carries.
@@ -423,7 +423,7 @@ impl Endpoint for RcSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        if RATE_METRICS.iter().chain(&QCN_METRICS).any(|metric| trace.wants(metric)) {
+        if RATE_METRICS.iter().chain(&QCN_METRICS).any(|metric| trace.records(metric)) {
             self.limiter.catch_up(now);
             for (metric, value) in RATE_METRICS.into_iter().zip(self.rates()) {
                 trace.record(channel, metric, value);

@@ -109,7 +109,7 @@ fn walk(
             done.extend(path.pop());
             continue;
         };
-        if let Some(at) = path.iter().position(|known| *known == key) {
+        if let Some(at) = path.iter().position(|other| *other == key) {
             return Some(path.split_off(at));
         }
         if !done.contains(&key) {

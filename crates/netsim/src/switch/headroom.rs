@@ -20,8 +20,8 @@ const SHARED_FRAMES: u64 = 4;
 /// time of 100 Gb/s.
 fn response(rate: Rate) -> u64 {
     const LIMITS: [(u64, u64); 4] = [(1, 2), (10, 60), (40, 118), (100, 394)];
-    let known = LIMITS.iter().find(|(gbps, _)| rate <= Rate::from_gbps(*gbps));
-    match known {
+    let limit = LIMITS.iter().find(|(gbps, _)| rate <= Rate::from_gbps(*gbps));
+    match limit {
         Some((_, quanta)) => quanta * QUANTUM,
         None => rate.bytes_in(Rate::from_gbps(100).time_for(394 * QUANTUM)).bytes(),
     }

@@ -66,7 +66,7 @@ pub struct Switch {
     local: Share,
     pool: Pool,
     ports: Vec<Port>,
-    /// Under thresholds of queues.
+    /// The pauses under thresholds of queues.
     queue_pauses: Option<QueuePauses>,
     /// Headroom set by hand, by port.
     headroom: Vec<(PortId, ByteSize)>,
@@ -163,7 +163,7 @@ impl Switch {
     /// If there is no such port.
     pub fn set_ecn(&mut self, port: PortId, ecn: [Option<EcnParams>; CLASSES]) {
         let set = markers(ecn);
-        let at = self.markers.iter().position(|known| *known == set).unwrap_or_else(|| {
+        let at = self.markers.iter().position(|other| *other == set).unwrap_or_else(|| {
             self.markers.push(set);
             self.markers.len() - 1
         });
@@ -366,7 +366,7 @@ impl Switch {
         }
     }
 
-    /// With per-queue thresholds: resumes the ports for which this queue was the last one that paused them.
+    /// Resumes the ports for which this queue was the last one that paused them, with per-queue thresholds.
     #[inline(never)]
     fn resume_those_held(&mut self, egress: PortId, class: usize, out: &mut Outbox) {
         let queue_bytes = self.ports[usize::from(egress.0)].class_bytes(class);
@@ -533,7 +533,7 @@ impl Node for Switch {
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {
         trace.record(0, "buffer_bytes", self.buffer.used() as f64);
         let by_port = ["queue_bytes", "ecn_marked", "pfc_paused", "pfc_pausing"];
-        let wanted = !self.params.trace_classes && by_port.map(|metric| trace.wants(metric)).contains(&true);
+        let recorded = !self.params.trace_classes && by_port.map(|metric| trace.records(metric)).contains(&true);
         for (channel, (feedback, port)) in (0u16..).zip(self.feedback.iter().zip(&self.ports)) {
             trace.record(channel, "cnm_sent", port.cnm_sent() as f64);
             trace.record(channel, "feedback", (*feedback).into());
@@ -545,7 +545,7 @@ impl Node for Switch {
                 sample_classes(port, channel, now, trace);
                 continue;
             }
-            if wanted {
+            if recorded {
                 trace.record(channel, "queue_bytes", port.queue_bytes() as f64);
                 trace.record(channel, "ecn_marked", port.ecn_marked() as f64);
                 trace.record(channel, "pfc_paused", f64::from(u8::from(port.pause.any_paused(now))));

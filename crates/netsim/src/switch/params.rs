@@ -30,7 +30,7 @@ pub struct EcnParams {
 }
 
 impl Default for EcnParams {
-    /// For 10 Gb/s links: K_min 50 KB, K_max 200 KB, p_max 0.2.
+    /// The parameters of 10 Gb/s links: K_min 50 KB, K_max 200 KB, p_max 0.2.
     fn default() -> Self {
         let pmax = Probability::new(0.2).unwrap_or_default();
         EcnParams { kmin: ByteSize(50_000), kmax: ByteSize(200_000), pmax }
@@ -53,7 +53,7 @@ impl Alpha {
     /// Threshold = the free part of the buffer.
     pub const ONE: Alpha = Alpha(1 << Self::SHIFT);
 
-    /// From 1/1024 to 1024, rounded to 1/1024; switch chips offer powers of two from 1/128 to 8.
+    /// A factor from 1/1024 to 1024, rounded to 1/1024; switch chips offer powers of two from 1/128 to 8.
     pub fn new(alpha: f64) -> Option<Self> {
         (1.0 / 1024.0..=1024.0).contains(&alpha).then(|| Alpha((alpha * 1024.0).round() as u32))
     }
@@ -82,7 +82,7 @@ pub enum PfcThreshold {
     /// Pause above alpha x the free part of the shared buffer, which is all that is not headroom; go on `hysteresis`
     /// below that, or when nothing waits.
     Dynamic { alpha: Alpha, hysteresis: ByteSize },
-    /// By the queue that a frame joins: above `xoff` the port that it came in by must pause, and goes on when every
+    /// The queue that a frame joins decides: above `xoff` the port that it came in by must pause, and resumes when every
     /// queue that has paused it is at or below its `xon` (link-level pausing of the QCN hardware evaluation).
     Queue { xoff: ByteSize, xon: ByteSize },
 }
@@ -136,7 +136,7 @@ impl PfcParams {
     }
 }
 
-/// In which order the classes of a port are served.
+/// The order in which the classes of a port are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
     /// The highest class first.

@@ -43,7 +43,7 @@ impl Default for List {
 pub(super) struct Pool {
     /// Block after block. Those that are free or were popped are `None`.
     places: Vec<Option<Frame>>,
-    /// For each block the next one, in its queue or in the free list.
+    /// The next block of each one, in its queue or in the free list.
     next: Vec<u32>,
     free: u32,
 }

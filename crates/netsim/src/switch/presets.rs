@@ -82,12 +82,12 @@ const SWITCH_PRESETS: [SwitchPreset; 8] = [
 
 /// A name that is no preset's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no switch is called `{name}` here; allowed are {}", known())]
+#[error("no switch is called `{name}` here; allowed are {}", preset_names())]
 pub struct UnknownPreset {
     pub name: String,
 }
 
-fn known() -> String {
+fn preset_names() -> String {
     SWITCH_PRESETS.map(|preset| preset.name).join(", ")
 }
 

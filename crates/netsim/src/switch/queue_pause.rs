@@ -5,7 +5,7 @@
 
 use crate::pause::CLASSES;
 
-/// For each egress port and class: the ingress ports that the queue holds, each once.
+/// The ingress ports that the queue holds, each once, for each egress port and class.
 #[derive(Debug)]
 pub(super) struct QueuePauses {
     xon: u64,

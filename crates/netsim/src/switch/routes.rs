@@ -55,8 +55,8 @@ impl Routes {
 
     /// The entry of a set of ports; many destinations share few.
     fn intern(&mut self, ports: &[PortId]) -> u16 {
-        let known = self.hops.windows(ports.len()).position(|window| window == ports);
-        let first = known.unwrap_or_else(|| {
+        let found = self.hops.windows(ports.len()).position(|window| window == ports);
+        let first = found.unwrap_or_else(|| {
             self.hops.extend_from_slice(ports);
             self.hops.len() - ports.len()
         });

@@ -23,7 +23,7 @@ pub struct Column {
     /// The values as PLAIN has them, one after the other.
     pub plain: Vec<u8>,
     pub values: usize,
-    /// As RLE_DICTIONARY has them.
+    /// The places as RLE_DICTIONARY has them.
     places: Vec<u8>,
     rows: usize,
     pub statistics: Option<Statistics>,
@@ -54,10 +54,10 @@ impl Column {
 
     /// The column of runs of equal numbers. Each number is written once.
     pub fn of_values(runs: &[Run]) -> Self {
-        let mut known = Numbered::with_room_for(runs.len());
-        let places: Vec<(u32, u32)> = runs.iter().map(|run| (known.place(run.bits), run.rows)).collect();
-        let plain = known.numbers.iter().flat_map(|bits| bits.to_le_bytes()).collect();
-        Self::of_runs(plain, known.numbers.len(), &places)
+        let mut distinct = Numbered::with_room_for(runs.len());
+        let places: Vec<(u32, u32)> = runs.iter().map(|run| (distinct.place(run.bits), run.rows)).collect();
+        let plain = distinct.numbers.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        Self::of_runs(plain, distinct.numbers.len(), &places)
     }
 
     /// Encodes runs of equal indices into a dictionary of this number of values.
@@ -217,7 +217,7 @@ impl Places {
 /// Different numbers in the order in which they came, found again by an open table (Knuth, TAOCP 6.4, algorithm L).
 struct Numbered {
     numbers: Vec<u64>,
-    /// For each number its place plus one; 0: free. At most half full.
+    /// The place of each number plus one; 0: free. At most half full.
     table: Vec<u32>,
     shift: u32,
 }

@@ -121,12 +121,12 @@ impl Rows {
         list.push(time);
     }
 
-    /// Moves all rows into `group`; `known` are all series by number.
-    pub fn move_into(&mut self, group: &mut Group, known: &[Series]) {
+    /// Moves all rows into `group`; `all` are all series by number.
+    pub fn move_into(&mut self, group: &mut Group, all: &[Series]) {
         group.runs.clear();
         group.time.clear();
         group.values.clear();
-        let taken = known.iter().zip(&mut self.samples).enumerate().filter(|(_, (_, samples))| samples.rows > 0);
+        let taken = all.iter().zip(&mut self.samples).enumerate().filter(|(_, (_, samples))| samples.rows > 0);
         for (number, (series, samples)) in taken {
             group.runs.push((*series, samples.rows));
             match samples.listed {
@@ -149,7 +149,7 @@ impl Group {
         self.values.iter().flat_map(|run| std::iter::repeat_n(f64::from_bits(run.bits), run.rows as usize))
     }
 
-    /// As a batch; `names` are those that the numbers of nodes and metrics stand for.
+    /// Makes a batch; `names` are those that the numbers of nodes and metrics stand for.
     pub fn into_batch(self, names: &ArrayRef) -> RecordBatch {
         let column = |of: fn(&Series) -> u16| {
             let rows = self.runs.iter().flat_map(|(series, rows)| std::iter::repeat_n(of(series), *rows as usize));

@@ -26,7 +26,7 @@ struct Follower {
 /// All series met so far.
 #[derive(Debug, Default)]
 pub struct SeriesTable {
-    known: Vec<Series>,
+    all: Vec<Series>,
     numbers: HashMap<Series, u32>,
     /// A follower for each series.
     followers: Vec<Follower>,
@@ -35,8 +35,8 @@ pub struct SeriesTable {
 
 impl SeriesTable {
     /// All series by number.
-    pub fn known(&self) -> &[Series] {
-        &self.known
+    pub fn all(&self) -> &[Series] {
+        &self.all
     }
 
     /// The series that came after the one before it the last time, if it is this one.
@@ -54,9 +54,9 @@ impl SeriesTable {
 
     /// Any series; it will be expected where it came.
     pub fn look_up(&mut self, series: Series, metric: &'static str) -> u32 {
-        let number = *self.numbers.entry(series).or_insert(self.known.len() as u32);
-        if number as usize == self.known.len() {
-            self.known.push(series);
+        let number = *self.numbers.entry(series).or_insert(self.all.len() as u32);
+        if number as usize == self.all.len() {
+            self.all.push(series);
             self.followers.push(Follower::default());
         }
         self.followers[self.last] = Follower {

@@ -80,10 +80,10 @@ impl WriteBehind {
 }
 
 fn write(mut file: TraceFile, orders: &Receiver<Order>, written: &Sender<Group>) -> Result<(), TraceError> {
-    let mut known = Vec::new();
+    let mut all_names = Vec::new();
     for Order { rows, names } in orders {
-        known.extend(names);
-        file.write(&rows, &known)?;
+        all_names.extend(names);
+        file.write(&rows, &all_names)?;
         let _ = written.send(rows); // the run may have ended
     }
     file.close()

@@ -74,7 +74,7 @@ pub fn receiver_config_between(flow: u32, at: u16, from: u16, mtu: usize) -> RcR
     RcReceiverConfig::new(FlowId(flow), ResponderConfig::new(local, peer, first_psn(flow), mtu))
 }
 
-/// From station 0.
+/// The configuration of a sender at station 0.
 pub fn sender_config(flow: u32, to: u16, mtu: usize) -> RcSenderConfig {
     sender_config_between(flow, 0, to, mtu)
 }

@@ -42,15 +42,15 @@ pub struct Sender {
     pub start: Time,
     pub sent: u32,
     pub pauses: u32,
-    pub obeys: bool,
+    pub honours_pause: bool,
     paused_until: Time,
     busy: bool,
 }
 
 impl Sender {
     pub fn new(src: u16, dst: u16, packets: u32, payload: u32, start: Time) -> Self {
-        let (paused_until, obeys) = (Time::ZERO, true);
-        Sender { src, dst, packets, payload, start, sent: 0, pauses: 0, obeys, paused_until, busy: false }
+        let (paused_until, honours_pause) = (Time::ZERO, true);
+        Sender { src, dst, packets, payload, start, sent: 0, pauses: 0, honours_pause, paused_until, busy: false }
     }
 
     fn send(&mut self, out: &mut Outbox) {
@@ -74,7 +74,7 @@ impl Node for Sender {
             MacControl::Pause { quanta } => Some(quanta),
             MacControl::Pfc { enabled, quanta } => (enabled >> CLASS & 1 == 1).then_some(quanta[CLASS]),
         };
-        if let Some(quanta) = quanta.filter(|_| self.obeys) {
+        if let Some(quanta) = quanta.filter(|_| self.honours_pause) {
             self.pauses += u32::from(quanta > 0);
             let rate = out.link(PORT).unwrap().rate;
             self.paused_until = at + rate.time_for(u64::from(quanta) * 64);

@@ -70,8 +70,8 @@ proptest! {
             None if of_queue => PfcThreshold::Queue { xoff: ByteSize(4 * frame), xon: ByteSize(2 * frame) },
             None => PfcThreshold::Static { xoff: ByteSize(4 * frame), xon: ByteSize(2 * frame) },
         };
-        let told = if by_port { PauseFrame::Port } else { PauseFrame::Pfc };
-        let pfc = PfcParams { classes: 1 << 3, threshold, headroom: Headroom::OfLink { mtu }, frame: told };
+        let kind = if by_port { PauseFrame::Port } else { PauseFrame::Pfc };
+        let pfc = PfcParams { classes: 1 << 3, threshold, headroom: Headroom::OfLink { mtu }, frame: kind };
         let params = SwitchParams { buffer, pfc: Some(pfc), ..SwitchParams::default() };
         let senders = (0..).zip(&links).map(|(k, link)| -> (Box<dyn penstock_netsim::Node>, LinkParams) {
             (Box::new(Sender::new(k, SINK, 200, u32::from(mtu), Time::ZERO)), *link)

@@ -197,7 +197,7 @@ impl Node for Pauser {
 }
 
 #[test]
-fn the_switch_obeys_a_received_pause_and_goes_on_by_itself() {
+fn the_switch_honours_a_received_pause_and_resumes_by_itself() {
     let link = link(10, Time::from_us(1));
     let mut engine = Engine::new(1);
     let mut switch = Switch::new(plain(10_000_000), 2, Stream::new(1, "switch"));

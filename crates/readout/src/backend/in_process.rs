@@ -16,7 +16,7 @@ use super::{Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, 
 pub struct InProcess {
     address: LocalAddress,
     responders: Responders,
-    /// With the time of each.
+    /// The packets that arrived, with the time of each.
     arrived: VecDeque<(Time, RocePacket)>,
     replies: VecDeque<RocePacket>,
 }
@@ -29,7 +29,7 @@ impl InProcess {
         InProcess { address, responders: Responders::new(ip, mac, entropy), arrived, replies }
     }
 
-    /// With queue pairs that behave so, from the next connection on.
+    /// Sets how queue pairs behave, from the next connection on.
     #[must_use]
     pub fn with_settings(mut self, settings: ResponderSettings) -> Self {
         self.responders.set(settings);

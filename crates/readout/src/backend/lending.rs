@@ -16,15 +16,15 @@ use super::PoolSpec;
 #[derive(Debug, Default)]
 pub(super) struct Lending {
     free: VecDeque<RecvWr>,
-    /// For each number of a receive: the board that has it, until it is posted again.
+    /// The board that has a receive, by its number, until it is posted again.
     lent: BTreeMap<u64, u16>,
-    /// For each connected board: how many it has.
+    /// The number of receives of each connected board.
     has: BTreeMap<u16, u32>,
     /// Connected boards that have none.
     without: usize,
     /// Receives that a board gets in advance.
     ahead: usize,
-    /// With fewer receives left the pool is low.
+    /// The pool is low with fewer receives left.
     low: usize,
     is_low: bool,
     /// How often, since the last call.

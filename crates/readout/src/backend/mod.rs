@@ -48,7 +48,7 @@ pub struct LocalAddress {
     pub ip: Ipv4Addr,
     /// None where the NIC keeps it to itself.
     pub mac: Option<MacAddr>,
-    /// As verbs have it; of RoCEv2 over IPv4 it is `::ffff:ip`.
+    /// The GID as verbs have it; of RoCEv2 over IPv4 it is `::ffff:ip`.
     pub gid: [u8; 16],
 }
 
@@ -146,7 +146,7 @@ impl Completion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkChange {
     Up,
-    /// With the reason, as a sentence.
+    /// The link is down, with the reason as a sentence.
     Down(String),
     /// The back end has ended it for what the board sends, which cannot be taken; with the reason.
     Refused(String),

@@ -88,7 +88,7 @@ pub struct PacketBackend {
     received: u64,
     bad_icrc: u64,
     malformed: u64,
-    /// In frames that came with their tag; the ring counts its own.
+    /// Tags in frames that came with them; the ring counts its frames.
     foreign_vlan: u64,
     send_err: u64,
     link_downed: u64,

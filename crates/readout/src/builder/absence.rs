@@ -8,11 +8,11 @@ use penstock_units::Time;
 #[derive(Debug)]
 pub(super) struct Absence {
     outage: Time,
-    /// For each source: since when its connection is lost; none while it has one.
+    /// Time since when a source's connection is lost, for each source; none while it has one.
     lost_since: Vec<Option<Time>>,
-    /// For each source: its last sign of life; none where nobody looks for any.
+    /// The last sign of life of each source; none where nothing looks for any.
     alive_at: Vec<Option<Time>>,
-    /// For each source: when it could last be reached again, after which what it has to send may still take long.
+    /// Time when each source could last be reached again, after which what it has to send may still take long.
     reached_at: Vec<Time>,
     /// A bit for each source that has been away for the whole time or was left out, in 64-bit words.
     gone: Vec<u64>,

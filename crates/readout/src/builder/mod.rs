@@ -238,7 +238,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             self.patience.completed();
         } else {
             self.counters.events_incomplete += 1;
-            if self.waits_for_nobody() {
+            if self.all_missing_excused() {
                 self.patience.completed();
             }
             self.note_missing();
@@ -339,7 +339,7 @@ impl<H: Copy + Default> EventBuilder<H> {
     }
 
     /// Whether a source has still something to send before the run's end.
-    pub fn wants(&self, source: u16) -> bool {
+    pub fn expects(&self, source: u16) -> bool {
         self.short_of_end(source) > 0
     }
 
@@ -367,7 +367,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         &self.counters
     }
 
-    /// For each source its fragments that are in no event, and the events that lack it.
+    /// The fragments of each source that are in no event, and the events that lack it.
     pub fn source_counters(&self) -> &[SourceCounters] {
         &self.of_sources
     }
@@ -400,7 +400,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         if !self.window.is_settled(self.head) {
             let is_whole = self.window.is_whole(self.head);
             let is_given_up = self.open_events() > 0
-                && (self.flushing || self.waits_for_nobody() || (waited && !is_whole && !self.hold(now)));
+                && (self.flushing || self.all_missing_excused() || (waited && !is_whole && !self.hold(now)));
             if !is_whole && !is_given_up {
                 return None;
             }
@@ -437,7 +437,7 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// Whether nothing that the head lacks can be waited for: it is that of sources that are gone, or that were away
     /// and have begun again at a later event.
-    fn waits_for_nobody(&self) -> bool {
+    fn all_missing_excused(&self) -> bool {
         let (head, progress) = (self.head, &self.progress);
         progress.is_any_excused(head) && self.window.is_whole_but(head, |word| progress.excused(word, head))
     }

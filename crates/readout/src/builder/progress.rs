@@ -10,14 +10,14 @@ use super::absence::Absence;
 
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// For each source: the place after its latest fragment.
+    /// The place after the latest fragment of each source.
     reached: Vec<u64>,
-    /// For each source: what `reached` was when it connected again.
+    /// The value of `reached` when each source connected again.
     before: Vec<u64>,
-    /// For each source the place before which it sends nothing over its connection; none if the connection is new and
+    /// The place before which a source sends nothing over its connection, for each; none if the connection is new and
     /// nothing has come over it.
     begins: Vec<Option<u64>>,
-    /// For each source: its last fragment and the one before were too far ahead, and are near each other.
+    /// Whether each source's last fragment and the one before were too far ahead, and are near each other.
     is_followed: Vec<bool>,
     /// The last of these, and how many there are not.
     all_begin: u64,

@@ -63,7 +63,7 @@ fn count_below(share: &Share, event: u64) -> u64 {
 /// The numbers of one server's events.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequence {
-    /// By `share.from_event`; the last one has no end. Never empty.
+    /// The eras by `share.from_event`; the last one has no end. Never empty.
     eras: VecDeque<Era>,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Window<H> {
 }
 
 impl<H: Copy + Default> Window<H> {
-    /// At least this number of events, rounded up to a power of two.
+    /// A window of this number of events at least, rounded up to a power of two.
     pub(super) fn new(events: usize, sources: u16) -> Window<H> {
         let rows = events.max(1).next_power_of_two();
         let sources = usize::from(sources);

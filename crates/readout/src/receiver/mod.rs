@@ -109,8 +109,8 @@ impl<S: EventSink> Receiver<S> {
         pool: Option<PoolConfig>,
     ) -> Result<Receiver<S>, ReceiverError> {
         let sources = config.builder.sources.get();
-        let wanted = if pool.is_some() { 1 } else { usize::from(sources) };
-        if config.rings.len() != wanted || memories.len() != wanted {
+        let expected = if pool.is_some() { 1 } else { usize::from(sources) };
+        if config.rings.len() != expected || memories.len() != expected {
             return Err(ReceiverError::RingCount { rings: config.rings.len().min(memories.len()), sources });
         }
         // Boards that keep to their credits never run ahead of the window; nor can one fill a pool and all copies.
@@ -416,8 +416,8 @@ impl<S: EventSink> Receiver<S> {
     }
 
     /// Whether a board may still send something before the run's end.
-    pub fn wants(&self, board: u16) -> bool {
-        self.bare || self.builder.wants(board)
+    pub fn expects(&self, board: u16) -> bool {
+        self.bare || self.builder.expects(board)
     }
 
     /// Every event before the run's end was handed to the sink.

@@ -221,16 +221,16 @@ impl Board {
     fn log(&mut self, trouble: &str) {
         /// One that has sent no more than these since has not come to work in between.
         const FEW: u64 = 1000;
-        let is_known = match &self.logged {
+        let is_repeated = match &self.logged {
             Some((text, messages)) => text == trouble && self.messages < messages + FEW,
             None => self.lives == 0,
         };
-        if is_known {
+        if is_repeated {
             tracing::debug!(board = self.spec.name, "{trouble}");
         } else {
             tracing::warn!(board = self.spec.name, "{trouble}");
         }
-        let since = self.logged.as_ref().filter(|_| is_known).map_or(self.messages, |(_, messages)| *messages);
+        let since = self.logged.as_ref().filter(|_| is_repeated).map_or(self.messages, |(_, messages)| *messages);
         self.logged = Some((trouble.to_owned(), since));
     }
 
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_board_is_heard_every_second_and_after_a_time_away_not_before_its_next_message() {
+    fn a_board_gives_a_sign_of_life_every_second_and_after_a_time_away_not_before_its_next_message() {
         let spec = BoardSpec { name: "board".into(), ip: Ipv4Addr::LOCALHOST, opens: Opens::Board };
         let (ip, rkey, base) = (Ipv4Addr::LOCALHOST, 0, 0);
         let local = LocalQp { qpn: Qpn::new(2), psn: Psn::new(0), rkey, base, ip };

@@ -340,7 +340,7 @@ impl<S: EventSink> Core<S> {
             }
         }
         // A board that has sent all before the end of the run needs no connection any more.
-        if self.boards[i].is_due(now) && self.receiver.wants(i as u16) && self.fresh_qp(i)? {
+        if self.boards[i].is_due(now) && self.receiver.expects(i as u16) && self.fresh_qp(i)? {
             self.boards[i].open(now);
         }
         self.report_if_lost(i);

@@ -22,7 +22,7 @@ pub enum Pages {
 #[error("{bytes} bytes for a ring: {}; use fewer or smaller slots", io::Error::from_raw_os_error(*.errno))]
 pub struct MemoryError {
     pub bytes: usize,
-    /// As errno(3).
+    /// The number of errno(3).
     pub errno: i32,
 }
 

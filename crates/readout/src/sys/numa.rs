@@ -43,14 +43,14 @@ pub fn node_of_device(name: &str) -> Result<u32, NumaError> {
 pub fn stay_on_node(node: u32) -> Result<(), NumaError> {
     let cpus = fs::read_to_string(Path::new(NODES).join(format!("node{node}/cpulist")));
     let cpus = cpus.map_err(|_| NumaError::NoNode { node, there: nodes() })?;
-    let wanted = parse_list(cpus.trim());
+    let listed = parse_list(cpus.trim());
     let failed = |action| move |source| NumaError::Io { action, node, source };
     let mut allowed = no_cpus();
     // SAFETY: a set to write to, of the size given; 0 is the calling thread.
     check(unsafe { libc::sched_getaffinity(0, size_of::<cpu_set_t>(), &mut allowed) }).map_err(failed("CPUs"))?;
     let mut set = no_cpus();
     let mut count = 0;
-    for cpu in wanted.into_iter().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize) {
+    for cpu in listed.into_iter().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize) {
         // SAFETY: the number is one that a set holds.
         if unsafe { libc::CPU_ISSET(cpu, &allowed) } {
             // SAFETY: as above.

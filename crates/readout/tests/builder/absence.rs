@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The event builder with sources that are slow, lost, out of reach or dead: how long events wait for them.
 
-use super::{config, drain, id, told_at, Out};
+use super::{config, drain, id, poll_at, Out};
 use penstock_readout::{BuilderConfig, EventBuilder, Pushed, Standing, Stray};
 use penstock_units::Time;
 
@@ -44,13 +44,13 @@ fn a_slow_source_is_waited_for_as_long_as_it_sends_and_one_that_stops_is_not() {
         assert_eq!(builder.push(Time(now), id(event, 2), 0), Pushed::Accepted);
         drain(&mut builder, Time(now), &mut out);
     }
-    let told = |out: &mut Vec<Out>| out.drain(..).map(|(event, complete, ..)| (event, complete)).collect::<Vec<_>>();
-    assert_eq!(told(&mut out), [(0, true), (1, true), (2, true), (3, true)]);
+    let events = |out: &mut Vec<Out>| out.drain(..).map(|(event, complete, ..)| (event, complete)).collect::<Vec<_>>();
+    assert_eq!(events(&mut out), [(0, true), (1, true), (2, true), (3, true)]);
     assert_eq!(builder.poll_timeout(), Some(Time(460)));
     drain(&mut builder, Time(459), &mut out);
-    assert_eq!(told(&mut out), []);
+    assert_eq!(events(&mut out), []);
     drain(&mut builder, Time(460), &mut out);
-    assert_eq!(told(&mut out), [(4, false), (5, false), (6, false), (7, false)], "it is dead, for all of them");
+    assert_eq!(events(&mut out), [(4, false), (5, false), (6, false), (7, false)], "it is dead, for all of them");
 }
 
 #[test]
@@ -58,14 +58,14 @@ fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     let send = |builder: &mut EventBuilder<u32>, now, event, sources: std::ops::Range<u16>| {
         sources.for_each(|source| assert_eq!(builder.push(now, id(event, source), 0), Pushed::Accepted));
-        told_at(builder, now)
+        poll_at(builder, now)
     };
     assert_eq!(send(&mut builder, Time::ZERO, 0, 0..3), [(0, true)]);
     builder.lost(Time(20), 2);
     builder.lost(Time(90), 2);
     assert_eq!(send(&mut builder, Time(90), 1, 0..2), [], "it may come back and send it");
-    assert_eq!((builder.poll_timeout(), told_at(&mut builder, Time(119))), (Some(Time(120)), vec![]));
-    assert_eq!(told_at(&mut builder, Time(120)), [(1, false)]);
+    assert_eq!((builder.poll_timeout(), poll_at(&mut builder, Time(119))), (Some(Time(120)), vec![]));
+    assert_eq!(poll_at(&mut builder, Time(120)), [(1, false)]);
     assert_eq!(send(&mut builder, Time(121), 2, 0..2), [(2, false)], "at once");
     assert_eq!(send(&mut builder, Time(130), 3, 0..1), [], "source 1 is there");
     assert_eq!(send(&mut builder, Time(140), 3, 1..2), [(3, false)]);
@@ -88,17 +88,17 @@ fn a_source_that_is_back_at_a_later_event_is_not_waited_for_before_it_and_is_fro
         let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
         let event = |builder: &mut EventBuilder<u32>, now, number, sources: std::ops::Range<u16>| {
             sources.for_each(|source| assert_eq!(builder.push(now, id(number, source), 0), Pushed::Accepted));
-            told_at(builder, now)
+            poll_at(builder, now)
         };
         assert_eq!(event(&mut builder, Time::ZERO, 0, 0..3), [(0, true)]);
         builder.lost(Time::ZERO, 2);
         assert_eq!(event(&mut builder, Time(50), 1, 0..2), [], "it may come back and send it");
         builder.reconnected(2);
         builder.back(Time(60), 2);
-        assert_eq!(told_at(&mut builder, Time(60)), [], "it may still send it");
+        assert_eq!(poll_at(&mut builder, Time(60)), [], "it may still send it");
         let first = if beyond { Pushed::Stray(Stray::Ahead) } else { Pushed::Accepted };
         assert_eq!(builder.push(Time(70), id(begins, 2), 0), first);
-        assert_eq!(told_at(&mut builder, Time(70)), [(1, false)], "it does not");
+        assert_eq!(poll_at(&mut builder, Time(70)), [(1, false)], "it does not");
         for number in 2..6 {
             assert_eq!(event(&mut builder, Time(80), number, 0..2), [(number, false)]);
         }
@@ -127,9 +127,9 @@ fn a_source_that_is_back_after_the_end_of_the_run_is_not_waited_for_at_the_end()
     builder.reconnected(1);
     builder.back(Time(10), 1);
     builder.end_before(1);
-    assert_eq!(told_at(&mut builder, Time(10)), [], "it may still send it");
+    assert_eq!(poll_at(&mut builder, Time(10)), [], "it may still send it");
     assert!(!builder.admit(1, 7));
-    assert_eq!(told_at(&mut builder, Time(20)), [(0, false)], "it sends in order");
+    assert_eq!(poll_at(&mut builder, Time(20)), [(0, false)], "it sends in order");
     assert!(builder.is_over());
 }
 
@@ -138,12 +138,12 @@ fn a_source_that_is_lost_and_delivers_none_the_less_is_waited_for_from_there_on(
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(2, 8) });
     builder.lost(Time::ZERO, 1);
     assert_eq!(builder.push(Time(100), id(0, 0), 0), Pushed::Accepted);
-    assert_eq!(told_at(&mut builder, Time(100)), [(0, false)]);
+    assert_eq!(poll_at(&mut builder, Time(100)), [(0, false)]);
     assert_eq!(builder.push(Time(110), id(1, 1), 0), Pushed::Accepted);
     assert_eq!(builder.push(Time(110), id(1, 0), 0), Pushed::Accepted);
-    assert_eq!(told_at(&mut builder, Time(110)), [(1, true)]);
+    assert_eq!(poll_at(&mut builder, Time(110)), [(1, true)]);
     assert_eq!(builder.push(Time(120), id(2, 0), 0), Pushed::Accepted);
-    assert_eq!((told_at(&mut builder, Time(209)), told_at(&mut builder, Time(210))), (vec![], vec![(2, false)]));
+    assert_eq!((poll_at(&mut builder, Time(209)), poll_at(&mut builder, Time(210))), (vec![], vec![(2, false)]));
 }
 
 #[test]
@@ -152,23 +152,23 @@ fn where_nothing_is_sent_again_a_lost_source_is_waited_for_no_longer_than_an_out
     let mut builder = EventBuilder::new(config);
     assert_eq!(builder.push(Time::ZERO, id(0, 0), 0), Pushed::Accepted);
     (0..2).for_each(|source| builder.lost(Time::ZERO, source));
-    assert_eq!(told_at(&mut builder, Time(29)), []);
-    assert_eq!(told_at(&mut builder, Time(30)), [(0, false)]);
+    assert_eq!(poll_at(&mut builder, Time(29)), []);
+    assert_eq!(poll_at(&mut builder, Time(30)), [(0, false)]);
 }
 
 #[test]
 fn beside_a_source_that_is_gone_a_slow_one_is_waited_for_as_long_as_it_sends() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     builder.lost(Time::ZERO, 2);
-    assert_eq!(told_at(&mut builder, Time(100)), []);
+    assert_eq!(poll_at(&mut builder, Time(100)), []);
     for event in 0..8 {
         assert_eq!(builder.push(Time(100), id(event, 0), 0), Pushed::Accepted);
     }
     for event in 0..4 {
         let now = 190 + 90 * event;
-        assert_eq!(told_at(&mut builder, Time(now)), [], "event {event}");
+        assert_eq!(poll_at(&mut builder, Time(now)), [], "event {event}");
         assert_eq!(builder.push(Time(now), id(event, 1), 0), Pushed::Accepted);
-        assert_eq!(told_at(&mut builder, Time(now)), [(event, false)]);
+        assert_eq!(poll_at(&mut builder, Time(now)), [(event, false)]);
     }
     assert_eq!(builder.poll_timeout(), Some(Time(560)));
 }
@@ -180,13 +180,13 @@ fn sources_that_are_gone_are_those_of_any_word_of_bits() {
         let gone = |source: u16| source.is_multiple_of(3) || source == sources - 1;
         (0..sources).filter(|source| gone(*source)).for_each(|source| builder.lost(Time::ZERO, source));
         let there: Vec<u16> = (0..sources).filter(|source| !gone(*source)).collect();
-        assert_eq!(told_at(&mut builder, Time(100)), [], "{sources} sources, of which nothing came");
+        assert_eq!(poll_at(&mut builder, Time(100)), [], "{sources} sources, of which nothing came");
         for (k, source) in there.iter().enumerate() {
-            assert_eq!(told_at(&mut builder, Time(100)), [], "{sources} sources, {k} came");
+            assert_eq!(poll_at(&mut builder, Time(100)), [], "{sources} sources, {k} came");
             assert_eq!(builder.push(Time(100), id(0, *source), 0), Pushed::Accepted);
         }
         let expected = if there.is_empty() { vec![] } else { vec![(0, false)] };
-        assert_eq!(told_at(&mut builder, Time(100)), expected, "{sources} sources");
+        assert_eq!(poll_at(&mut builder, Time(100)), expected, "{sources} sources");
     }
 }
 
@@ -195,7 +195,7 @@ fn step(builder: &mut EventBuilder<u32>, now_ps: u64, event: u64, sources: &[u16
     for &source in sources {
         let _ = builder.push(Time(now_ps), id(event, source), 0);
     }
-    told_at(builder, Time(now_ps))
+    poll_at(builder, Time(now_ps))
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_source_far_behind_the_run_is_left_out_at_once_named_and_counted() {
 
 /// Nothing is handed out for a while.
 fn nothing_until(builder: &mut EventBuilder<u32>, now: std::ops::RangeInclusive<u64>) {
-    now.step_by(50).for_each(|now| assert_eq!(told_at(builder, Time(now)), [], "at {now}"));
+    now.step_by(50).for_each(|now| assert_eq!(poll_at(builder, Time(now)), [], "at {now}"));
 }
 
 #[test]
@@ -254,30 +254,30 @@ fn no_event_is_given_up_for_a_source_that_may_be_out_of_reach_before_the_time_of
     assert_eq!(step(&mut builder, 0, 0, &[0, 1]), [(0, true)]);
     // Source 1 is silent. Whether it is there is asked when the time is over, and the answer ends the wait.
     assert_eq!(step(&mut builder, 10, 1, &[0]), []);
-    assert_eq!((told_at(&mut builder, Time(100)), builder.suspects()), (vec![], &[][..]));
-    assert_eq!((told_at(&mut builder, Time(110)), builder.suspects()), (vec![], &[1][..]));
+    assert_eq!((poll_at(&mut builder, Time(100)), builder.suspects()), (vec![], &[][..]));
+    assert_eq!((poll_at(&mut builder, Time(110)), builder.suspects()), (vec![], &[1][..]));
     assert_eq!(builder.poll_timeout(), Some(Time(1000)), "its last sign of life was at 0");
     builder.alive(Time(112), 1, false);
-    assert_eq!((told_at(&mut builder, Time(112)), builder.suspects()), (vec![(1, false)], &[][..]));
+    assert_eq!((poll_at(&mut builder, Time(112)), builder.suspects()), (vec![(1, false)], &[][..]));
     // It does not answer for long: what it holds comes after its answer, and has its time then.
     assert_eq!(step(&mut builder, 120, 2, &[0]), []);
     nothing_until(&mut builder, 150..=900);
     builder.alive(Time(900), 1, true);
-    assert_eq!(told_at(&mut builder, Time(999)), []);
+    assert_eq!(poll_at(&mut builder, Time(999)), []);
     assert_eq!(step(&mut builder, 999, 2, &[1]), [(2, true)]);
     // Its connection is lost, and comes back in time; then it stays away.
     assert_eq!(step(&mut builder, 1010, 3, &[0]), []);
     builder.lost(Time(1050), 1);
     nothing_until(&mut builder, 1050..=1998);
-    assert_eq!((told_at(&mut builder, Time(1998)), builder.suspects()), (vec![], &[][..]), "nothing to ask");
+    assert_eq!((poll_at(&mut builder, Time(1998)), builder.suspects()), (vec![], &[][..]), "nothing to ask");
     builder.back(Time(1998), 1);
-    assert_eq!(told_at(&mut builder, Time(2097)), []);
+    assert_eq!(poll_at(&mut builder, Time(2097)), []);
     assert_eq!(step(&mut builder, 2097, 3, &[1]), [(3, true)]);
     assert_eq!(step(&mut builder, 2100, 4, &[0]), []);
     builder.lost(Time(2150), 1);
     nothing_until(&mut builder, 2150..=3096);
-    assert_eq!(told_at(&mut builder, Time(3096)), []);
-    assert_eq!(told_at(&mut builder, Time(3097)), [(4, false)], "an outage after its last fragment");
+    assert_eq!(poll_at(&mut builder, Time(3096)), []);
+    assert_eq!(poll_at(&mut builder, Time(3097)), [(4, false)], "an outage after its last fragment");
     assert_eq!(step(&mut builder, 3098, 5, &[0]), [(5, false)], "it is waited for once");
 }
 
@@ -297,7 +297,7 @@ fn a_source_that_can_be_reached_again_may_take_as_long_again_to_send_what_it_hol
     builder.reached(Time(2800), 1);
     builder.lost(Time(2850), 1);
     nothing_until(&mut builder, 2900..=3799);
-    assert_eq!(told_at(&mut builder, Time(3800)), [(1, false)]);
+    assert_eq!(poll_at(&mut builder, Time(3800)), [(1, false)]);
 }
 
 #[test]

@@ -198,9 +198,9 @@ fn peer(id: u16, psn: Psn) -> PeerQp {
 impl BoardEnd {
     fn new(id: u16, local: LocalQp, psn: Psn, next_event: u64) -> Self {
         let mac = MacAddr([2, 0, 0, 0, 1, id as u8]);
-        let own = Endpoint { mac, ip: board_ip(id), qpn: peer(id, psn).qpn };
+        let board = Endpoint { mac, ip: board_ip(id), qpn: peer(id, psn).qpn };
         let server = Endpoint { mac: OUR_MAC, ip: OURS, qpn: local.qpn };
-        let mut config = RequesterConfig::new(own, server, psn, MTU);
+        let mut config = RequesterConfig::new(board, server, psn, MTU);
         config.limits = RetryLimits { ack_timeout: 6, ..RetryLimits::default() };
         let requester = Requester::new(config);
         let (messages, clock_offset_ns) = (Messages::default(), 0);

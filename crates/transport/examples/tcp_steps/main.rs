@@ -20,7 +20,7 @@ use random::Random;
 use std::io::{BufWriter, Write};
 use weather::Weather;
 
-/// As many as the gateware has at most, and more than its pipeline is deep.
+/// The streams that the gateware has at most, and more than its pipeline is deep.
 const STREAMS: usize = 64;
 /// Events of each stream before the weather changes.
 const ERA: u64 = 500;
@@ -102,7 +102,7 @@ impl<W: Write> History<W> {
 
 fn main() -> std::io::Result<()> {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let [seed, wanted] = numbers[..] else {
+    let [seed, count] = numbers[..] else {
         eprintln!("usage: tcp_steps SEED EVENTS, two decimal numbers");
         std::process::exit(2);
     };
@@ -116,7 +116,7 @@ fn main() -> std::io::Result<()> {
         tally: Tally::default(),
     };
     history.now = history.random.word();
-    while history.events < wanted {
+    while history.events < count {
         let weather = Weather::new(&mut history.random);
         history.change_parameters()?;
         for _ in 0..ERA {

@@ -87,13 +87,13 @@ pub fn of_event(event: &Event, now: u32) -> [u32; 7] {
 
 pub fn of_actions(actions: &Actions) -> [u32; 5] {
     let ended = actions.ended.map_or(0, |end| end as u32);
-    let told = u32::from(actions.opened)
+    let flags = u32::from(actions.opened)
         | u32::from(ended != 0) << 1
         | ended << 2
-        | u32::from(actions.wants_transmit) << 5
+        | u32::from(actions.transmit_pending) << 5
         | u32::from(actions.counts.0) << 16;
     let send = actions.send.map_or([0; 3], |segment| {
         [segment.seq, segment.ack, u32::from(segment.flags.0) | u32::from(segment.len) << 8 | 1 << 24]
     });
-    [told, actions.acknowledged, send[0], send[1], send[2]]
+    [flags, actions.acknowledged, send[0], send[1], send[2]]
 }

@@ -13,7 +13,7 @@ use penstock_wire::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr
 pub struct CmAddress {
     /// UDP source address.
     pub ip: Ipv4Addr,
-    /// As the peer's message names it.
+    /// The port that the peer's message names.
     pub port: u16,
 }
 
@@ -58,7 +58,7 @@ pub struct CmListenerConfig {
 }
 
 impl CmListenerConfig {
-    /// Without a bound for an address; 5 s from OPEN_QP to the end of opening.
+    /// The configuration without a bound for an address; 5 s from OPEN_QP to the end of opening.
     pub const fn new(entries: usize) -> Self {
         CmListenerConfig { entries, per_address: 0, keep_peers: false, engaged: false, half_open: Time::from_s(5) }
     }

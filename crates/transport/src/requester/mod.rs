@@ -304,7 +304,7 @@ impl Requester {
         }
     }
 
-    /// After its first packet has been accepted, a message holds its receive.
+    /// Whether a message needs a receive: it holds one after its first packet has been accepted.
     #[inline]
     fn keep_receive(&mut self, is_start: bool) {
         if let Limit::Below(limit) = self.limit {
@@ -336,12 +336,12 @@ impl Requester {
     }
 
     fn acknowledgement(&mut self, now: Time, psn: Psn, syndrome: Syndrome, msn: u32) -> Response {
-        let known = match syndrome {
+        let is_valid = match syndrome {
             Syndrome::Ack(_) | Syndrome::RnrNak(_) => true,
             Syndrome::Nak(code) => !matches!(code, NakCode::InvalidRdRequest | NakCode::Reserved(_)),
             Syndrome::Reserved(_) => false,
         };
-        if !known {
+        if !is_valid {
             self.counters.dropped_not_response += 1;
             return Response::Dropped;
         }

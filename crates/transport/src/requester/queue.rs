@@ -88,7 +88,7 @@ impl SendQueue {
         Place { wr, position, offset, len: mtu.min(wr.len - offset) }
     }
 
-    /// On to the next packet.
+    /// Goes on to the next packet.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.number += 1;

@@ -17,7 +17,7 @@ pub struct Actions {
     /// What happened.
     pub counts: Counts,
     /// Another `Transmit` would send a segment.
-    pub wants_transmit: bool,
+    pub transmit_pending: bool,
 }
 
 /// A segment, but for addresses, ports and payload.

@@ -45,7 +45,7 @@ pub struct Arrival {
     pub ack: u32,
     /// Control bits.
     pub flags: TcpFlags,
-    /// As in the header.
+    /// The window as in the header.
     pub window: u16,
     /// Bytes of payload.
     pub len: u16,

@@ -26,7 +26,7 @@ pub struct Row {
     pub nxt: u32,
     /// SND.NXT of RFC 9293: after the last sequence number ever sent. 32 bits.
     pub max: u32,
-    /// After the last byte that the user has written. 32 bits.
+    /// The sequence number after the last byte that the user has written. 32 bits.
     pub written: u32,
     /// SND.WND, scaled. 30 bits.
     pub window: u32,

@@ -54,7 +54,7 @@ pub struct SimpleTcpSender {
     row: Row,
     /// Bytes written, bytes known to the row, and bytes acknowledged.
     written: u64,
-    known: u64,
+    queued: u64,
     acknowledged: u64,
     /// Time of the last call, in ticks.
     now: u64,
@@ -70,7 +70,7 @@ impl SimpleTcpSender {
             row: Row::established(config.iss, parameters.mss, window, config.window_shift),
             parameters,
             written: 0,
-            known: 0,
+            queued: 0,
             acknowledged: 0,
             now: 0,
             counters: TcpCounters::default(),
@@ -118,9 +118,9 @@ impl SimpleTcpSender {
 
     fn fill(&mut self) {
         let room = MAX_HELD - u64::from(self.row.held());
-        let bytes = (self.written - self.known).min(room) as u32;
+        let bytes = (self.written - self.queued).min(room) as u32;
         if bytes > 0 {
-            self.known += u64::from(bytes);
+            self.queued += u64::from(bytes);
             self.step(Event::Written { bytes });
         }
     }

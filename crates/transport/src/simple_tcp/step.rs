@@ -13,7 +13,7 @@ use penstock_wire::TcpFlags;
 
 /// The most bytes that may be written and not acknowledged: the largest window (RFC 7323 section 2.3).
 const MAX_HELD: u32 = 1 << 30;
-/// From a router's limit to the next try of whole segments, in units of 2^24 ticks of 1 us: at least 604 s, at most 621
+/// Time from a router's limit to the next try of whole segments, in units of 2^24 ticks of 1 us: 604 s to 621
 /// (RFC 1191 section 6.3: ten minutes).
 const PATH_AGAIN: u8 = 37;
 
@@ -30,7 +30,7 @@ pub fn step(row: &Row, parameters: &Parameters, now: u32, event: Event) -> (Row,
         Event::Tick => tick(&mut next, &mut actions, parameters, now),
         Event::Transmit => transmit(&mut next, &mut actions, parameters, now),
     }
-    actions.wants_transmit = pick(&next, parameters).is_some();
+    actions.transmit_pending = pick(&next, parameters).is_some();
     (next, actions)
 }
 

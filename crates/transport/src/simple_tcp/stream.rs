@@ -15,7 +15,7 @@ const MAX_RING: usize = 1 << 30;
 /// The outcome of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageEnd {
-    /// As given to `write`.
+    /// The number that was given to `write`.
     pub id: u64,
     /// Why it failed, if it did.
     pub failed: Option<End>,
@@ -29,7 +29,7 @@ pub enum WriteError {
     Full {
         /// Bytes of the message.
         bytes: usize,
-        /// In the ring.
+        /// Bytes of room in the ring.
         room: usize,
     },
     /// It never fits.
@@ -78,10 +78,10 @@ pub struct Stream {
     messages: VecDeque<(u64, u64)>,
     ended: VecDeque<MessageEnd>,
     last_end: Option<End>,
-    /// Since they were asked for.
+    /// What has happened since the last call of the methods that return it.
     opened: bool,
     over: Option<End>,
-    wants_transmit: bool,
+    transmit_pending: bool,
     /// Time of the last call, in ticks of 1 us.
     now: u64,
     counters: StreamCounters,
@@ -104,7 +104,7 @@ impl Stream {
             last_end: None,
             opened: false,
             over: None,
-            wants_transmit: false,
+            transmit_pending: false,
             now: 0,
             counters: StreamCounters::default(),
         })
@@ -114,7 +114,7 @@ impl Stream {
         let (row, actions) = step(&self.row, &self.parameters, self.now as u32, event);
         self.row = row;
         self.counters.add(actions.counts);
-        self.wants_transmit = actions.wants_transmit;
+        self.transmit_pending = actions.transmit_pending;
         self.acknowledged += u64::from(actions.acknowledged);
         if actions.acknowledged > 0 {
             self.finish();
@@ -220,7 +220,7 @@ impl Stream {
 
     /// The next segment to send; its payload is [`Stream::payload`] until the next call of anything else.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
-        if !self.wants_transmit {
+        if !self.transmit_pending {
             return None;
         }
         self.now = ticks(now);

@@ -31,9 +31,9 @@ pub enum TcpVariant {
 /// A program that reads nothing for a while: Linux is no real-time system (CMS-TCP section 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpStall {
-    /// From then on.
+    /// The beginning.
     pub start: Time,
-    /// For so long.
+    /// The duration.
     pub time: Time,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// Since the last loss.
+/// The state since the last loss.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Time,

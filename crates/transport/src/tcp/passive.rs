@@ -24,7 +24,7 @@ pub enum PassiveChange {
 /// One peer's connections to one port, one after the other.
 #[derive(Clone, Debug)]
 pub struct TcpPassive {
-    /// As seen from this side; `iss` is this side's own initial sequence number.
+    /// The configuration as seen from this side; `iss` is this side's initial sequence number.
     config: TcpConfig,
     connection: Option<Connection>,
     /// RST for a segment of no connection.
@@ -196,7 +196,7 @@ impl Connection {
         if bytes.is_empty() || end <= self.taken || !self.receiver.takes(end) {
             return;
         }
-        let longest = self.pieces.get(&start).is_none_or(|known| known.len() < bytes.len());
+        let longest = self.pieces.get(&start).is_none_or(|piece| piece.len() < bytes.len());
         if longest {
             self.pieces.insert(start, bytes);
         }
@@ -205,11 +205,11 @@ impl Connection {
     fn take(&mut self) -> Option<Bytes> {
         while self.taken < self.receiver.delivered() {
             let (start, mut bytes) = self.pieces.pop_first()?;
-            let known = self.taken.saturating_sub(start);
-            if known >= bytes.len() as u64 {
+            let overlap = self.taken.saturating_sub(start);
+            if overlap >= bytes.len() as u64 {
                 continue;
             }
-            let new = bytes.split_off(known as usize);
+            let new = bytes.split_off(overlap as usize);
             self.taken += new.len() as u64;
             return Some(new);
         }

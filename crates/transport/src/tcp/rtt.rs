@@ -6,7 +6,7 @@
 use penstock_units::Time;
 
 const MAX_RTO: Time = Time::from_s(60);
-/// Before anything was measured (RFC 6298 2.1).
+/// The timeout before anything was measured (RFC 6298 2.1).
 const INITIAL_RTO: Time = Time::from_s(1);
 
 #[derive(Clone, Copy, Debug)]

@@ -25,11 +25,11 @@ const DUP_THRESHOLD: u32 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Open,
-    /// Since a fast retransmit; whether a partial acknowledgement has come.
+    /// The time since a fast retransmit; whether a partial acknowledgement has come.
     Recovery {
         partial: bool,
     },
-    /// Since a timeout: everything is sent again, from the first byte that was not acknowledged.
+    /// The time since a timeout: everything is sent again, from the first byte that was not acknowledged.
     Loss,
 }
 

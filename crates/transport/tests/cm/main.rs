@@ -89,7 +89,7 @@ fn board(qps: usize) -> (CmListener, Board) {
     (CmListener::new(CmListenerConfig::new(qps)), Board { dead: vec![false; qps], ..Board::default() })
 }
 
-fn ask((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> CmMessage {
+fn exchange((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> CmMessage {
     let reply = listener.handle_message(Time::ZERO, from, &message, host).expect("every request is answered");
     assert_eq!((reply.request, reply.other), (message.request, message.sender));
     reply
@@ -104,7 +104,7 @@ fn doubted(board: &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) 
 }
 
 fn opened(board: &mut (CmListener, Board), peer: CmInfo) -> CmInfo {
-    let reply = ask(board, peer.ip, CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default()));
+    let reply = exchange(board, peer.ip, CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default()));
     assert_eq!((reply.answer, reply.port), (Some(CmAnswer::Ack), 0x4321));
     assert!(board.1.log.last().is_some_and(|last| last.starts_with("ready")), "it may send: {:?}", board.1.log);
     reply.sender
@@ -112,8 +112,8 @@ fn opened(board: &mut (CmListener, Board), peer: CmInfo) -> CmInfo {
 
 /// What FEROCE's own programs say, by name.
 fn golden(name: &str) -> CmMessage {
-    let said = include_str!("../../../wire/tests/feroce_messages.txt");
-    let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
+    let messages = include_str!("../../../wire/tests/feroce_messages.txt");
+    let line = messages.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
     let digits: Vec<u32> = line.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
     CmMessage::parse(&bytes).unwrap()
@@ -125,24 +125,24 @@ const FEROCE_BOARD: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 #[test]
 fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
     let mut board = board(1);
-    let mut says = |name: &str, own: CmInfo| {
+    let mut deliver = |name: &str, local: CmInfo| {
         // Numbers and PSNs are each board's own: the rest of its answer is FEROCE's.
         let mut message = golden(name);
         if message.request != CmRequest::OpenQp {
-            message.other.qpn = own.qpn;
+            message.other.qpn = local.qpn;
         }
-        ask(&mut board, FEROCE_HOST, message)
+        exchange(&mut board, FEROCE_HOST, message)
     };
-    let (opened, told) = (says("host opens", CmInfo::default()), golden("board agrees"));
-    let own = opened.sender;
-    assert_eq!(CmMessage { sender: told.sender, ..opened }, told);
+    let (opened, expected) = (deliver("host opens", CmInfo::default()), golden("board agrees"));
+    let local = opened.sender;
+    assert_eq!(CmMessage { sender: expected.sender, ..opened }, expected);
     for name in ["tx-meta", "tx-meta --immediate", "tx-meta --write", "tx-meta --write --immediate"] {
-        assert_eq!(says(name, own).answer, Some(CmAnswer::Ack), "{name}");
+        assert_eq!(deliver(name, local).answer, Some(CmAnswer::Ack), "{name}");
     }
-    let (closed, told) = (says("host closes", own), golden("board has closed"));
-    assert_eq!(CmMessage { sender: told.sender, ..closed }, told);
-    says("host opens", CmInfo::default());
-    let closed = says("close-qp", own);
+    let (closed, expected) = (deliver("host closes", local), golden("board has closed"));
+    assert_eq!(CmMessage { sender: expected.sender, ..closed }, expected);
+    deliver("host opens", CmInfo::default());
+    let closed = deliver("close-qp", local);
     assert_eq!((closed.answer, golden("close-qp").reply_port()), (Some(CmAnswer::Ack), 0xBEEF));
     let began = ["open 0 10.77.0.1", "connect 0 0x1f2e 10.77.0.1 17185", "ready 0"];
     let started = [false, true].into_iter().flat_map(|write| [false, true].map(|imm| (write, imm)));
@@ -152,7 +152,7 @@ fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
 }
 
 #[test]
-fn an_opener_says_and_takes_what_feroce_says_and_takes() {
+fn an_opener_sends_and_takes_what_feroce_sends_and_takes() {
     let mut opener = CmOpener::new(CmOpenerConfig::default(), FEROCE_BOARD);
     let (open, agrees) = (golden("host opens"), golden("board agrees"));
     opener.open(Time(0), open.sender);
@@ -165,18 +165,18 @@ fn an_opener_says_and_takes_what_feroce_says_and_takes() {
 }
 
 #[test]
-fn a_listener_says_and_takes_what_feroce_s_host_says_and_takes_of_a_board_that_opens() {
+fn a_listener_sends_and_takes_what_feroce_s_host_sends_and_takes_of_a_board_that_opens() {
     let (mut listener, mut host) = board(1);
     for life in 0..2 {
-        let mut says = |name: &str, other: Qpn| {
+        let mut deliver = |name: &str, other: Qpn| {
             let message = golden(name);
             let message = CmMessage { other: CmInfo { qpn: other, ..message.other }, ..message };
             listener.handle_message(Time::ZERO, FEROCE_BOARD, &message, &mut host).expect("an answer")
         };
-        let (agreed, told) = (says("board opens", Qpn::new(0)), golden("host agrees"));
-        assert_eq!(CmMessage { sender: told.sender, ..agreed }, told, "life {life}");
-        let (closed, told) = (says("board closes", agreed.sender.qpn), golden("host has closed"));
-        assert_eq!(CmMessage { sender: told.sender, ..closed }, told, "life {life}");
+        let (agreed, expected) = (deliver("board opens", Qpn::new(0)), golden("host agrees"));
+        assert_eq!(CmMessage { sender: expected.sender, ..agreed }, expected, "life {life}");
+        let (closed, expected) = (deliver("board closes", agreed.sender.qpn), golden("host has closed"));
+        assert_eq!(CmMessage { sender: expected.sender, ..closed }, expected, "life {life}");
     }
 }
 
@@ -188,34 +188,34 @@ fn data_go_to_the_address_in_the_message_and_messages_to_where_they_come_from() 
         port: 0x5000,
         ..CmMessage::request(CmRequest::OpenQp, CmInfo { ip, ..server() }, CmInfo::default())
     };
-    let own = ask(&mut board, SERVER, request(data)).sender;
-    assert_eq!(answer(&mut board, data, CmRequest::CloseQp, own), CmAnswer::Nak, "the data's address has no say");
+    let local = exchange(&mut board, SERVER, request(data)).sender;
+    assert_eq!(answer(&mut board, data, CmRequest::CloseQp, local), CmAnswer::Nak, "the data's address has no say");
     board.1.dead[0] = true;
-    ask(&mut board, SERVER, request(Ipv4Addr::UNSPECIFIED));
+    exchange(&mut board, SERVER, request(Ipv4Addr::UNSPECIFIED));
     let connected: Vec<_> = board.1.log.iter().filter(|line| line.starts_with("connect")).collect();
     assert_eq!(connected, ["connect 0 0xc0ffee01 10.1.0.1 20480", "connect 0 0xc0ffee01 10.0.0.1 20480"]);
     // Who adopts such a connection asks at the port that was named.
     let mut watching = CmOpener::new(CmOpenerConfig::default(), SERVER);
-    watching.adopt(Time(0), own, server(), 0x5000);
+    watching.adopt(Time(0), local, server(), 0x5000);
     watching.close(Time(1));
     assert_eq!((watching.port(), watching.poll_transmit().unwrap().request), (0x5000, CmRequest::CloseQp));
 }
 
-fn answer(board: &mut (CmListener, Board), from: Ipv4Addr, request: CmRequest, own: CmInfo) -> CmAnswer {
-    ask(board, from, CmMessage::request(request, server(), own)).answer.unwrap()
+fn answer(board: &mut (CmListener, Board), from: Ipv4Addr, request: CmRequest, local: CmInfo) -> CmAnswer {
+    exchange(board, from, CmMessage::request(request, server(), local)).answer.unwrap()
 }
 
 #[test]
 fn a_repeated_request_gets_the_same_answer_and_changes_nothing() {
     let mut board = board(2);
     let open = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, server(), CmInfo::default()) };
-    let own = ask(&mut board, SERVER, open).sender;
-    let step = |request| CmMessage::request(request, server(), own);
+    let local = exchange(&mut board, SERVER, open).sender;
+    let step = |request| CmMessage::request(request, server(), local);
     for request in [open, step(CmRequest::SendQpInfo), step(CmRequest::ModifyQpRts), step(CmRequest::CloseQp)] {
-        let first = ask(&mut board, SERVER, request);
+        let first = exchange(&mut board, SERVER, request);
         let log = board.1.log.clone();
         for _ in 0..3 {
-            assert_eq!(ask(&mut board, SERVER, request), first);
+            assert_eq!(exchange(&mut board, SERVER, request), first);
         }
         assert_eq!((first.answer, board.1.log.clone()), (Some(CmAnswer::Ack), log));
     }
@@ -225,16 +225,16 @@ fn a_repeated_request_gets_the_same_answer_and_changes_nothing() {
 #[test]
 fn nobody_but_its_peer_can_touch_a_queue_pair() {
     let mut board = board(1);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     let log = board.1.log.clone();
     use CmRequest::{CloseQp, Error, ModifyQpRts, SendQpInfo};
     for request in [SendQpInfo, ModifyQpRts, CloseQp, Error, CmRequest::None] {
         // The address in the message is a lie; that of the datagram is what counts.
-        assert_eq!(answer(&mut board, STRANGER, request, own), CmAnswer::Nak);
+        assert_eq!(answer(&mut board, STRANGER, request, local), CmAnswer::Nak);
     }
     let other = CmInfo { qpn: Qpn::new(9), ..server() };
-    let full = ask(&mut board, STRANGER, CmMessage::request(CmRequest::OpenQp, other, CmInfo::default()));
-    let held = CmInfo { qpn: own.qpn, ip: SERVER, ..CmInfo::default() };
+    let full = exchange(&mut board, STRANGER, CmMessage::request(CmRequest::OpenQp, other, CmInfo::default()));
+    let held = CmInfo { qpn: local.qpn, ip: SERVER, ..CmInfo::default() };
     assert_eq!(
         (full.answer, full.sender, full.info_valid),
         (Some(CmAnswer::NoQp), held, false),
@@ -244,16 +244,16 @@ fn nobody_but_its_peer_can_touch_a_queue_pair() {
 }
 
 #[test]
-fn an_opener_says_who_holds_what_it_cannot_have() {
+fn an_opener_names_who_holds_what_it_cannot_have() {
     let mut board = board(1);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     let mut late = CmOpener::new(CmOpenerConfig::default(), BOARD);
     late.open(Time(0), CmInfo { ip: STRANGER, ..server() });
-    let reply = ask(&mut board, STRANGER, late.poll_transmit().unwrap());
+    let reply = exchange(&mut board, STRANGER, late.poll_transmit().unwrap());
     let Some(CmEvent::Failed(failure)) = late.handle_message(Time(1), BOARD, &reply) else {
         panic!("{:?}", late.state())
     };
-    assert_eq!(failure.why.holder(), Some((own.qpn, SERVER)));
+    assert_eq!(failure.why.holder(), Some((local.qpn, SERVER)));
     assert!(failure.to_string().contains("NO_QP to OPEN_QP: 10.0.0.1 holds its queue pair 0xbeef00"), "{failure}");
     assert!(failure.to_string().contains("or it keeps them"), "some may be free, and kept for others: {failure}");
 }
@@ -265,32 +265,32 @@ fn a_queue_pair_whose_peer_is_gone_gives_way_and_a_living_one_does_not() {
     let mut board = board(2);
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     board.1.quiet = true; // silence alone is no reason for another address
-    assert_eq!(ask(&mut board, peer(3).ip, open(3)).answer, Some(CmAnswer::NoQp));
+    assert_eq!(exchange(&mut board, peer(3).ip, open(3)).answer, Some(CmAnswer::NoQp));
     board.1.dead[1] = true;
     assert_eq!(opened(&mut board, peer(3)).qpn, owned[1].qpn);
     // Who has only taken a queue pair and is not heard of again keeps nobody out.
     let closed = CmMessage::request(CmRequest::CloseQp, peer(3), owned[1]);
-    assert_eq!(ask(&mut board, peer(3).ip, closed).answer, Some(CmAnswer::Ack));
+    assert_eq!(exchange(&mut board, peer(3).ip, closed).answer, Some(CmAnswer::Ack));
     let half = CmMessage { info_valid: false, ..open(4) };
-    assert_eq!(ask(&mut board, peer(4).ip, half).answer, Some(CmAnswer::Ack));
+    assert_eq!(exchange(&mut board, peer(4).ip, half).answer, Some(CmAnswer::Ack));
     assert_eq!(opened(&mut board, peer(5)).qpn, owned[1].qpn);
-    assert_eq!(board.0.connection(0).map(|(own, _)| own), Some(owned[0]));
+    assert_eq!(board.0.connection(0).map(|(local, _)| local), Some(owned[0]));
 }
 
 #[test]
-fn a_queue_pair_whose_peer_is_not_heard_of_any_more_gives_way_and_one_that_is_asked_after_does_not() {
+fn a_queue_pair_whose_peer_is_silent_gives_way_and_one_that_gets_keep_alives_does_not() {
     let other = CmInfo { qpn: Qpn::new(7), ip: STRANGER, ..server() };
     let open = CmMessage::request(CmRequest::OpenQp, other, CmInfo::default());
     let mut board = board(1);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     board.1.abandoned = true;
-    let alive = CmMessage::request(CmRequest::ModifyQpRts, server(), own);
-    assert_eq!(ask(&mut board, STRANGER, alive).answer, Some(CmAnswer::Nak), "no sign of its peer's life");
+    let alive = CmMessage::request(CmRequest::ModifyQpRts, server(), local);
+    assert_eq!(exchange(&mut board, STRANGER, alive).answer, Some(CmAnswer::Nak), "no sign of its peer's life");
     assert!(board.1.abandoned);
-    assert_eq!(ask(&mut board, SERVER, alive).answer, Some(CmAnswer::Ack));
-    assert_eq!(ask(&mut board, STRANGER, open).answer, Some(CmAnswer::NoQp));
+    assert_eq!(exchange(&mut board, SERVER, alive).answer, Some(CmAnswer::Ack));
+    assert_eq!(exchange(&mut board, STRANGER, open).answer, Some(CmAnswer::NoQp));
     board.1.abandoned = true;
-    assert_eq!(opened(&mut board, other).qpn, own.qpn);
+    assert_eq!(opened(&mut board, other).qpn, local.qpn);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_peer_that_comes_back_with_another_number_takes_the_oldest_of_its_own_once_t
     let mut board = board(2);
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let again = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
-    assert_eq!(ask(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "their data come: not yet");
+    assert_eq!(exchange(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "their data come: not yet");
     assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
     board.1.quiet = true;
     assert_eq!(opened(&mut board, peer(3)).qpn, owned[0].qpn);
@@ -309,7 +309,7 @@ fn a_peer_that_comes_back_with_another_number_takes_the_oldest_of_its_own_once_t
 #[test]
 fn no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address() {
     let mut board = board(1);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     for forged in
         [CmInfo { psn: Psn::new(7), ..server() }, CmInfo { rkey: 8, ..server() }, CmInfo { ip: STRANGER, ..server() }]
     {
@@ -317,15 +317,15 @@ fn no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address() {
             let open = CmMessage { info_valid, ..CmMessage::request(CmRequest::OpenQp, forged, CmInfo::default()) };
             assert_eq!(doubted(&mut board, SERVER, open), [0], "{forged:?}");
         }
-        assert_eq!(opened(&mut board, server()), own, "its own request, repeated");
+        assert_eq!(opened(&mut board, server()), local, "its own request, repeated");
     }
     let another = CmInfo { qpn: Qpn::new(99), ..server() };
     let open = CmMessage::request(CmRequest::OpenQp, another, CmInfo::default());
-    assert_eq!(ask(&mut board, SERVER, open).answer, Some(CmAnswer::NoQp));
-    assert_eq!((opened(&mut board, server()), std::mem::take(&mut board.1.doubted)), (own, vec![0]));
+    assert_eq!(exchange(&mut board, SERVER, open).answer, Some(CmAnswer::NoQp));
+    assert_eq!((opened(&mut board, server()), std::mem::take(&mut board.1.doubted)), (local, vec![0]));
     // One that came before its peer's gives way once it is quiet, which it is: nobody is there.
-    let close = CmMessage::request(CmRequest::CloseQp, server(), own);
-    assert_eq!(ask(&mut board, SERVER, close).answer, Some(CmAnswer::Ack));
+    let close = CmMessage::request(CmRequest::CloseQp, server(), local);
+    assert_eq!(exchange(&mut board, SERVER, close).answer, Some(CmAnswer::Ack));
     opened(&mut board, another);
     board.1.quiet = true;
     opened(&mut board, server());
@@ -333,7 +333,7 @@ fn no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address() {
 }
 
 #[test]
-fn a_board_in_doubt_is_asked_at_once_if_it_answers_keep_alives_and_nothing_has_just_come() {
+fn an_idle_board_is_probed_at_once_if_it_answers_keep_alives_and_nothing_has_just_come() {
     let (ms, mut opener) = (Time::from_ms(1), CmOpener::new(CmOpenerConfig::default(), BOARD));
     let peer = CmInfo { qpn: Qpn::new(0x200), ip: BOARD, ..CmInfo::default() };
     opener.adopt(Time::ZERO, server(), peer, 0);
@@ -341,16 +341,16 @@ fn a_board_in_doubt_is_asked_at_once_if_it_answers_keep_alives_and_nothing_has_j
     assert_eq!(opener.poll_transmit(), None, "it is not known whether it answers");
     assert!(!opener.is_quiet(ms * 199, ms * 200) && opener.is_quiet(ms * 200, ms * 200));
     assert_eq!(opener.handle_timeout(ms * 200), None);
-    let asked = opener.poll_transmit().expect("the first keep-alive");
-    opener.handle_message(ms * 201, BOARD, &asked.answered(CmAnswer::Ack, Some(peer)));
+    let probe = opener.poll_transmit().expect("the first keep-alive");
+    opener.handle_message(ms * 201, BOARD, &probe.answered(CmAnswer::Ack, Some(peer)));
     assert!(!opener.is_quiet(ms * 900, ms * 200), "it is asked");
     opener.doubt(ms * 250);
     assert_eq!(opener.poll_transmit(), None, "it has just answered");
     opener.doubt(ms * 350);
-    assert_eq!(opener.poll_transmit().map(|asked| asked.request), Some(CmRequest::ModifyQpRts));
+    assert_eq!(opener.poll_transmit().map(|probe| probe.request), Some(CmRequest::ModifyQpRts));
     opener.doubt(ms * 351);
     assert_eq!(opener.poll_transmit(), None, "it is being asked");
-    let forgotten = asked.answered(CmAnswer::NoQp, None);
+    let forgotten = probe.answered(CmAnswer::NoQp, None);
     assert!(matches!(opener.handle_message(ms * 352, BOARD, &forgotten), Some(CmEvent::Failed(_))));
 }
 
@@ -370,17 +370,17 @@ fn a_board_that_does_not_answer_is_quiet_until_something_of_it_comes() {
 #[test]
 fn a_server_that_comes_back_takes_its_queue_pair_again() {
     let mut board = board(3);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     let again = CmInfo { psn: Psn::new(7), rkey: 8, ..server() };
     let open = CmMessage::request(CmRequest::OpenQp, again, CmInfo::default());
     assert_eq!(doubted(&mut board, SERVER, open), [0], "it lives");
     board.1.quiet = true;
-    assert_eq!(opened(&mut board, again).qpn, own.qpn);
+    assert_eq!(opened(&mut board, again).qpn, local.qpn);
     board.1.quiet = false;
     board.1.dead[0] = true;
-    let refused = ask(&mut board, SERVER, CmMessage::request(CmRequest::ModifyQpRts, again, own));
+    let refused = exchange(&mut board, SERVER, CmMessage::request(CmRequest::ModifyQpRts, again, local));
     assert_eq!(refused.answer, Some(CmAnswer::Nak));
-    assert_eq!(opened(&mut board, again).qpn, own.qpn);
+    assert_eq!(opened(&mut board, again).qpn, local.qpn);
 }
 
 #[test]
@@ -392,10 +392,10 @@ fn what_is_half_open_for_too_long_is_closed_and_what_is_open_stays() {
     assert_eq!(listener.next_timeout(), None, "nothing is half open");
     let strange = CmInfo { ip: STRANGER, ..server() };
     let begin = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, strange, CmInfo::default()) };
-    let own = listener.handle_message(US * 2, STRANGER, &begin, &mut host).expect("an answer").sender;
+    let local = listener.handle_message(US * 2, STRANGER, &begin, &mut host).expect("an answer").sender;
     // Neither what it repeats nor the next step gives it more time.
     listener.handle_message(US * 8, STRANGER, &begin, &mut host);
-    let step = CmMessage::request(CmRequest::SendQpInfo, strange, own);
+    let step = CmMessage::request(CmRequest::SendQpInfo, strange, local);
     assert_eq!(listener.handle_message(US * 9, STRANGER, &step, &mut host).unwrap().answer, Some(CmAnswer::Ack));
     assert_eq!(listener.next_timeout(), Some(US * 12));
     host.log.clear();
@@ -403,7 +403,7 @@ fn what_is_half_open_for_too_long_is_closed_and_what_is_open_stays() {
     assert!(host.log.is_empty());
     listener.handle_timeout(US * 12, &mut host);
     assert_eq!((&host.log[..], listener.counters().half_open), (&["close 1 HalfOpen".to_owned()][..], 1));
-    let late = CmMessage::request(CmRequest::ModifyQpRts, strange, own);
+    let late = CmMessage::request(CmRequest::ModifyQpRts, strange, local);
     assert_eq!(listener.handle_message(US * 13, STRANGER, &late, &mut host).unwrap().answer, Some(CmAnswer::NoQp));
     assert!(listener.connection(0).is_some());
     // A message that comes late enough says what time it is, too.
@@ -419,7 +419,7 @@ fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
     let mut board = (CmListener::new(config), Board { dead: vec![false; 4], ..Board::default() });
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let third = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
-    assert_eq!(ask(&mut board, SERVER, third).answer, Some(CmAnswer::NoQp), "two are free, and not for it");
+    assert_eq!(exchange(&mut board, SERVER, third).answer, Some(CmAnswer::NoQp), "two are free, and not for it");
     assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
     let other = CmInfo { ip: STRANGER, ..server() };
     assert_eq!(opened(&mut board, other).qpn.value(), 0xBEEF02, "another address takes a free one");
@@ -431,7 +431,7 @@ fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
     assert!(board.0.connection(3).is_none());
 }
 
-/// As in the gateware's bench.
+/// The gateware's bench has the same test.
 #[test]
 fn a_kept_queue_pair_that_was_closed_or_has_failed_is_for_its_last_peer_alone() {
     let at = |n: u8| CmInfo { qpn: Qpn::new(u32::from(n)), ip: Ipv4Addr::new(10, 0, 1, n), ..server() };
@@ -439,21 +439,21 @@ fn a_kept_queue_pair_that_was_closed_or_has_failed_is_for_its_last_peer_alone() 
     let mut board = (CmListener::new(config), Board { dead: vec![false; 4], ..Board::default() });
     let owned = [0, 1].map(|n| opened(&mut board, at(n)).qpn);
     let open = |peer: CmInfo| CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default());
-    let half = ask(&mut board, at(2).ip, CmMessage { info_valid: false, ..open(at(2)) }).sender.qpn;
+    let half = exchange(&mut board, at(2).ip, CmMessage { info_valid: false, ..open(at(2)) }).sender.qpn;
     let close = CmMessage::request(CmRequest::CloseQp, at(0), CmInfo { qpn: owned[0], ..CmInfo::default() });
-    assert_eq!(ask(&mut board, at(0).ip, close).answer, Some(CmAnswer::Ack));
+    assert_eq!(exchange(&mut board, at(0).ip, close).answer, Some(CmAnswer::Ack));
     board.1.dead[1] = true;
     assert_eq!(opened(&mut board, at(3)).qpn.value(), 0xBEEF03, "what no address has had");
-    assert_eq!(ask(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
+    assert_eq!(exchange(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
     for (n, qpn) in [(2, half), (1, owned[1]), (0, owned[0]), (1, owned[1])] {
         let again = CmInfo { qpn: Qpn::new(100 + u32::from(n)), ..at(n) };
         assert_eq!(opened(&mut board, again).qpn, qpn, "server {n}");
         board.1.dead[usize::from(n)] = true;
-        assert_eq!(ask(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
+        assert_eq!(exchange(&mut board, at(4).ip, open(at(4))).answer, Some(CmAnswer::NoQp));
     }
 }
 
-/// As in the gateware's bench.
+/// The gateware's bench has the same test.
 #[test]
 fn an_engaged_listener_gives_no_queue_pair_and_serves_those_that_are_open() {
     let mut board = board(2);
@@ -461,39 +461,39 @@ fn an_engaged_listener_gives_no_queue_pair_and_serves_those_that_are_open() {
         let peer = CmInfo { qpn: Qpn::new(qpn), ..server() };
         CmMessage::request(CmRequest::OpenQp, peer, CmInfo::default())
     };
-    let first = ask(&mut board, SERVER, open(7));
+    let first = exchange(&mut board, SERVER, open(7));
     board.0.set_door(true, false);
-    assert_eq!(ask(&mut board, SERVER, open(8)).answer, Some(CmAnswer::NoQp));
-    assert_eq!(ask(&mut board, SERVER, open(7)).sender, first.sender, "the same answer");
+    assert_eq!(exchange(&mut board, SERVER, open(8)).answer, Some(CmAnswer::NoQp));
+    assert_eq!(exchange(&mut board, SERVER, open(7)).sender, first.sender, "the same answer");
     board.1.dead[0] = true;
-    assert_eq!(ask(&mut board, SERVER, open(7)).answer, Some(CmAnswer::NoQp), "it has failed");
+    assert_eq!(exchange(&mut board, SERVER, open(7)).answer, Some(CmAnswer::NoQp), "it has failed");
     board.0.set_door(false, false);
-    assert_eq!(ask(&mut board, SERVER, open(7)).answer, Some(CmAnswer::Ack));
+    assert_eq!(exchange(&mut board, SERVER, open(7)).answer, Some(CmAnswer::Ack));
 }
 
 #[test]
 fn steps_out_of_order_and_without_meaning_are_refused() {
     let mut board = board(1);
     let open = CmMessage { info_valid: false, ..CmMessage::request(CmRequest::OpenQp, server(), CmInfo::default()) };
-    let own = ask(&mut board, SERVER, open).sender;
-    assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, own), CmAnswer::Nak);
-    assert_eq!(answer(&mut board, SERVER, CmRequest::Reserved(5), own), CmAnswer::Error);
+    let local = exchange(&mut board, SERVER, open).sender;
+    assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, local), CmAnswer::Nak);
+    assert_eq!(answer(&mut board, SERVER, CmRequest::Reserved(5), local), CmAnswer::Error);
     assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, CmInfo::default()), CmAnswer::NoQp);
     let transmit = Some(CmTransmit { start: true, count: 1, ..CmTransmit::default() });
-    let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), own) };
-    assert_eq!(ask(&mut board, SERVER, start).answer, Some(CmAnswer::Nak));
+    let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), local) };
+    assert_eq!(exchange(&mut board, SERVER, start).answer, Some(CmAnswer::Nak));
     board.1.stuck = true;
-    assert_eq!(answer(&mut board, SERVER, CmRequest::SendQpInfo, own), CmAnswer::Error);
-    assert_eq!(answer(&mut board, SERVER, CmRequest::SendQpInfo, own), CmAnswer::NoQp);
+    assert_eq!(answer(&mut board, SERVER, CmRequest::SendQpInfo, local), CmAnswer::Error);
+    assert_eq!(answer(&mut board, SERVER, CmRequest::SendQpInfo, local), CmAnswer::NoQp);
 }
 
 #[test]
-fn a_count_of_0_asks_for_no_message() {
+fn a_count_of_0_requests_no_message() {
     let mut board = board(1);
-    let own = opened(&mut board, server());
+    let local = opened(&mut board, server());
     let before = board.1.log.clone();
     let transmit = Some(CmTransmit { start: true, length: 64, ..CmTransmit::default() });
-    let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), own) };
-    assert_eq!(ask(&mut board, SERVER, start).answer, Some(CmAnswer::Ack));
+    let start = CmMessage { transmit, ..CmMessage::request(CmRequest::None, server(), local) };
+    assert_eq!(exchange(&mut board, SERVER, start).answer, Some(CmAnswer::Ack));
     assert_eq!(board.1.log, before);
 }

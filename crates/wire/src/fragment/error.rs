@@ -29,7 +29,7 @@ pub enum FragmentError {
     BadHeaderCrc {
         /// Value found in the header.
         found: u32,
-        /// Over the header.
+        /// The checksum over the header.
         computed: u32,
     },
     /// The payload is shorter than the header says.
@@ -55,7 +55,7 @@ pub enum FragmentError {
         event_number: u64,
         /// Header's CRC field.
         expected: u32,
-        /// Over the payload.
+        /// The CRC over the payload.
         computed: u32,
     },
     /// Version 2 does not end with a trailer: the message is cut, or something else wrote into the slot.
@@ -94,7 +94,7 @@ pub enum FragmentError {
         event_number: u64,
         /// Value found in the trailer.
         found: u32,
-        /// Over the message.
+        /// The CRC over the message.
         computed: u32,
     },
     /// Not a table of parts.
@@ -109,9 +109,9 @@ pub enum FragmentError {
         part.input, part.offset, u64::from(part.offset) + u64::from(part.len)
     )]
     BadPart {
-        /// From 0.
+        /// The entry, from 0.
         entry: usize,
-        /// As it was read.
+        /// The part that was read.
         part: Part,
         /// The rule it breaks.
         what: &'static str,

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_and_dotted_keys_are_the_same_and_know_their_lines() {
+    fn tables_and_dotted_keys_are_the_same_and_have_their_lines() {
         let text = "[all]\ncc.rate_ai = \"40Mbps\"\n[all.source]\ncount = 0x10\n[[board]]\naddress = \"10.0.0.2\"\nname = \"m0\"\n\
                     ring.0 = { slots = 64 }\nflow_control.pfc_en = true\n";
         let read = Configuration::parse("boards.toml", text).unwrap();

@@ -108,7 +108,7 @@ impl Sampled {
         };
         let time = of.requested_at + (now.saturating_sub(of.requested_at)) / 2;
         let name = *of.name.get_or_insert_with(|| trace.name_number(&of.label));
-        trace.begin_known(time, name);
+        trace.begin_numbered(time, name);
         let mut was_reset = false;
         for (at, row) in self.queue_pairs.iter().enumerate() {
             let (bytes, rates) = (words[2 * at][0], &words[2 * at + 1]);

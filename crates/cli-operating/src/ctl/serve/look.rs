@@ -34,7 +34,7 @@ pub struct Read {
     pub at: Time,
     pub link_up: bool,
     pub source_runs: bool,
-    /// In the order of the map.
+    /// The counters in the order of the map.
     pub counters: Vec<u32>,
     pub queue_pairs: Vec<QueuePair>,
     pub streams: Vec<Stream>,

@@ -96,5 +96,5 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
 
 /// A control of the page waits no longer than this for its turn.
 const CONTROLS: Duration = Duration::from_millis(50);
-/// For another operator's change; the page stands still meanwhile.
+/// Time to wait for another operator's change; the page stands still meanwhile.
 const WAIT: Time = Time::from_s(1);

@@ -211,7 +211,7 @@ fn values(read: &Read, before: &mut Option<(Time, u64)>) -> Vec<(usize, f64)> {
         values.push((CNPS, f64::from(qp.notifications)));
     }
     for (at, name) in COUNTERS.iter().enumerate() {
-        let counter = ALL.iter().position(|(known, _)| known == name).and_then(|place| read.counters.get(place));
+        let counter = ALL.iter().position(|(other, _)| other == name).and_then(|place| read.counters.get(place));
         values.extend(counter.map(|count| (COUNTED + at, f64::from(*count))));
     }
     values

@@ -253,7 +253,7 @@ fn place(name: &str, identity: Identity) -> Option<Place> {
 fn states(queue_pairs: &[String]) -> String {
     let mut counted: Vec<(&String, usize)> = Vec::new();
     for state in queue_pairs {
-        match counted.iter_mut().find(|(known, _)| *known == state) {
+        match counted.iter_mut().find(|(other, _)| *other == state) {
             Some((_, count)) => *count += 1,
             None => counted.push((state, 1)),
         }
@@ -269,7 +269,7 @@ fn of_streams(streams: &[Stream]) -> String {
         // A stream without a configured receiver has none to name.
         let to = if stream.peer.port() == 0 { String::new() } else { format!(" to {}", stream.peer) };
         let text = format!("{}{to}", stream.state_text());
-        match groups.iter_mut().find(|(known, ..)| *known == text) {
+        match groups.iter_mut().find(|(other, ..)| *other == text) {
             Some((_, count, bytes)) => (*count, *bytes) = (*count + 1, *bytes + stream.bytes_acked),
             None => groups.push((text, 1, stream.bytes_acked)),
         }

@@ -134,9 +134,9 @@ fn probe(
 fn take(answers: &mut Answers, mac: MacAddr, frame: &[u8]) {
     let Some(arp) = Arp::parse(frame).filter(|arp| arp.is_reply && arp.target.0 == mac) else { return };
     let (from, ip) = arp.sender;
-    if let Some(known) = answers.get_mut(&ip).filter(|_| !from.is_multicast() && from != MacAddr::default()) {
-        if !known.contains(&from) {
-            known.push(from);
+    if let Some(macs) = answers.get_mut(&ip).filter(|_| !from.is_multicast() && from != MacAddr::default()) {
+        if !macs.contains(&from) {
+            macs.push(from);
         }
     }
 }

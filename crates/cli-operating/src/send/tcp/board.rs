@@ -132,13 +132,13 @@ impl Board {
     }
 
     /// Whether the run has an end, which this one must reach.
-    pub fn wants_all(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         self.events > 0
     }
 
     /// All messages are acknowledged.
     pub fn is_done(&self) -> bool {
-        self.wants_all() && !self.messages.has(self.messages.done())
+        self.has_end() && !self.messages.has(self.messages.done())
     }
 
     /// The server cannot take its messages, or has reset the stream of one that was done: it has not read all of them.

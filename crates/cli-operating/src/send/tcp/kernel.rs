@@ -51,7 +51,7 @@ struct Sender {
     under: Option<Under>,
     bytes: u64,
     trouble: Option<String>,
-    wants_all: bool,
+    has_end: bool,
     /// Our side is shut down.
     is_shut: bool,
     /// The other end has closed the connection after ours was shut down.
@@ -60,7 +60,7 @@ struct Sender {
 
 impl Sender {
     fn is_done(&self) -> bool {
-        self.wants_all && !self.messages.has(self.next) && self.under.is_none()
+        self.has_end && !self.messages.has(self.next) && self.under.is_none()
     }
 
     /// Writes what is due, until the kernel takes no more. Whether anything was written.
@@ -193,7 +193,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
             }
             Err(error) => (None, Some(format!("{ip}: {} port {}: {error}", tcp.server, tcp.port))),
         };
-        let wants_all = plan.events > 0;
+        let has_end = plan.events > 0;
         senders.push(Sender {
             source,
             ip,
@@ -203,7 +203,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
             under: None,
             bytes: 0,
             trouble,
-            wants_all,
+            has_end,
             is_shut: false,
             ended: false,
         });

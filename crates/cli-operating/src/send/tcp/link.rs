@@ -29,7 +29,7 @@ const FULL: usize = 256;
 const FRAMES: Frames = Frames { longest: 512, count: 8192 };
 /// Received frames are copied into pieces of one such block.
 const BLOCK: usize = 1 << 16;
-/// In front of a frame's payload: header of the offloads, Ethernet, IPv4, TCP with its options.
+/// Bytes in front of a frame's payload: header of the offloads, Ethernet, IPv4, TCP with its options.
 const HEAD: usize = offload::OFFLOAD_LEN + 114;
 /// The TCP header after those of Ethernet and IPv4.
 const TCP_AT: usize = 34;

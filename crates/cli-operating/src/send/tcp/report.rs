@@ -92,9 +92,9 @@ impl BoardReport {
 /// The report of the emulator.
 pub fn of(boards: &[Board], now: Time, link: LinkCounts, failure: Option<String>) -> Report {
     let reports = boards.iter().map(BoardReport::of).collect();
-    let wants_all = boards.first().is_some_and(Board::wants_all);
+    let has_end = boards.first().is_some_and(Board::has_end);
     let done: Vec<bool> = boards.iter().map(|board| board.is_done() && !board.is_refused()).collect();
-    with_faults("emulator", reports, &done, wants_all, now, link, failure)
+    with_faults("emulator", reports, &done, has_end, now, link, failure)
 }
 
 /// The report of either stack, with what was not done.
@@ -102,7 +102,7 @@ pub fn with_faults(
     stack: &'static str,
     boards: Vec<BoardReport>,
     done: &[bool],
-    wants_all: bool,
+    has_end: bool,
     now: Time,
     link: LinkCounts,
     failure: Option<String>,
@@ -112,7 +112,7 @@ pub fn with_faults(
         (board.lives == 0).then(|| format!("{} never came up: {}", board.ip, why(board, "the server has not answered")))
     };
     let unfinished = |(board, done): (&BoardReport, &bool)| {
-        ((wants_all || board.refused) && !done && board.lives > 0).then(|| {
+        ((has_end || board.refused) && !done && board.lives > 0).then(|| {
             let why = why(board, "it was interrupted");
             format!("{}: {} messages acknowledged, not all taken: {why}", board.ip, board.messages)
         })

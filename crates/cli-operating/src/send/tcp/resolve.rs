@@ -17,7 +17,7 @@ const AGE: Time = Time::from_s(60);
 
 /// Why a MAC in use is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Doubt {
+enum ProbeReason {
     /// Nothing has confirmed it for a while.
     Aged,
     /// Another host claims the address.
@@ -28,17 +28,17 @@ enum Doubt {
 
 /// The MAC in use.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct Entry {
     mac: MacAddr,
     confirmed: Time,
-    doubt: Option<Doubt>,
+    probing: Option<ProbeReason>,
     /// Another one that has answered the last request.
     other: Option<MacAddr>,
 }
 
 pub struct Resolver {
     hop: Ipv4Addr,
-    known: Option<Known>,
+    entry: Option<Entry>,
     /// Requests since the last answer, when the last one was made, and when the next one is due.
     requests: u32,
     requested_at: Option<Time>,
@@ -51,7 +51,7 @@ impl Resolver {
     pub fn new(server: Ipv4Addr, iface: &str) -> Resolver {
         let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
         let hop = next_hop(&routes, iface, server);
-        Resolver { hop, known: None, requests: 0, requested_at: None, due: Time::ZERO, moves: 0, claims: 0 }
+        Resolver { hop, entry: None, requests: 0, requested_at: None, due: Time::ZERO, moves: 0, claims: 0 }
     }
 
     pub fn hop(&self) -> Ipv4Addr {
@@ -59,7 +59,7 @@ impl Resolver {
     }
 
     pub fn mac(&self) -> Option<MacAddr> {
-        self.known.map(|known| known.mac)
+        self.entry.map(|entry| entry.mac)
     }
 
     /// How often the hop has moved to another MAC.
@@ -78,45 +78,45 @@ impl Resolver {
         if ip != self.hop || mac.is_multicast() {
             return;
         }
-        let Some(known) = &mut self.known else {
+        let Some(entry) = &mut self.entry else {
             if is_for_us {
                 self.confirm_at(now, mac);
             }
             return;
         };
-        match known.doubt {
+        match entry.probing {
             // Streams that get no answer speak against it, whatever it answers to ARP.
-            Some(Doubt::Unanswered) if known.mac == mac => {}
-            _ if known.mac == mac => {
+            Some(ProbeReason::Unanswered) if entry.mac == mac => {}
+            _ if entry.mac == mac => {
                 if is_for_us {
                     self.confirm_at(now, mac);
                 }
             }
-            Some(Doubt::Unanswered) if is_for_us => self.move_to(now, mac),
+            Some(ProbeReason::Unanswered) if is_for_us => self.move_to(now, mac),
             Some(_) if is_for_us && self.requests > 0 => {
-                known.other = Some(mac);
+                entry.other = Some(mac);
                 self.due = self.due.min(now.saturating_add(AGAIN));
             }
             Some(_) => self.claims += 1,
             None => {
                 self.claims += 1;
-                self.probe(now, Doubt::Claimed);
+                self.probe(now, ProbeReason::Claimed);
             }
         }
     }
 
     /// Data that was sent to the MAC in use has been acknowledged.
     pub fn confirm(&mut self, now: Time) {
-        if let Some(known) = self.known {
-            self.confirm_at(now, known.mac);
+        if let Some(entry) = self.entry {
+            self.confirm_at(now, entry.mac);
         }
     }
 
     /// Streams get no answer.
     pub fn advise(&mut self, now: Time) {
-        let is_old = |known: &Known| now >= known.confirmed.saturating_add(AGAIN);
-        if self.known.as_ref().is_some_and(|known| known.doubt != Some(Doubt::Unanswered) && is_old(known)) {
-            self.probe(now, Doubt::Unanswered);
+        let is_old = |entry: &Entry| now >= entry.confirmed.saturating_add(AGAIN);
+        if self.entry.as_ref().is_some_and(|entry| entry.probing != Some(ProbeReason::Unanswered) && is_old(entry)) {
+            self.probe(now, ProbeReason::Unanswered);
         }
     }
 
@@ -125,16 +125,16 @@ impl Resolver {
         if now < self.due() {
             return None;
         }
-        match self.known {
-            Some(Known { other: Some(mac), .. }) => {
+        match self.entry {
+            Some(Entry { other: Some(mac), .. }) => {
                 self.move_to(now, mac);
                 return None;
             }
-            Some(Known { doubt: None, .. }) => self.probe(now, Doubt::Aged),
+            Some(Entry { probing: None, .. }) => self.probe(now, ProbeReason::Aged),
             _ => {}
         }
-        let rarer = match self.known {
-            Some(Known { doubt: Some(Doubt::Aged | Doubt::Claimed), .. }) => self.requests.min(5),
+        let rarer = match self.entry {
+            Some(Entry { probing: Some(ProbeReason::Aged | ProbeReason::Claimed), .. }) => self.requests.min(5),
             _ => 0,
         };
         self.due = now.saturating_add(AGAIN.saturating_mul(1 << rarer));
@@ -144,15 +144,15 @@ impl Resolver {
 
     /// When `request` has something to do.
     pub fn due(&self) -> Time {
-        match &self.known {
-            Some(Known { doubt: None, confirmed, .. }) => confirmed.saturating_add(AGE),
+        match &self.entry {
+            Some(Entry { probing: None, confirmed, .. }) => confirmed.saturating_add(AGE),
             _ => self.due,
         }
     }
 
-    fn probe(&mut self, now: Time, doubt: Doubt) {
-        if let Some(known) = &mut self.known {
-            (known.doubt, known.other) = (Some(doubt), None);
+    fn probe(&mut self, now: Time, reason: ProbeReason) {
+        if let Some(entry) = &mut self.entry {
+            (entry.probing, entry.other) = (Some(reason), None);
             self.requests = 0;
             // Another host that answers whenever it is asked must not make requests follow each other without a pause.
             self.due = self.requested_at.map_or(now, |requested_at| now.max(requested_at.saturating_add(AGAIN)));
@@ -165,7 +165,7 @@ impl Resolver {
     }
 
     fn confirm_at(&mut self, now: Time, mac: MacAddr) {
-        self.known = Some(Known { mac, confirmed: now, doubt: None, other: None });
+        self.entry = Some(Entry { mac, confirmed: now, probing: None, other: None });
         self.requests = 0;
     }
 }
@@ -294,7 +294,7 @@ mod tests {
                 return;
             }
         }
-        panic!("never at the server: {:?}", resolver.known);
+        panic!("never at the server: {:?}", resolver.entry);
     }
 
     #[test]

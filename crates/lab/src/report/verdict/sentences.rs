@@ -32,9 +32,9 @@ fn bottleneck(facts: &Facts) -> Option<String> {
     let (from, to, share) = (&busiest.from, &busiest.to, 100.0 * busiest.utilisation);
     let queue =
         busiest.peak_queue_bytes.map_or(String::new(), |peak| format!("; at most {} waited there", bytes(peak)));
-    let is_wanted = facts.is_greedy || facts.offered.iter().any(|load| load.share() > 1.0);
+    let has_demand = facts.is_greedy || facts.offered.iter().any(|load| load.share() > 1.0);
     let left = 100.0 * (1.0 - busiest.utilisation);
-    let unused = match is_wanted && busiest.utilisation < 0.9 && facts.sum(|port| port.ecn_marked as f64) > 0.0 {
+    let unused = match has_demand && busiest.utilisation < 0.9 && facts.sum(|port| port.ecn_marked as f64) > 0.0 {
         true => format!("; congestion control left {left:.1} % of it unused"),
         false => String::new(),
     };

@@ -24,7 +24,7 @@ use crate::backend::Completion;
 /// Bytes read at a time for short messages, and after the rest of a long one: the next header.
 const STAGE: usize = 256 << 10;
 const BEHIND: usize = 4 << 10;
-/// From here on a message's rest is read into its slot.
+/// The length from which on a message's rest is read into its slot.
 const LONG: u32 = 16 << 10;
 /// Bytes of one connection in a turn: then others have theirs.
 const TURN: usize = 1 << 20;
@@ -73,7 +73,7 @@ pub(super) trait ByteSource: Read {
     fn acknowledge(&mut self);
 }
 
-/// From question to question whether a silent peer lives (RFC 9293 section 3.8.4), and how many may be in vain: events
+/// Time from one keep-alive of a silent peer to the next (RFC 9293 section 3.8.4), and how many may be in vain: events
 /// wait less long for a board that does not answer.
 const ALIVE: Duration = Duration::from_secs(1);
 const IN_VAIN: u32 = 60;
@@ -143,7 +143,7 @@ pub(super) struct Connection<S = Stream> {
     /// A whole message is in its slot and may not be taken now: see [`Memory::admit`].
     held_back: bool,
     /// Messages up to this event are here already, and are dropped.
-    pub(super) known: Option<u64>,
+    pub(super) received_up_to: Option<u64>,
     /// The slot of the message under way, and how much of it is there.
     slot: Option<(RecvWr, u32)>,
     /// Bytes of messages that have gone into slots.
@@ -166,7 +166,7 @@ impl<S: ByteSource> Connection<S> {
             at: 0,
             starved: false,
             held_back: false,
-            known: None,
+            received_up_to: None,
             slot: None,
             placed: 0,
             messages: 0,
@@ -329,10 +329,10 @@ impl<S: ByteSource> Connection<S> {
     }
 
     /// Whether a whole message has come before, over another connection.
-    fn is_known(&self, memory: &mut dyn Memory, slot: RecvWr, len: u32) -> bool {
-        let Some(known) = self.known else { return false };
+    fn is_duplicate(&self, memory: &mut dyn Memory, slot: RecvWr, len: u32) -> bool {
+        let Some(received_up_to) = self.received_up_to else { return false };
         let id = memory.place(slot.va, len).and_then(|message| FragmentId::peek(message).ok());
-        id.is_some_and(|id| id.event_number <= known)
+        id.is_some_and(|id| id.event_number <= received_up_to)
     }
 
     /// Moves the message under way from its slot into another one, of another memory. False if there is none.
@@ -355,7 +355,7 @@ impl<S: ByteSource> Connection<S> {
     ) -> Parsed {
         let parsed = loop {
             if let Some((slot, len)) = self.slot.filter(|_| self.deframer.left() == 0) {
-                if self.is_known(memory, slot, len) {
+                if self.is_duplicate(memory, slot, len) {
                     self.slot = None;
                     slots.push_front(slot);
                     continue;

@@ -40,7 +40,7 @@ enum State {
     },
     /// This number of zeros is to come.
     Passing(u32),
-    /// For good.
+    /// It is refused for good.
     Refused(u32),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Deframer {
 }
 
 impl Deframer {
-    /// For messages of up to `longest` bytes.
+    /// A deframer for messages of up to `longest` bytes.
     pub(crate) fn new(longest: u32) -> Self {
         Deframer { longest, state: State::Header, counts: DeframerCounts::default() }
     }

@@ -106,7 +106,7 @@ impl TcpBackend {
                 self.ends[usize::from(board)].kept_before += connection.messages;
             }
             connection.became_readable();
-            connection.known = connection.known.max(keeper.messages.events.map(|(_, last)| last));
+            connection.received_up_to = connection.received_up_to.max(keeper.messages.events.map(|(_, last)| last));
             if !connection.change_slot(memory, scratch.slot(), scratch) {
                 slots.push_back(scratch.slot());
             }

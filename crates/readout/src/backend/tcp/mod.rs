@@ -211,10 +211,14 @@ impl TcpBackend {
             self.connections[at].iter_mut().for_each(Connection::became_readable);
             self.introduce(at, self.clock.now());
             if self.connections[at].as_ref().is_some_and(is_silent) {
-                let is_known = self.last_refused.replace(ip) == Some(ip);
+                let is_repeated = self.last_refused.replace(ip) == Some(ip);
                 self.dismiss(
                     at,
-                    if is_known { "" } else { "too many connections of this address have not introduced themselves" },
+                    if is_repeated {
+                        ""
+                    } else {
+                        "too many connections of this address have not introduced themselves"
+                    },
                 );
             }
         }
@@ -353,7 +357,7 @@ impl TcpBackend {
             }
             if let Some(next) = next.filter(|_| !is_refused) {
                 // For the session it is one connection.
-                (next.announced, next.known) = (true, kept.messages.events.map(|(_, last)| last));
+                (next.announced, next.received_up_to) = (true, kept.messages.events.map(|(_, last)| last));
                 return;
             }
         }

@@ -108,11 +108,11 @@ pub(super) fn open(config: &VerbsConfig) -> Result<(Arc<Context>, Found), Backen
     let names = device_names().map_err(|error| {
         unavailable(format!("this kernel has no RDMA devices ({error}); is the NIC's driver loaded, and ib_uverbs?"))
     })?;
-    if let Some(wanted) = config.device.as_ref().filter(|wanted| !names.contains(wanted)) {
-        return Err(unavailable(format!("there is no RDMA device {wanted}; there are: {}", listed(&names))));
+    if let Some(requested) = config.device.as_ref().filter(|requested| !names.contains(requested)) {
+        return Err(unavailable(format!("there is no RDMA device {requested}; there are: {}", listed(&names))));
     }
     let mut candidates = Vec::new();
-    for name in names.iter().filter(|name| config.device.as_ref().is_none_or(|wanted| wanted == *name)) {
+    for name in names.iter().filter(|name| config.device.as_ref().is_none_or(|requested| requested == *name)) {
         let context = Context::open(name).map_err(|source| failed(format!("opening {name}"), source))?;
         let gids = context.gids().map_err(|source| failed(format!("reading the GIDs of {name}"), source))?;
         candidates.push(Candidate { device: name.clone(), context, gids });
@@ -154,13 +154,13 @@ fn nothing_usable(candidates: &[Candidate], choice: GidChoice) -> String {
         candidate.gids.iter().map(line).collect::<Vec<_>>()
     };
     let all: Vec<_> = candidates.iter().flat_map(of_device).collect();
-    let wanted = match choice {
+    let chosen = match choice {
         GidChoice::Any => String::new(),
         GidChoice::Address(ip) => format!(" of {ip}"),
         GidChoice::Index(index) => format!(" at index {index}"),
     };
     format!(
-        "no active port with a RoCE v2 GID{wanted} of an IPv4 address (give the interface one: `ip addr add`); there \
+        "no active port with a RoCE v2 GID{chosen} of an IPv4 address (give the interface one: `ip addr add`); there \
          are: {}",
         listed(&all)
     )
@@ -241,7 +241,7 @@ mod tests {
     fn without_library_or_device_the_error_gives_the_remedy() {
         let config = VerbsConfig { device: Some("no_such_device".into()), ..VerbsConfig::default() };
         let error = open(&config).unwrap_err().to_string();
-        let known = ["--backend packet", "is the NIC's driver loaded", "there is no RDMA device no_such_device"];
-        assert!(known.iter().any(|text| error.contains(text)), "{error}");
+        let reasons = ["--backend packet", "is the NIC's driver loaded", "there is no RDMA device no_such_device"];
+        assert!(reasons.iter().any(|text| error.contains(text)), "{error}");
     }
 }

@@ -35,7 +35,8 @@ const FIRST_DEPTH: u32 = 1024;
 struct Board {
     qp: QueuePair,
     max_receives: u32,
-    /// In the upper half of our work request numbers, with the board: completions of an earlier life are not its own.
+    /// The connection's number, in the upper half of our work request numbers with the board: completions of an earlier
+    /// one do not count.
     life: u16,
     psn: Psn,
     /// Receives that have not completed.
@@ -193,8 +194,8 @@ impl Verbs {
         let mut lent = Vec::new();
         for (&board, of) in self.boards.iter_mut().filter(|(_, of)| of.connected && of.fault.is_none()) {
             let most = pool.bound(board).min(pool.lending.ahead() as u64) as usize;
-            let wants = most.saturating_sub(of.posted as usize);
-            lent.extend(std::iter::from_fn(|| pool.lending.lend(board)).take(wants));
+            let missing = most.saturating_sub(of.posted as usize);
+            lent.extend(std::iter::from_fn(|| pool.lending.lend(board)).take(missing));
             of.qp.post(&lent).map_err(failed(format!("board {board}: posting {} receives", lent.len())))?;
             of.posted += lent.len() as u32;
             pool.filling.extend(lent.drain(..).map(|wr| (wr.wr_id, board)));

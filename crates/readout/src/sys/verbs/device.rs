@@ -51,7 +51,7 @@ pub struct GidEntry {
     pub gid: [u8; 16],
     pub port: u8,
     pub index: u8,
-    /// As `enum ibv_gid_type_sysfs` and the driver have it: 0 InfiniBand, 1 RoCE v1, 2 RoCE v2.
+    /// The number of `enum ibv_gid_type_sysfs` and the driver: 0 InfiniBand, 1 RoCE v1, 2 RoCE v2.
     pub kind: u32,
     /// Index of the network interface; 0 if the driver does not say.
     pub interface: u32,

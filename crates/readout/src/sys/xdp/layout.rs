@@ -14,7 +14,7 @@ const CHUNKS: std::ops::RangeInclusive<usize> = 2048..=65536;
 pub(super) struct Layout {
     /// Bytes of a chunk; a frame that does not fit takes several.
     pub(super) chunk: usize,
-    /// To receive into; a power of two.
+    /// Chunks to receive into; a power of two.
     pub(super) chunks: u32,
     pub(super) several: bool,
 }

@@ -27,9 +27,9 @@ const HAS_FRAGS: u32 = 1 << 5;
 /// Where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XdpMode {
-    /// In the driver, before the kernel has made anything of a frame.
+    /// It runs in the driver, before the kernel has made anything of a frame.
     Native,
-    /// In the kernel, on frames of any driver.
+    /// It runs in the kernel, on frames of any driver.
     Generic,
 }
 
