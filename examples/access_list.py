@@ -40,7 +40,7 @@ def networks(text: str) -> list[Network]:
     return found
 
 
-def own_address(board: str) -> ipaddress.IPv4Address:
+def host_address(board: str) -> ipaddress.IPv4Address:
     """The address from which this host speaks to a board."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((board, 50001))  # nothing is sent
@@ -88,9 +88,9 @@ def main() -> int:
         board = uhal.getDevice(address, f"ipbusudp-2.0://{address}:50001", f"file://{TABLE}")
         board.setTimeoutPeriod(20_000)
         try:
-            own = own_address(address)
-            if options.allow and not any(own in entry for entry in options.allow):
-                raise Refused(f"the list would shut out this host: add {own}")
+            host = host_address(address)
+            if options.allow and not any(host in entry for entry in options.allow):
+                raise Refused(f"the list would shut out this host: add {host}")
             if options.allow is not None or options.lock:
                 change(board, options.allow, options.lock)
             print(f"{address}: serves {shown(board)}")

@@ -91,8 +91,8 @@ def show(arguments: argparse.Namespace) -> int:
         if best is None or np.nanmax(charge) > np.nanmax(best[2]):
             best = (row["event_number"], samples, charge)
     if best is None:
-        wanted = "events" if arguments.event is None else f"event {arguments.event}"
-        print(f"error: {arguments.run} has no {wanted}", file=sys.stderr)
+        what = "events" if arguments.event is None else f"event {arguments.event}"
+        print(f"error: {arguments.run} has no {what}", file=sys.stderr)
         return 2
     event, samples, charge = best
     draw(samples, charge, np.load(DATA)["pixel_id"], f"LST-1, event {event}", arguments.out)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from penstock.drawing import save, styled
 from penstock.points import out_folder
-from penstock.reporting import add_json_option, as_json, say
+from penstock.reporting import add_json_option, as_json, print_result
 from penstock.results import Run
 
 from figures import advcam, cms_tcp, feroce, latency, peers, qcn, sampled, scale, stability
@@ -281,7 +281,7 @@ def _draw_sampled(arguments: argparse.Namespace, out: Path) -> int:
         rows += [(name, row) for row in make_sampled(name, of, out)]
         print(f"{name}: {out / name}.png", file=sys.stderr)
     options = f" --sampled {shlex.quote(arguments.sampled)}"
-    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows, options))
+    return print_result(as_json("figures", {"figures": report(rows, out)}) if arguments.json else table(rows, options))
 
 
 def main(words: list[str] | None = None) -> int:
@@ -314,7 +314,7 @@ def main(words: list[str] | None = None) -> int:
     if arguments.docs:
         for marks, text_of in tables.items():
             write_docs(CONGESTION_CONTROL, marks, text_of)
-    return say(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
+    return print_result(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 
 if __name__ == "__main__":

@@ -95,9 +95,9 @@ class Sampled:
     @cached_property
     def shown(self) -> Span:
         """The longest span in which the board sends; the whole run when there is none."""
-        own = [span for span in self.spans if self.board in span.boards]
+        of_board = [span for span in self.spans if self.board in span.boards]
         whole = Span(-SETTLED_MS, 1e3 * self.run.summary["seconds"], ())
-        return max(own, key=lambda span: span.end_ms - span.begin_ms, default=whole)
+        return max(of_board, key=lambda span: span.end_ms - span.begin_ms, default=whole)
 
 
 def _mean(sampled: Sampled, board: str, span: Span) -> float:
@@ -145,8 +145,8 @@ def saw_tooth(sampled: Sampled) -> Drawn:
     """Figure 13: goodput of the boards that send along with this one, and its R_C."""
     board, span = sampled.board, sampled.shown
     figure, axes = goodput_axes(f"AdvCam 13, measured: {board}; windows of 2 samples", 2, 1.5, "time")
-    others = [name for name in span.boards if name != board]
-    for name in [board, *others[: MOST_NAMED - 1]]:
+    rest = [name for name in span.boards if name != board]
+    for name in [board, *rest[: MOST_NAMED - 1]]:
         series = sampled.goodput(name)
         axes[0].plot(*(coarser(values, 2) for values in (series.time_ms, series.value)), label=name)
     axes[0].set_ylim(bottom=0)

@@ -215,7 +215,7 @@ def _missed(case: Case, it: Reached) -> tuple[str, ...]:
 
 # ---- beside the world ------------------------------------------------------------------------------------------------
 
-OTHERS = {
+OTHER_LAWS = {
     "penstock": (),
     "Table II of AdvCam": ("cc.profile=advcam",),
     "Zhu et al.": ("cc.profile=zhu", "switch.pmax=0.01"),
@@ -226,9 +226,9 @@ SENDERS = (3, 16, 64, 256)
 LINE_GBPS = 10
 
 
-def others_settings(law: str, boards: int) -> tuple[str, ...]:
+def other_settings(law: str, boards: int) -> tuple[str, ...]:
     """`incast-64` with this number of boards under another law."""
-    return (f"topology.boards={boards}", *OTHERS[law], *TRACE)
+    return (f"topology.boards={boards}", *OTHER_LAWS[law], *TRACE)
 
 
 def jobs() -> list[tuple[str, str, tuple[str, ...]]]:
@@ -238,8 +238,8 @@ def jobs() -> list[tuple[str, str, tuple[str, ...]]]:
         (f"scale-{n}-ideal", case.scenario, ideal_settings(case)) for n, case in enumerate(CASES) if case.triggered
     ]
     return runs + [
-        (f"scale-{law.split()[0].strip(',').lower()}-{boards}", "incast-64", others_settings(law, boards))
-        for law in OTHERS
+        (f"scale-{law.split()[0].strip(',').lower()}-{boards}", "incast-64", other_settings(law, boards))
+        for law in OTHER_LAWS
         for boards in SENDERS
     ]
 
@@ -273,11 +273,11 @@ def draw(runs: list[Run]) -> Drawn:
     title = f"Boards of {LINE_GBPS} Gb/s into one line of {LINE_GBPS} Gb/s"
     figure, grid = panels(title, 1, 3, height_in=2.8)
     axes = list(grid[0])
-    rest = iter(runs[-len(OTHERS) * len(SENDERS) :])
+    rest = iter(runs[-len(OTHER_LAWS) * len(SENDERS) :])
     compared = [
         Compared("cases that meet their goals", None, sum(not it.missed for it in results(runs)), f"of {len(CASES)}", 0)
     ]
-    for law in OTHERS:
+    for law in OTHER_LAWS:
         of_law = [next(rest) for _ in SENDERS]
         # the whole run counts here: the other laws' trouble is in their start
         line = [run.summary["aggregate_gbps"] for run in of_law]

@@ -106,9 +106,9 @@ def read_description(node: FieldNode) -> Description:
     """Of the field, or of its register."""
     found = {}
     for name in Description.__annotations__:
-        own = node.get_property(name, default=None) if name != "preset" else None
+        given = node.get_property(name, default=None) if name != "preset" else None
         of_register = name in ("preset", "key", "label")
-        found[name] = own or (node.parent.get_property(name, default=None) if of_register else None) or ""
+        found[name] = given or (node.parent.get_property(name, default=None) if of_register else None) or ""
     return Description(**found)
 
 

@@ -52,7 +52,7 @@ module penstock_regblock
 """
 
 
-def wanted(groups: list[Group], attribute: str) -> Iterator[tuple[Group, list[tuple[Register, list[Field]]]]]:
+def groups_of(groups: list[Group], attribute: str) -> Iterator[tuple[Group, list[tuple[Register, list[Field]]]]]:
     """The groups inside the block with their registers that have such fields, and these fields."""
     for group in groups:
         if group.block is None:
@@ -73,7 +73,7 @@ def members(registers: list[tuple[Register, list[Field]]]) -> list[str]:
 def struct(name: str, groups: list[Group], attribute: str) -> list[str]:
     """`name_t`: a member for each register of the top level, and one for each group."""
     lines, top = [], []
-    for group, registers in wanted(groups, attribute):
+    for group, registers in groups_of(groups, attribute):
         if group.name == "global":
             top = members(registers) + top
             continue

@@ -63,8 +63,12 @@ def law_lines(group: Group) -> list[str]:
         "  );",
     ]
     for register in group.registers:
-        own = [p for p in parameters if p.register is register]
-        word = reset_word(own[0]) if own[0].is_whole else f"32'h{sum(p.reset << p.field.low for p in own):08X}"
+        of_register = [p for p in parameters if p.register is register]
+        word = (
+            reset_word(of_register[0])
+            if of_register[0].is_whole
+            else f"32'h{sum(p.reset << p.field.low for p in of_register):08X}"
+        )
         lines.append(f"    {group.name}_reset_words[{register.offset // 4}] = {word};")
     return [*lines, "  endfunction", ""]
 

@@ -52,10 +52,10 @@ def words_package(map_name: str, groups: list[Group]) -> str:
             lines.append(f"  localparam int unsigned {name_of(group, register.name)}At = 32'h{address:X};")
     lines.append("")
     for group in groups:
-        own = replace(group, name=map_name) if group.name == "global" else group
+        renamed = replace(group, name=map_name) if group.name == "global" else group
         for register in group.registers:
             if len(register.fields) > 1:
-                lines += struct(own, register)
+                lines += struct(renamed, register)
     kept = [(at, f"32'h{sum(f.mask for f in register.fields if not f.pulse):X}") for at, register in found]
     lines += function("keeps", "logic [31:0]", kept)
     lines += function("writable", "logic", [(at, "1'b1") for at, _ in found])

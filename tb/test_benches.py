@@ -29,14 +29,14 @@ def netlist(bench: Bench, config: dict[str, int]) -> Netlist | None:
 
     A bench that looks inside its top has nothing to look at in a netlist.
     """
-    wanted = os.environ.get("NETLIST")
-    if not wanted:
+    netlist = os.environ.get("NETLIST")
+    if not netlist:
         return None
-    if wanted not in ("1", "x"):
-        pytest.fail(f"NETLIST={wanted}: allowed are 1 (Verilator, X is random) and x (Icarus, four states)")
+    if netlist not in ("1", "x"):
+        pytest.fail(f"NETLIST={netlist}: allowed are 1 (Verilator, X is random) and x (Icarus, four states)")
     if bench.inside:
         pytest.skip(f"looks at {', '.join(bench.inside)}")
-    return Netlist(synthesised(bench.top, config, *bench.sources[-1:]), four_state=wanted == "x")
+    return Netlist(synthesised(bench.top, config, *bench.sources[-1:]), four_state=netlist == "x")
 
 
 @pytest.mark.parametrize("name,bench,config", benches())

@@ -60,9 +60,9 @@ class Network:
 class UnixCable:
     """The virtual machine's end of a pair of Unix datagram sockets."""
 
-    def __init__(self, own: Path, board: Path) -> None:
+    def __init__(self, local: Path, board: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(own))
+        self.socket.bind(str(local))
         self.board = str(board)
 
     def send(self, frame: bytes) -> None:
@@ -102,7 +102,7 @@ class Server:
         self.cable, self.arp, self.mac = cable, arp, SERVER_MAC
         self.responder = Responder(psn=psn, mtu=mtu, rkey=rkey)
         self.board_qpn = BOARD_QPN
-        self.others: list[bytes] = []
+        self.other_frames: list[bytes] = []
 
     @property
     def messages(self) -> list[Message]:
@@ -121,7 +121,7 @@ class Server:
             reply = ARP(op=2, hwsrc=self.mac, psrc=SERVER_IP, hwdst=requested.hwsrc, pdst=requested.psrc)
             self.cable.send(bytes(Ether(src=self.mac, dst=requested.hwsrc) / reply))
         else:
-            self.others.append(raw)
+            self.other_frames.append(raw)
         return True
 
     def request(self, frame, raw: bytes) -> None:

@@ -49,7 +49,7 @@ class Bridged(Network):
         inside = ["-n", f"{self.name}-{end}"] if end else []
         subprocess.run(["ip", *inside, "-batch", "-"], input=lines, text=True, check=True)
 
-    def know_server(self) -> None:
+    def pin_server_mac(self) -> None:
         """The boards' kernels have the server's MAC for good: no ARP tells them of an outage."""
         show = ["ip", "-n", f"{self.name}-s", "-json", "link", "show", self.inner("s")]
         mac = json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["address"]

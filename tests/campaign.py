@@ -95,12 +95,12 @@ class Course:
         print(f"{settings} .venv/bin/pytest tests/test_campaign.py -k {self.test}")
         dice, happened = random.Random(self.seed), Counter()
         for number in range(count):
-            possible, own = kinds(), random.Random(dice.getrandbits(64))
+            possible, draws = kinds(), random.Random(dice.getrandbits(64))
             # A short course has some of each, too.
             [kind] = dice.choices(possible, [1 / (1 + happened[kind]) ** 3 for kind in possible])
             happened[kind] += 1
             print(f"{number:4} {kind.__name__}", end="", flush=True)
-            print(f": {kind(own)}")
+            print(f": {kind(draws)}")
 
 
 # Longer than any wait of a machine that is busy elsewhere.
@@ -247,15 +247,15 @@ def stored(folder: Path, sent: Sent, gateware: dict[int, int]) -> Stored:
             if source not in gateware:
                 assert fragment == sent.of_software(source, event), f"event {event}, source {source}"
                 continue
-            wanted, offset = sent.of_gateware(gateware[source], event), 0
+            expected, offset = sent.of_gateware(gateware[source], event), 0
             table = list(parts(row, at))
             flagged = {given: marks for given, marks, _ in table if marks}
             if not flagged:
-                assert fragment == wanted, f"event {event}, source {source}"
+                assert fragment == expected, f"event {event}, source {source}"
                 continue
             lengths = input_lengths(len(sent.recorded[0, gateware[source] :: SHARED]), sent.recorded.shape[2])
             for given, marks, data in table:
-                whole = wanted[offset : offset + lengths[given]]
+                whole = expected[offset : offset + lengths[given]]
                 is_right = data == whole or (marks - {"dropped"} and whole.startswith(data))
                 assert is_right, f"event {event}, source {source}, input {given}: {marks}"
                 offset += lengths[given]

@@ -107,7 +107,7 @@ def test_advcam_13_a_board_climbs_with_its_timer_and_is_cut_back_as_the_model_is
     assert lost(runs[0]) == 0
 
 
-def test_advcam_14_the_throughput_of_a_board_is_what_its_registers_say(runs: list[Run]) -> None:
+def test_advcam_14_the_throughput_of_a_board_is_that_of_its_registers(runs: list[Run]) -> None:
     run = runs[0]
     flow = flows(run)[-1]
     measured = throughput(run, flow["name"])

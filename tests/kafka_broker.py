@@ -83,9 +83,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         log.close()
 
 
-def _answers(ask: Callable[[], object]) -> bool:
+def _answers(probe: Callable[[], object]) -> bool:
     try:
-        ask()
+        probe()
     except Exception:
         return False
     return True

@@ -58,7 +58,9 @@ LOST = "Warning: net 'rx_clk' does not exist in design, ignoring clock constrain
     ],
     ids=["too slow", "not found"],
 )
-def test_a_clock_that_is_not_met_or_not_checked_is_said_and_leaves_no_bit_file(log_text, error, tmp_path, monkeypatch):
+def test_a_clock_that_is_not_met_or_not_checked_is_reported_and_leaves_no_bit_file(
+    log_text, error, tmp_path, monkeypatch
+):
     reported = {"fmax": {"$glbnet$clk": {"achieved": 61.0, "constraint": CORE}}, "utilization": {}}
 
     def tool(name: str, arguments: list[str], log: Path) -> None:

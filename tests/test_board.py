@@ -212,13 +212,13 @@ def test_an_access_list_is_set_over_the_network_and_locked_and_strangers_are_ref
     ip = int.from_bytes(socket.inet_aton(stranger))
     opening = cm.Message(cm.OPEN_QP, cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip), port=cm.REQUEST_PORT).pack()
     with network.inside():
-        own, foreign = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+        local, foreign = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
     foreign.bind((stranger, cm.REQUEST_PORT))
     foreign.sendto(opening, (BOARD_IP, cm.REQUEST_PORT))
-    own.bind((SERVER_IP, cm.REQUEST_PORT))
-    own.settimeout(DEADLINE_S)
-    own.sendto(opening, (BOARD_IP, cm.REQUEST_PORT))
-    assert cm.Message.unpack(own.recv(2048)).answer != cm.NONE, "answered after the stranger's was seen"
+    local.bind((SERVER_IP, cm.REQUEST_PORT))
+    local.settimeout(DEADLINE_S)
+    local.sendto(opening, (BOARD_IP, cm.REQUEST_PORT))
+    assert cm.Message.unpack(local.recv(2048)).answer != cm.NONE, "answered after the stranger's was seen"
     foreign.setblocking(False)
     with pytest.raises(BlockingIOError):
         foreign.recv(2048)
@@ -236,21 +236,21 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
     roce.bind((SERVER_IP, 4791))
     ip = int.from_bytes(socket.inet_aton(SERVER_IP))
 
-    def ask(message: cm.Message) -> cm.Message:
+    def exchange(message: cm.Message) -> cm.Message:
         manager.sendto(message.pack(), (BOARD_IP, cm.REQUEST_PORT))
         return cm.Message.unpack(manager.recv(2048))
 
     peer = cm.Info(SERVER_QPN, PSN, RKEY, BASE, ip)
-    own = ask(cm.Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT)).sender
+    local = exchange(cm.Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT)).sender
     # The gateware divides by 256; the base is drawn, so that it is the usual one once in 65,534 runs.
-    assert own.qpn % 256 == 0 and own.qpn not in (0, BOARD_QPN)
+    assert local.qpn % 256 == 0 and local.qpn not in (0, BOARD_QPN)
 
-    server = Server(PacketCable(network, "pstk0"), psn=own.psn, rkey=RKEY, arp=False)
-    server.board_qpn = own.qpn
+    server = Server(PacketCable(network, "pstk0"), psn=local.psn, rkey=RKEY, arp=False)
+    server.board_qpn = local.qpn
     server.mac = network.run("cat", "/sys/class/net/pstk0/address").strip()
     transmit = cm.Transmit(with_imm=True, is_write=True, length=3000, count=24)
-    request = cm.Message(cm.NONE, peer, own, port=cm.REQUEST_PORT, transmit=transmit)
-    assert ask(request).answer == cm.ACK
+    request = cm.Message(cm.NONE, peer, local, port=cm.REQUEST_PORT, transmit=transmit)
+    assert exchange(request).answer == cm.ACK
     with until("24 messages") as waiting:
         while len(server.messages) < 24 and waiting():
             server.step()
@@ -258,12 +258,12 @@ def test_a_server_opens_a_queue_pair_over_the_kernel_s_udp_and_takes_the_board_s
     for number, message in enumerate(server.messages):
         assert message.data == bytes(next(stream) for _ in range(3000))
         assert message.va == BASE + 3000 * number % 65536, "on from the last one, in 16 bits"
-    assert ask(cm.Message(cm.CLOSE_QP, peer, own, port=cm.REQUEST_PORT)).answer == cm.ACK
+    assert exchange(cm.Message(cm.CLOSE_QP, peer, local, port=cm.REQUEST_PORT)).answer == cm.ACK
     assert tap.interrupt()["messages"] == {"ok": 24, "failed": 0, "errors": {}, "first_error": None}
 
 
 @tools
-def test_a_receiver_tells_the_board_its_share_of_the_line_before_it_opens_it(tap, network, penstock, tmp_path):
+def test_a_receiver_sets_the_board_s_share_of_the_line_before_it_opens_it(tap, network, penstock, tmp_path):
     """Weight 3, with an absent board of weight 1: 3/4 of the line, 15/16 of that at the least."""
     (tmp_path / "boards.toml").write_text(
         f'[[board]]\nip = "{BOARD_IP}"\nweight = 3\n[[board]]\nname = "gone"\nip = "10.9.0.9"\n'
@@ -274,16 +274,16 @@ def test_a_receiver_tells_the_board_its_share_of_the_line_before_it_opens_it(tap
     report = json.loads(done.stdout)
     assert report["shares"] == {BOARD_IP: "6Gbps", "gone": None}, done.stderr
     assert report["boards"][0]["lives"] == 1, done.stderr
-    told = json.loads(network.run(binary, "ctl", "status", BOARD_IP, "--json"))["boards"][0]
+    status = json.loads(network.run(binary, "ctl", "status", BOARD_IP, "--json"))["boards"][0]
     registers = network.run(binary, "ctl", "get", BOARD_IP, "cc[0].rate_min", "cc[3].rate_start", "cc[0].rate_line")
-    assert told["share"] == "6Gbps"
+    assert status["share"] == "6Gbps"
     assert all(rate in registers for rate in ("5.625Gbps", "6Gbps", "10Gbps")), registers
     in_force = {"law": "dcqcn", "profile": "penstock", "share": "6Gbps"}
     assert tap.interrupt()["congestion"] == [{"group": group, **in_force} for group in range(4)]
 
 
 @tools
-def test_a_board_that_begins_anew_in_a_run_is_told_its_share_again_but_not_over_what_an_operator_has_set(
+def test_a_board_that_begins_anew_in_a_run_gets_its_share_again_but_not_over_what_an_operator_has_set(
     start, network, penstock
 ):
     """Killed and started again on a TAP device that stays; group 2 is then set by hand. A TAP device has no speed."""
@@ -295,7 +295,7 @@ def test_a_board_that_begins_anew_in_a_run_is_told_its_share_again_but_not_over_
     refused = subprocess.run(network.command(*command, "--line"), capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "pstk1 is a TAP device, whose speed means nothing" in refused.stderr
 
-    def told(board: Board, share: str | None) -> None:
+    def wait_for_share(board: Board, share: str | None) -> None:
         with until(f"a share of {share}") as waiting:
             while waiting():
                 assert board.process.poll() is None, board.process.stderr.read()
@@ -305,13 +305,13 @@ def test_a_board_that_begins_anew_in_a_run_is_told_its_share_again_but_not_over_
                     return
 
     board = start("--tap", "pstk1", network=network)
-    told(board, None)
+    wait_for_share(board, None)
     receiver = subprocess.Popen(network.command(*command, "--line", "6Gbps"), stderr=subprocess.PIPE, text=True)
     try:
-        told(board, "6Gbps")
+        wait_for_share(board, "6Gbps")
         killed(board.process)
         board = start("--tap", "pstk1", network=network)
-        told(board, "6Gbps")
+        wait_for_share(board, "6Gbps")
     finally:
         receiver.kill()
         receiver.communicate()
@@ -337,13 +337,13 @@ def test_a_board_opens_a_queue_pair_by_itself_on_a_tap_device_that_was_there_bef
     manager.settimeout(DEADLINE_S)
     roce.bind((SERVER_IP, 4791))
     board = start("--tap", "pstk1", "--peer-ip", SERVER_IP, "--open", "--counter", "5000x4", network=network)
-    own = cm.Info(SERVER_QPN, PSN, RKEY, BASE, int.from_bytes(socket.inet_aton(SERVER_IP)))
+    local = cm.Info(SERVER_QPN, PSN, RKEY, BASE, int.from_bytes(socket.inet_aton(SERVER_IP)))
     server = Server(PacketCable(network, "pstk1"), rkey=RKEY, arp=False)
     server.mac = network.run("cat", "/sys/class/net/pstk1/address").strip()
     request = cm.Message.unpack(manager.recv(2048))
     assert (request.request, request.info_valid) == (cm.OPEN_QP, True)
     server.responder.psn, server.board_qpn = request.sender.psn, request.sender.qpn
-    manager.sendto(request.answered(cm.ACK, own).pack(), (BOARD_IP, request.port))
+    manager.sendto(request.answered(cm.ACK, local).pack(), (BOARD_IP, request.port))
     server.serve(board.process)
     assert board.end()["messages"]["ok"] == 4
     assert [(message.va, len(message.data)) for message in server.messages] == [
@@ -358,8 +358,8 @@ def connect(psn: int = PSN) -> list[str]:
 @pytest.fixture
 def machine(tmp_path):
     """The virtual machine's end of a pair of Unix sockets; the board's flag for its own."""
-    own, board = tmp_path / "machine.sock", tmp_path / "board.sock"
-    return UnixCable(own, board), ["--unix", f"{board},{own}"]
+    local, board = tmp_path / "machine.sock", tmp_path / "board.sock"
+    return UnixCable(local, board), ["--unix", f"{board},{local}"]
 
 
 def test_counter_words_reach_a_ring_of_slots_over_a_unix_socket_and_a_capture_has_every_frame(start, machine, tmp_path):
@@ -386,7 +386,7 @@ def test_counter_words_reach_a_ring_of_slots_over_a_unix_socket_and_a_capture_ha
     ("verb", "immediates"),
     [("write-imm", [0, 1, 2, 0]), ("write", [None] * 4), ("send", [None] * 4), ("send-imm", [0, 1, 2, 0])],
 )
-def test_messages_of_the_gatewares_source_have_an_immediate_when_it_is_asked_for(start, machine, verb, immediates):
+def test_messages_of_the_gatewares_source_have_an_immediate_on_request(start, machine, verb, immediates):
     cable, wire = machine
     board = start(*wire, *connect(), "--counter", "1000x4", "--slots", "3", "--verb", verb)
     server = Server(cable, psn=PSN, rkey=RKEY)
@@ -415,8 +415,8 @@ def test_the_gateware_makes_the_messages_of_recorded_events_of_their_raw_samples
         parts = [Part(i, modules[8 * i : 8 * i + 8].tobytes()) for i in range(3)]  # 17 modules, 8 together
         at = int.from_bytes(message.data[16:24], "little")  # by the gateware's clock, which counts cycles of 6.4 ns
         assert abs(at - begun - 30_000 * number) < 16
-        wanted = Fragment(number, at, 1, parts=parts).message(source_id=1)
-        assert message.data == wanted, f"event {number}"
+        expected = Fragment(number, at, 1, parts=parts).message(source_id=1)
+        assert message.data == expected, f"event {number}"
         if verb.startswith("write"):
             assert message.va == BASE + number % 2 * 20480
 
@@ -518,7 +518,7 @@ def refusal(penstock, *options: str, **how) -> str:
 
 def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_path, machine):
     cable, _ = machine
-    own = cable.socket.getsockname()
+    address = cable.socket.getsockname()
     text, cut = tmp_path / "text.pcapng", tmp_path / "cut.pcapng"
     text.write_text("not a capture")
     cut.write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
@@ -526,7 +526,7 @@ def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_pat
     plain.write_text("")
     for options, words in [
         (["--packet", "nosuch0"], ["nosuch0", "missing", "lo"]),
-        (["--unix", f"{own},{tmp_path}/x"], [own, "in use"]),
+        (["--unix", f"{address},{tmp_path}/x"], [address, "in use"]),
         (["--unix", f"{plain},{tmp_path}/x"], ["plain", "no socket"]),
         (["--unix", "/one/path"], ["/one/path", "comma"]),
         (["--replay", text], ["text.pcapng", "not a pcapng file", "editcap"]),
@@ -550,7 +550,7 @@ def test_what_cannot_be_is_refused_with_its_value_and_a_remedy(penstock, tmp_pat
 
 
 @tools
-def test_a_user_without_the_right_to_a_tap_device_is_told_the_commands(penstock):
+def test_a_user_without_the_right_to_a_tap_device_gets_the_commands(penstock):
     # pytest's folders are closed to other users; so may be the one that the tests are in.
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         Path(folder).chmod(0o755)
@@ -576,7 +576,7 @@ def test_a_peer_that_never_answers_arp_is_named(start, machine):
         (("--counter", "2000"), 0, None),
     ],
 )
-def test_messages_that_were_asked_for_and_have_not_ended_in_time_are_a_fault(
+def test_messages_that_were_requested_and_have_not_ended_in_time_are_a_fault(
     penstock, tmp_path, source, status, unfinished
 ):
     wire = ("--ip", BOARD_IP, "--unix", f"{tmp_path / 'own'},{tmp_path / 'peer'}")

@@ -104,7 +104,7 @@ def test_slices_by_period_follow_each_other_without_a_gap(network, recorded, tmp
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reason"),
     [
         (("--stream", 3, "--slice", "size=1"), "allowed are 8 or more"),
         (("--stream", 3, "--slice", "size=200000"), "allowed are 131072 for each"),
@@ -116,7 +116,7 @@ def test_slices_by_period_follow_each_other_without_a_gap(network, recorded, tmp
         (("--prbs", "64x1", "--slice", "size=64"), "--slice: goes with --stream alone"),
     ],
 )
-def test_what_cannot_be_cut_is_refused_with_what_is_allowed(network, options, told):
+def test_what_cannot_be_cut_is_refused_with_what_is_allowed(network, options, reason):
     command = ("board", "--packet", "veth1", "--ip", "10.77.9.1", "--share", f"0/{SHARED}", "--data", DATA)
     result = ended(network.start("b", str(network.binary), *map(str, (*command, *options))))
-    assert result.status == 2 and told in result.stderr, result
+    assert result.status == 2 and reason in result.stderr, result

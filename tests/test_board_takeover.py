@@ -135,7 +135,7 @@ def test_a_successor_with_other_slots_is_refused_by_name(both):
     assert reported.status == 1 and last["acknowledged"] == 4 and "remote access error" in last["ended"], reported
 
 
-def test_a_board_that_no_other_server_takes_ends_and_says_so(network):
+def test_a_board_that_no_other_server_takes_ends_and_reports_it(network):
     [sender] = boards(network, BOARDS[:1], 100_000, "--wait", 1)
     result = ended(recv(network, SERVER_IP, BOARDS[:1], "--events", 5))
     assert result.status == 0, result

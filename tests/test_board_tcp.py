@@ -206,9 +206,9 @@ def test_ctl_finds_the_board_by_arp_and_names_its_streams(cable, tmp_path):
     [found] = boards
     assert found["board"] == BOARD_IP
     assert found["queue_pairs"] == [] and found["build"]["streams"] == len(found["streams"]) > 0
-    first, *others = found["streams"]
+    first, *rest = found["streams"]
     assert (first["state"], first["peer"]) == ("established", f"{SERVER_IP}:{PORT}") and first["bytes_acked"] > 0
-    assert {other["state"] for other in others} <= {"closed"}
+    assert {other["state"] for other in rest} <= {"closed"}
     assert (found["build"]["qcn"], found["build"]["source"], found["build"]["services"]) == (False, True, True)
     many = found["build"]["streams"]
     for setting, reported in [

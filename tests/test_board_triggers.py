@@ -83,13 +83,13 @@ def test_a_trigger_while_busy_is_rejected_and_counted_and_no_event_is_cut(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reason"),
     [
         (("--events", 3), "--interval 20us"),
         (("--prbs", "64x1", "--interval", "20us"), "--events"),
     ],
 )
-def test_what_cannot_be_lost_is_refused_with_what_is_needed(network, options, told):
+def test_what_cannot_be_lost_is_refused_with_what_is_needed(network, options, reason):
     command = ("board", "--packet", "veth1", "--ip", BOARD, "--data", DATA, "--share", "0/17", "--triggers", "lost")
     result = ended(network.start("b", str(network.binary), *map(str, (*command, *options))))
-    assert result.status == 2 and told in result.stderr, result
+    assert result.status == 2 and reason in result.stderr, result

@@ -26,11 +26,11 @@ from bridged import Bridged
 from campaign import LIMIT_S, Course, Disk, Forger, Sent, Stored, disks, span_s, stored
 from conftest import DATA
 from farm_campaign import Farm
-from veth import SERVER_IP, ended, first_board, said_until, until
+from veth import SERVER_IP, ended, first_board, read_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
-TOLD = "127.0.0.1:9100"  # where it is reached, whatever interface is down
+METRICS_AT = "127.0.0.1:9100"  # where it is reached, whatever interface is down
 # Boards in software, the source of the one that is verilated, and of the one that is killed.
 SOFTWARE, GATEWARE, KILLED = 3, 3, 2
 LENGTH = 1500
@@ -106,7 +106,7 @@ class Readout:
         return self.is_on and not self.dark and not self.is_full
 
     def count(self) -> float:
-        of = self.network.metrics(TOLD)
+        of = self.network.metrics(METRICS_AT)
         return of.get("events_complete", 0) + of.get("events_incomplete", 0)
 
     def flows(self, dice: Random) -> None:
@@ -133,7 +133,7 @@ class Readout:
     def start(self, dice: Random) -> str:
         out = self.disk.folder / f"run-{len(self.runs):03}"
         boards = [first_board(k) for k in range(SOFTWARE + 1)]
-        options = ("--ip", SERVER_IP, "--out", out, "--flush", 50, "--metrics", TOLD, *PATIENT, *RING)
+        options = ("--ip", SERVER_IP, "--out", out, "--flush", 50, "--metrics", METRICS_AT, *PATIENT, *RING)
         self.repair()
         self.runs.append(Run(out, self.network.recv(*boards, *options)))
         self.flows(dice)
@@ -145,7 +145,7 @@ class Readout:
         if not is_late:
             self.repair()
         run.process.send_signal(signal.SIGINT)
-        said_until(run.process, "coming to its end")
+        read_until(run.process, "coming to its end")
         self.repair()
         result = ended(run.process, LIMIT_S)
         run.report = result.json()
@@ -167,7 +167,7 @@ class Readout:
         run = self.runs[-1]
         run.excuse, run.gave_up = "a receiver that was told to give up", True
         run.process.send_signal(signal.SIGINT)
-        said_until(run.process, "coming to its end")
+        read_until(run.process, "coming to its end")
         run.process.send_signal(signal.SIGINT)
         result = ended(run.process, LIMIT_S)
         faults, counters = result.json()["faults"], result.json()["readout"]["receiver"]
@@ -203,10 +203,10 @@ class Readout:
         self.free()
 
     def fill(self, dice: Random) -> str:
-        stalls = self.network.metrics(TOLD)["store_stalls"]
+        stalls = self.network.metrics(METRICS_AT)["store_stalls"]
         self.disk.fill()
         self.is_full = True
-        until("storage that waits", lambda: self.network.metrics(TOLD)["store_stalls"] > stalls, LIMIT_S)
+        until("storage that waits", lambda: self.network.metrics(METRICS_AT)["store_stalls"] > stalls, LIMIT_S)
         return "the disk"
 
     def free(self) -> None:
@@ -229,7 +229,7 @@ class Readout:
         for domain in domains:
             self.verilated.stdin.write(f"reset {domain}\n")
             self.verilated.stdin.flush()
-            reported = said_until(self.verilated, "was reset")
+            reported = read_until(self.verilated, "was reset")
             self.resets += 1
             lost = re.search(r"has lost (\d+) fragments", reported)
             self.parts_lost += int(lost[1]) if lost else 0
@@ -240,8 +240,8 @@ class Readout:
         """One in software begins anew with the event that the detector is at."""
         self.senders[1].kill()
         self.senders[1].wait()
-        ask = [self.network.binary, "ctl", "get", first_board(0), "qp[0].messages_ok", "--json"]
-        reported = json.loads(self.network.said("s", *map(str, ask)))
+        command = [self.network.binary, "ctl", "get", first_board(0), "qp[0].messages_ok", "--json"]
+        reported = json.loads(self.network.output("s", *map(str, command)))
         taken = reported["boards"][0]["registers"]["qp[0].messages_ok"]["number"]
         begin = taken + 2 * RING[1] + 1
         self.runs[-1].has_killed_boards = True
@@ -263,7 +263,7 @@ class Readout:
         """Silent connections to the receiver's metrics; they stay until others take their places."""
         count = dice.randrange(1, 100)
         with self.network.inside("s"):
-            self.silent = [socket.create_connection(TOLD.split(":")) for _ in range(count)]
+            self.silent = [socket.create_connection(METRICS_AT.split(":")) for _ in range(count)]
         self.flows(dice)
         return f"{count} connections"
 
@@ -276,8 +276,8 @@ class Readout:
         for operator in both:
             result = ended(operator, LIMIT_S)
             assert result.status == 0, result
-        ask = (self.network.binary, "ctl", "get", board, *fields, "--patience", "60s", "--json")
-        reported = json.loads(self.network.said("s", *map(str, ask)))
+        command = (self.network.binary, "ctl", "get", board, *fields, "--patience", "60s", "--json")
+        reported = json.loads(self.network.output("s", *map(str, command)))
         got = {name: value["number"] for name, value in reported["boards"][0]["registers"].items()}
         assert got == fields, got
         self.flows(dice)

@@ -84,13 +84,13 @@ def test_every_file_that_a_comment_cites_exists() -> None:
 
 def test_a_document_that_is_cited_by_section_is_a_standard_or_in_the_table_of_papers() -> None:
     """The document is named at most 60 characters before its section, with no other document in between."""
-    known = re.compile("|".join([STANDARD, *map(re.escape, papers())]))
+    cited = re.compile("|".join([STANDARD, *map(re.escape, papers())]))
     unknown = []
     for path in all_comments():
         for line, text in paragraphs(path):
             for match in SECTION.finditer(text):
                 before = text[max(0, match.start() - 60) : match.start()]
-                if not known.search(before) or before.lower().endswith("design "):
+                if not cited.search(before) or before.lower().endswith("design "):
                     unknown.append(f"{path}:{line}: {before}{match[0]}")
     assert not unknown, "\n".join(unknown)
 
@@ -124,5 +124,5 @@ def test_a_path_that_leads_nowhere_is_found(text: str, word: str) -> None:
         ("a.ts", "const x = `// no`; // yes", ["// yes"]),
     ],
 )
-def test_comments_are_told_from_strings(name: str, text: str, found: list[str]) -> None:
+def test_comments_are_separated_from_strings(name: str, text: str, found: list[str]) -> None:
     assert [comment for _, comment in comments(Path(name), text)] == found

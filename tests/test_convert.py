@@ -149,7 +149,7 @@ modules = 2
 """
 
 
-def test_raw_records_are_cut_as_the_description_says(tmp_path):
+def test_raw_records_are_cut_as_described(tmp_path):
     record = np.dtype([("number", ">u4"), ("adc", ">i2", (2, 3))])
     records = np.zeros(2, record)
     records["number"], records["adc"] = [1, 2], np.arange(12).reshape(2, 2, 3) - 6
@@ -163,7 +163,7 @@ def test_raw_records_are_cut_as_the_description_says(tmp_path):
 
     (tmp_path / "in.raw").write_bytes(b"HEAD" + records.tobytes() + b"x")
     assert "33 bytes are no whole number of records of 16; 1 are left" in refused(*words)
-    for old, new, told in [
+    for old, new, reason in [
         ("skip = 4", "skip = 99", "skip = 99: allowed is 0 to 37"),
         ('">i2"', '"q9"', "fields:"),
         ('payload = "adc"', 'payload = "x"', "no column x; there are: number, adc"),
@@ -172,7 +172,7 @@ def test_raw_records_are_cut_as_the_description_says(tmp_path):
     ]:
         (tmp_path / "in.raw").write_bytes(b"HEAD" + records.tobytes() + b"x" * (old == "skip = 4"))
         (tmp_path / "in.toml").write_text(RAW.replace(old, new))
-        assert told in refused(*words)
+        assert reason in refused(*words)
 
 
 EVENTS = ("--event-number", "event", "--payload")
@@ -280,7 +280,7 @@ def test_the_first_events_of_a_table_of_fragments_are_whole(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "told"),
+    ("text", "words", "reason"),
     [
         ("a,b\n1\n", "--payload a", "line 2 has 1 columns, the first line has 2"),
         ("a,a\n1,2\n", "--payload a", "two columns are called a"),
@@ -296,9 +296,9 @@ def test_the_first_events_of_a_table_of_fragments_are_whole(tmp_path):
         ("a,y\n1,99999\n", "--payload a --trigger-type y", "trigger type 99999: allowed is 0 to 65535"),
     ],
 )
-def test_bad_tables_are_refused(text, words, told, tmp_path):
+def test_bad_tables_are_refused(text, words, reason, tmp_path):
     (tmp_path / "in.csv").write_text(text)
-    assert told in refused("csv", tmp_path / "in.csv", tmp_path / "o.npz", *words.split())
+    assert reason in refused("csv", tmp_path / "in.csv", tmp_path / "o.npz", *words.split())
     assert not list(tmp_path.glob("o.npz*"))
 
 

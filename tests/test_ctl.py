@@ -147,7 +147,7 @@ def test_settings_with_units_are_read_by_uhal_and_queue_pairs_are_closed(verilat
 # ---- boards in software ---------------------------------------------------------------------------------------------
 
 
-def test_status_finds_the_boards_of_a_range_and_says_who_is_not_fit(start, ctl):
+def test_status_finds_the_boards_of_a_range_and_names_those_that_are_not_fit(start, ctl):
     group = start(6, "--wrong-map", "2", "--dead", "4")
     done = ctl.run("status", group.all, "-J", "--patience", "300ms", status=1)
     assert [board["board"] for board in done.json["boards"]] == [group.address(n) for n in (0, 1, 3, 5)]
@@ -244,7 +244,7 @@ def test_every_write_is_in_the_journal_with_the_old_word(start, ctl):
     assert all("@" in line["operator"] and line["time"].endswith("Z") for line in ctl.written())
 
 
-def test_the_mark_of_an_operator_who_was_cut_off_is_told_of_and_expires(start, ctl):
+def test_the_mark_of_an_operator_who_was_cut_off_is_reported_and_expires(start, ctl):
     board = start(1).address(0)
     # What a program leaves that was killed in the middle: it has begun and not ended.
     ctl.run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
@@ -329,8 +329,8 @@ verb = 1
 def test_apply_sets_the_event_inputs_of_each_board_and_refuses_those_that_a_build_lacks(start, ctl, tmp_path):
     group, bare = start(2, "--inputs", "2"), start(1)
     file = tmp_path / "boards.toml"
-    own = [f'[[board]]\naddress = "{group.address(n)}"\nevents.source_id = {40 + n}\n' for n in range(2)]
-    file.write_text(EVENT_INPUTS + "\n".join(own))
+    sections = [f'[[board]]\naddress = "{group.address(n)}"\nevents.source_id = {40 + n}\n' for n in range(2)]
+    file.write_text(EVENT_INPUTS + "\n".join(sections))
     differing = ctl.run("diff", file, status=1).out
     assert "events.enable" in differing and "events.source_id" in differing and "2 boards differ, 0 are" in differing
     ctl.run("apply", file)
@@ -359,7 +359,7 @@ def test_apply_sets_the_event_inputs_of_each_board_and_refuses_those_that_a_buil
     assert len(ctl.written()) == written
 
 
-def test_a_file_that_is_wrong_is_told_of_by_line_and_nothing_is_written(start, ctl, tmp_path):
+def test_a_file_that_is_wrong_is_reported_by_line_and_nothing_is_written(start, ctl, tmp_path):
     group = start(2)
     file = configured(group, tmp_path, 'cc.rate_io = 1\nid = 3\nsampling.range.first = "300"\n')
     reported = ctl.run("apply", file, status=2).err
@@ -398,8 +398,8 @@ def test_a_board_that_refuses_a_word_gets_its_old_settings_again(start, ctl, tmp
     assert any("rolled back" in message for _, message in faults)
     got = ctl.run("get", board, "flow_control.traffic_class", "ring[0].slots", "-J").board(board)["registers"]
     assert got["flow_control.traffic_class"]["number"] == 3 and got["ring[0].slots"]["number"] == 0
-    others = ctl.run("get", group.address(2), "flow_control.traffic_class", "-J").board(group.address(2))
-    assert others["registers"]["flow_control.traffic_class"]["number"] == 4
+    unchanged = ctl.run("get", group.address(2), "flow_control.traffic_class", "-J").board(group.address(2))
+    assert unchanged["registers"]["flow_control.traffic_class"]["number"] == 4
 
 
 def test_a_list_that_would_shut_this_host_out_is_refused(start, ctl, tmp_path):
@@ -466,7 +466,7 @@ def test_watch_waits_for_no_silent_board(start, ctl):
         killed(process)
 
 
-def test_watch_says_once_that_a_board_is_silent_and_shows_its_values_when_it_is_back(start, ctl):
+def test_watch_reports_a_silent_board_once_and_prints_its_values_when_it_is_back(start, ctl):
     group = start(1)
     board = group.address(0)
     process, lines = watching(ctl, board, "scratch", "--patience", "100ms")

@@ -79,7 +79,7 @@ class Thief:
             self.socket.send(bytes(Ether(src=THIEF_MAC, dst=requested.hwsrc) / reply))
 
 
-def test_two_devices_at_one_address_are_told_of_with_both(network, boards, tmp_path):
+def test_two_devices_at_one_address_are_reported_with_both(network, boards, tmp_path):
     show = ["ip", "netns", "exec", f"{network.name}-b", "cat", "/sys/class/net/veth1/address"]
     rightful = subprocess.run(show, capture_output=True, text=True, check=True).stdout.strip()
     Thief(network, boards[1], SERVER_IP)
@@ -92,7 +92,7 @@ def test_two_devices_at_one_address_are_told_of_with_both(network, boards, tmp_p
     assert done.faults(boards[0]) == []
 
 
-def test_what_is_missing_for_a_sweep_is_said(network, tmp_path):
+def test_what_is_missing_for_a_sweep_is_reported(network, tmp_path):
     without = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]
     reported = ctl(network, tmp_path, *without).run("status", "--arp", "veth0", status=2).err
     assert (

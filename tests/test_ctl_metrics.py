@@ -113,24 +113,24 @@ def test_a_board_that_falls_silent_delays_no_other_one(built, penstock, tmp_path
             running.process.communicate()
 
 
-def asked(expressions: list[str]) -> set[str]:
+def metrics_of(expressions: list[str]) -> set[str]:
     return {name for text in expressions for name in re.findall(r"penstock_gateware_\w+", text)}
 
 
-def test_rules_and_dashboard_ask_only_for_what_is_served(served):
+def test_rules_and_dashboard_use_only_what_is_served(served):
     _, running = served
     rules = [rule["expr"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     panels = json.loads(DASHBOARD.read_text())["panels"]
     drawn = [target["expr"] for panel in panels for target in panel["targets"]]
     until("metrics", lambda: running.samples())
     names = {name for name, *_ in running.samples()}
-    assert asked(rules) and asked(drawn)
-    assert asked([*rules, *drawn]) <= names
+    assert metrics_of(rules) and metrics_of(drawn)
+    assert metrics_of([*rules, *drawn]) <= names
 
 
 def promtool(rules: Path) -> subprocess.CompletedProcess:
-    own = ROOT / ".setup/promtool"
-    found = shutil.which("promtool") or (str(own) if own.exists() else None)
+    local = ROOT / ".setup/promtool"
+    found = shutil.which("promtool") or (str(local) if local.exists() else None)
     if found is None:
         pytest.fail("no promtool here: `make setup` gets it from Debian's package prometheus", pytrace=False)
     return subprocess.run([found, "check", "rules", str(rules)], capture_output=True, text=True, check=False)

@@ -101,8 +101,8 @@ class Word:
 class Board:
     """Takes the page's accesses: names of the map, answered as by the build that the page is about."""
 
-    def __init__(self, known: dict[str, int]):
-        self.known = known
+    def __init__(self, values: dict[str, int]):
+        self.values = values
         self.written: dict[str, int] = {}
         self.waiting: list[tuple[Word, str]] = []
 
@@ -124,7 +124,7 @@ class Board:
 
     def dispatch(self) -> None:
         for word, name in self.waiting:
-            word.value = self.known[name]
+            word.value = self.values[name]
         self.waiting.clear()
 
 
@@ -134,8 +134,8 @@ def settings() -> dict[str, int]:
     rtl.generate()
     longest = (EVENT_BYTES + 32 + 16 * 16 + 16 + INPUTS * 8) // 8 + 1
     store = 1 << (longest - 1).bit_length()
-    known = {"events.build.n_in": INPUTS, "timing.status.present": 1}
-    board = Board(known | {"timing.event_high": store - longest + 1, "timing.event_size": longest})
+    values = {"events.build.n_in": INPUTS, "timing.status.present": 1}
+    board = Board(values | {"timing.event_high": store - longest + 1, "timing.event_size": longest})
     exec(compile(example("on"), "docs/digitiser.md", "exec"), {"board": board, "now_ns": NOW_NS})
     assert list(board.written)[-1] == "timing.control.veto" and not board.waiting
     assert board.written["timing.event_high"] + board.written["timing.event_size"] - 1 == store
@@ -182,9 +182,9 @@ def accepted_of(output: str) -> list[tuple[int, int, int]]:
 
 
 def test_each_accepted_trigger_is_one_fragment_of_each_generator(systemverilog: str, accepted: list) -> None:
-    wanted = [(WAVEFORM, kind << 128 | at << 64 | number) for number, at, kind in accepted]
+    expected = [(WAVEFORM, kind << 128 | at << 64 | number) for number, at, kind in accepted]
     for source in range(INPUTS):
-        assert fragments_of(systemverilog, source) == wanted
+        assert fragments_of(systemverilog, source) == expected
 
 
 def test_each_accepted_trigger_is_one_message_with_its_number_type_and_time(systemverilog: str, accepted: list) -> None:
@@ -225,7 +225,7 @@ def test_a_reset_of_a_digitiser_marks_its_part_of_one_event_and_damages_no_other
     assert messages[-1] == messages_with(WAVEFORM, events[-1:])[0], "the resets have a lasting effect"
 
 
-def test_each_trigger_is_counted_as_the_page_says(systemverilog: str, accepted: list) -> None:
+def test_each_trigger_is_counted_as_the_page_describes(systemverilog: str, accepted: list) -> None:
     counts = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", systemverilog)}
     received = len(re.findall(r"^trigger ", systemverilog, re.M))
     reasons = {"vetoed": 1, "rejected_dead": 1, "jumped": 1}

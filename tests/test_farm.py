@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import DATA
 from processes import killed
-from veth import SERVER_IP, Network, ended, row_groups, said_until, until
+from veth import SERVER_IP, Network, ended, read_until, row_groups, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -71,7 +71,7 @@ def farm(network: Network, file, *options: object) -> subprocess.Popen:
     return network.start("s", *map(str, command))
 
 
-def said(process: subprocess.Popen, status: int = 0) -> list[dict]:
+def notices_of(process: subprocess.Popen, status: int = 0) -> list[dict]:
     """What a coordinator that has ended had to say."""
     result = ended(process)
     assert result.status == status, result
@@ -83,7 +83,7 @@ def interrupted(receivers: list[subprocess.Popen]) -> None:
     for process in receivers:
         process.send_signal(signal.SIGINT)
     for process in receivers:
-        said_until(process, "once more to give up")
+        read_until(process, "once more to give up")
         process.send_signal(signal.SIGINT)
     for process in receivers:
         ended(process)
@@ -121,8 +121,8 @@ def as_recorded(events: dict[int, tuple[list[int], list[bytes]]], recorded: np.n
     """Each has all boards' parts, byte for byte."""
     for event, (sources, fragments) in events.items():
         assert sources == list(range(boards)), f"event {event}"
-        wanted = [recorded[event % len(recorded), k::SHARED].tobytes() for k in sources]
-        assert fragments == wanted, f"event {event}"
+        expected = [recorded[event % len(recorded), k::SHARED].tobytes() for k in sources]
+        assert fragments == expected, f"event {event}"
 
 
 def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_named(network, recorded, tmp_path):
@@ -165,7 +165,7 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
     reports = [ended(process) for process in boards]
     interrupted(receivers)
     coordinator.send_signal(signal.SIGINT)
-    notices = said(coordinator)
+    notices = notices_of(coordinator)
     assert not any(notice["is_fault"] for notice in notices), notices
 
     # What is in no file is named, and was the dead server's.
@@ -202,14 +202,16 @@ def test_a_receiver_killed_in_full_flow_loses_its_own_events_alone_and_they_are_
 
 def yielded(process: subprocess.Popen, owner: int) -> None:
     """A coordinator has ended, as another one has boards of its farm."""
-    faults = [notice for notice in said(process, status=1) if notice["is_fault"]]
+    faults = [notice for notice in notices_of(process, status=1) if notice["is_fault"]]
     # Receivers that read the other one's file are of no use to it.
     faults = [notice for notice in faults if notice["what"] != "heartbeat_refused"]
     assert [(notice["what"], notice["owner"]) for notice in faults] == [("taken", owner)]
     assert "--take-over" in faults[0]["text"]
 
 
-def test_of_two_coordinators_one_ends_and_says_whose_the_boards_are_and_no_event_is_split(network, recorded, tmp_path):
+def test_of_two_coordinators_one_ends_and_names_the_owner_of_the_boards_and_no_event_is_split(
+    network, recorded, tmp_path
+):
     """Begun at once on two hosts, whose files are their own; on one host; late; and with the boards taken over."""
     network.address("s", SERVERS[1])
     hosts = [tmp_path / name for name in ("here", "there")]
@@ -271,7 +273,7 @@ def test_of_two_coordinators_one_ends_and_says_whose_the_boards_are_and_no_event
     for process in boards:
         ended(process)
     interrupted(receivers)
-    assert not any(notice["is_fault"] for notice in said(taker))
+    assert not any(notice["is_fault"] for notice in notices_of(taker))
 
     # Every event has gone to one server, that of the table, with the parts of both boards.
     lost = [number for of in recovered(network, table, out) for number in of["numbers"]]

@@ -147,8 +147,8 @@ def test_a_run_begins_after_all_was_killed_and_what_that_lost_is_named(network, 
     for process in (coordinator, *running):
         killed(process)
     _, report = check(network, table, out[0], "--recover")
-    known = max((event for folder in out[0] for event in stored(folder)), default=-1) + 1
-    assert report["not_known_from"] == known and report["end"] is None
+    next_event = max((event for folder in out[0] for event in stored(folder)), default=-1) + 1
+    assert report["not_known_from"] == next_event and report["end"] is None
     table.rename(abandoned)
 
     coordinator = farm(network, file, {})
@@ -165,13 +165,13 @@ def test_a_run_begins_after_all_was_killed_and_what_that_lost_is_named(network, 
 
     # What the first run has lost is named up to the begin of the second one.
     [abandon] = [notice for notice in coordinator.notices if notice["what"] == "run_abandoned"]
-    assert abandon["first"] == begin > known
+    assert abandon["first"] == begin > next_event
     abandoned.write_text(f"{abandoned.read_text()}\n[[change]]\nfirst = {begin}\nlive = []\nend = true\n")
     _, report = check(network, abandoned, out[0])
     kept = [event for folder in out[0] for event in stored(folder)]
     incomplete = sum(file["events_incomplete"] for file in report["files"])
     lost = [number for of in report["missing_of"] for number in of["numbers"]]
-    assert set(range(known, begin)) <= set(lost) and len(kept) + len(lost) + incomplete == begin
+    assert set(range(next_event, begin)) <= set(lost) and len(kept) + len(lost) + incomplete == begin
     for process in boards:
         process.send_signal(signal.SIGINT)
         ended(process)

@@ -22,8 +22,8 @@ from test_farm import (
     farm,
     farm_file,
     killed,
+    notices_of,
     recv,
-    said,
     server_of,
     stored,
 )
@@ -78,7 +78,7 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
     requests = network.start("s", str(network.binary), "farm", file, "--end")
     results = [ended(process) for process in running]
     assert [result.status for result in results] == [0, 0], results
-    assert not any(notice["is_fault"] for notice in said(coordinator))
+    assert not any(notice["is_fault"] for notice in notices_of(coordinator))
     result = ended(requests)
     begin, end = span(table)
     assert (result.status, begin) == (0, 0) and str(end) in result.stdout, result
@@ -104,7 +104,7 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
     assert report["misplaced"]["files"] == 0
     # This coordinator is stopped, and the receivers are killed; nothing has ended the run.
     coordinator.send_signal(signal.SIGINT)
-    assert not any(notice["is_fault"] for notice in said(coordinator))
+    assert not any(notice["is_fault"] for notice in notices_of(coordinator))
     for process in running:
         process.kill()
         process.wait()

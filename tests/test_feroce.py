@@ -36,27 +36,27 @@ class FeroceHost:
         self.server = Server(cable, psn=HOST.psn, rkey=HOST.rkey)
         self.board = cm.Info()
 
-    def say(self, message: cm.Message, sport: int = cm.REQUEST_PORT) -> None:
+    def send(self, message: cm.Message, sport: int = cm.REQUEST_PORT) -> None:
         lower = Ether(src=SERVER_MAC, dst=BOARD_MAC) / IP(src=SERVER_IP, dst=BOARD_IP)
         self.server.cable.send(bytes(lower / UDP(sport=sport, dport=cm.REQUEST_PORT) / Raw(message.pack())))
 
-    def hear(self, limit_s: float) -> cm.Message | None:
+    def receive(self, limit_s: float) -> cm.Message | None:
         """The next message to port 0x4321, while the responder continues."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             self.server.step()
-            frames = [Ether(raw) for raw in self.server.others]
-            self.server.others.clear()
+            frames = [Ether(raw) for raw in self.server.other_frames]
+            self.server.other_frames.clear()
             for frame in frames:
                 if UDP in frame and (frame[UDP].sport, frame[UDP].dport) == (cm.REQUEST_PORT, cm.REQUEST_PORT):
                     return cm.Message.unpack(bytes(frame[UDP].payload)[:64])
         return None
 
-    def ask(self, request: cm.Message) -> cm.Message:
+    def exchange(self, request: cm.Message) -> cm.Message:
         """Sent twice at most; any other message in between counts as no answer."""
         for _ in range(TRIES):
-            self.say(request)
-            answer = self.hear(ANSWER_S)
+            self.send(request)
+            answer = self.receive(ANSWER_S)
             if answer and (answer.request, answer.answer, answer.other) == (request.request, cm.ACK, request.sender):
                 assert answer.port == cm.REQUEST_PORT
                 return answer
@@ -64,18 +64,18 @@ class FeroceHost:
 
     def open(self) -> None:
         """`recv --active`."""
-        self.board = self.ask(cm.Message(cm.OPEN_QP, HOST, port=cm.REQUEST_PORT)).sender
+        self.board = self.exchange(cm.Message(cm.OPEN_QP, HOST, port=cm.REQUEST_PORT)).sender
         self.server.responder.psn = self.board.psn
 
     def open_stream(self, stream: int) -> cm.Message | None:
         """`recv --active --num-streams`: the answer to the OPEN_QP of one of the host's queue pairs."""
-        self.say(cm.Message(cm.OPEN_QP, replace(HOST, qpn=HOST.qpn + stream), port=cm.REQUEST_PORT))
-        return self.hear(DEADLINE_S)
+        self.send(cm.Message(cm.OPEN_QP, replace(HOST, qpn=HOST.qpn + stream), port=cm.REQUEST_PORT))
+        return self.receive(DEADLINE_S)
 
     def tx_meta(self, **what) -> None:
         """`ctrl tx-meta`, from a socket of its own that waits for nothing."""
         transmit = cm.Transmit(length=BUFFER, count=BUFFERS, **what)
-        self.say(cm.Message(cm.NONE, other=cm.Info(qpn=self.board.qpn), transmit=transmit), sport=0xBEEF)
+        self.send(cm.Message(cm.NONE, other=cm.Info(qpn=self.board.qpn), transmit=transmit), sport=0xBEEF)
 
     def take(self, count: int) -> list:
         deadline = time.monotonic() + DEADLINE_S
@@ -87,7 +87,7 @@ class FeroceHost:
         return taken
 
     def close(self) -> None:
-        self.ask(cm.Message(cm.CLOSE_QP, HOST, self.board, port=cm.REQUEST_PORT))
+        self.exchange(cm.Message(cm.CLOSE_QP, HOST, self.board, port=cm.REQUEST_PORT))
 
 
 @pytest.fixture
@@ -175,11 +175,11 @@ def test_a_board_opens_a_queue_pair_of_a_feroce_host_which_closes_it(host, board
     requests = ("--open", "--peer-ip", SERVER_IP, "--peer-mac", SERVER_MAC)
     ring = ("--slots", BUFFERS, "--slot-size", BUFFER)
     process = board(*requests, *ring, "--counter", f"{BUFFER}x{COUNTED}", "--verb", verb, "--stay")
-    request = host.hear(DEADLINE_S)
+    request = host.receive(DEADLINE_S)
     assert (request.request, request.info_valid, request.other) == (cm.OPEN_QP, True, cm.Info())
     host.board, host.server.board_qpn = request.sender, request.sender.qpn
     host.server.responder.psn = request.sender.psn  # ready to receive before it answers
-    host.say(request.answered(cm.ACK, HOST))
+    host.send(request.answered(cm.ACK, HOST))
     taken = host.take(COUNTED)
     words = [range(n * BUFFER // 8, (n + 1) * BUFFER // 8) for n in range(COUNTED)]
     slots = [n % BUFFERS for n in range(COUNTED)]

@@ -172,7 +172,7 @@ def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, P
         assert deviation == ("" if row["deviation_percent"] is None else f"{row['deviation_percent']:+.1f} %")
 
 
-def test_numbers_that_the_page_does_not_have_are_told(penstock: Penstock, tmp_path: Path) -> None:
+def test_numbers_that_the_page_does_not_have_are_reported(penstock: Penstock, tmp_path: Path) -> None:
     assert figures(penstock, "advcam-4", "--check", "--out", tmp_path).returncode == 0
     page = (ROOT / "docs/results.md").read_text()
     rows = [("advcam-4", Compared("senders 7 to 10, mean until the first ends", 0.81, 0.9, "Gb/s"))]

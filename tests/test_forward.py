@@ -109,7 +109,7 @@ def test_a_stream_that_breaks_off_is_an_error(served, tmp_path):
     assert "error:" in process.stderr.read()
 
 
-def test_a_bridge_waits_for_a_receiver_as_long_as_it_is_told_and_says_when_it_is_connected(built, tmp_path):
+def test_a_bridge_waits_for_a_receiver_for_the_time_given_and_reports_when_it_is_connected(built, tmp_path):
     path, endpoint = tmp_path / "events", f"ipc://{tmp_path}/zmq"
     process = bridge("zmq", path, endpoint, "--wait", "inf")
     server = None

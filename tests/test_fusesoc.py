@@ -46,11 +46,11 @@ def fusesoc(clone: Path, *arguments: str, folder: Path) -> str:
     return result.stdout
 
 
-def test_the_core_file_is_what_the_folders_say():
+def test_the_core_file_is_that_of_the_folders():
     assert write_core.CORE.read_text() == write_core.text(), "stale: run .venv/bin/python tools/write_core.py"
 
 
-def test_fusesoc_knows_the_core_and_its_targets(clone, tmp_path):
+def test_fusesoc_finds_the_core_and_its_targets(clone, tmp_path):
     shown = fusesoc(clone, "core", "show", "penstock", folder=tmp_path)
     assert all(target in shown for target in ("default", *SCRIPTS))
 
@@ -61,8 +61,8 @@ def test_a_target_is_set_up_with_all_its_files(clone, target, tmp_path):
     fusesoc(clone, "run", f"--target={target}", "--setup", "--build-root", build, "penstock", folder=tmp_path)
     script = "".join(path.read_text() for path in (tmp_path / "build").rglob(SCRIPTS[target]))
     top = "penstock_xgmii" if target == "lint" else target
-    wanted = ["penstock_pkg", "penstock_regblock", "penstock_core", top]
-    assert [name for name in wanted if f"{name}.sv" not in script] == []
+    expected = ["penstock_pkg", "penstock_regblock", "penstock_core", top]
+    assert [name for name in expected if f"{name}.sv" not in script] == []
     assert script.index("penstock_regs_pkg.sv") < script.index("cc_pkg.sv") < script.index("penstock_core.sv")
     assert not (clone / "build").exists()
 

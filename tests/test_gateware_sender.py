@@ -113,7 +113,7 @@ def test_without_a_law_two_flows_a_board_are_marked_as_those_of_the_model(pensto
     assert [board["messages_ok"] for board in gateware.summary()["boards"]] == [2 * 38, 2 * 38]
 
 
-def test_a_board_is_paused_for_as_long_as_the_model_and_its_flows_say_so(penstock: Penstock, tmp_path: Path) -> None:
+def test_a_board_is_paused_for_as_long_as_the_model_and_its_flows_report_it(penstock: Penstock, tmp_path: Path) -> None:
     small = ("cc.law=off", "switch.threshold=dynamic", "switch.buffer=400KB", "switch.hysteresis=50KB", "qp.window=256")
     gateware, model = both(penstock, tmp_path, TWO_FLOWS, *small)
     assert min(flow["paused_s"] for flow in model.summary()["flows"]) > 0.5e-3
@@ -133,9 +133,9 @@ def test_under_dcqcn_each_flow_of_a_board_is_cut_by_its_own_cnps(penstock: Penst
         assert register(gateware, flow["from"], "rate_current_bps", channel).min() < 9e9
 
 
-@pytest.mark.parametrize(("settings", "heard"), [((), "cnps"), (QCN, "feedbacks")], ids=["dcqcn", "qcn"])
+@pytest.mark.parametrize(("settings", "counter"), [((), "cnps"), (QCN, "feedbacks")], ids=["dcqcn", "qcn"])
 def test_gateware_and_model_are_cut_alike(
-    penstock: Penstock, tmp_path: Path, settings: tuple[str, ...], heard: str
+    penstock: Penstock, tmp_path: Path, settings: tuple[str, ...], counter: str
 ) -> None:
     step = ("switch.kmin=30KB", "switch.kmax=30KB") if not settings else ()
     gateware, model = both(penstock, tmp_path, ONE_FLOW, "run.time_limit=3ms", "run.stop=time", *step, *settings)
@@ -144,10 +144,10 @@ def test_gateware_and_model_are_cut_alike(
     assert first[0] == first[1], "the first cut falls into the same 20 us"
     after = [rate[at + 1] for rate, at in zip(rates, first, strict=True)]
     assert after[0] == pytest.approx(after[1], rel=1e-6)
-    assert total(gateware, heard) == pytest.approx(total(model, heard), rel=0.25) and total(gateware, heard) >= 4
+    assert total(gateware, counter) == pytest.approx(total(model, counter), rel=0.25) and total(gateware, counter) >= 4
     assert total(gateware, "delivered_bytes") == pytest.approx(total(model, "delivered_bytes"), rel=0.05)
     cuts = register(gateware, "board0", "cnp_handled")
-    assert cuts[-1] == pytest.approx(total(gateware, heard), abs=1)
+    assert cuts[-1] == pytest.approx(total(gateware, counter), abs=1)
 
 
 def test_more_flows_than_queue_pairs_are_refused(penstock: Penstock, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_full_queue_drops_as_many_frames_as_a_full_buffer(both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "reason"),
     [
         ("topology.boards=4", "switch has 5 links; the gateware has 4 ports"),
         ("link.rate=25Gbps", "has 25Gbps; the gateware's lines have 1Gbps or 10Gbps"),
@@ -167,8 +167,8 @@ def test_a_full_queue_drops_as_many_frames_as_a_full_buffer(both) -> None:
         ("switch.qcn.sample=20MB", "switch.qcn.sample"),
     ],
 )
-def test_what_the_gateware_lacks_is_refused(penstock: Penstock, tmp_path: Path, setting: str, said: str) -> None:
+def test_what_the_gateware_lacks_is_refused(penstock: Penstock, tmp_path: Path, setting: str, reason: str) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(TWO_TO_ONE)
     run = penstock.run(tmp_path / "out", setting, scenario=scenario)
-    assert run.status == 2 and said in run.stderr, run.stderr
+    assert run.status == 2 and reason in run.stderr, run.stderr

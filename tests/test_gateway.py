@@ -30,8 +30,8 @@ class Client:
         self.process = subprocess.Popen(command, text=True, **pipes)
         self.log = log
 
-    def ask(self, ask: str, **question) -> dict | list:
-        print(json.dumps({"ask": ask, **question}), file=self.process.stdin, flush=True)
+    def request(self, request: str, **question) -> dict | list:
+        print(json.dumps({"ask": request, **question}), file=self.process.stdin, flush=True)
         # What is not JSON is the library's own.
         for line in self.process.stdout:
             if line.startswith(("{", "[")):
@@ -68,11 +68,11 @@ class Gateway:
         self.place = self.lines[0].split(" at ")[1].split()[0].rstrip(",\n")
 
     def wait_for(self, words: str, times: int = 1) -> None:
-        def is_said() -> bool:
+        def is_printed() -> bool:
             assert self.process.poll() is None, (self.folder / "stderr").read_text()
             return sum(words in line for line in self.lines) >= times
 
-        until(f"{words!r} in {self.lines}", is_said)
+        until(f"{words!r} in {self.lines}", is_printed)
 
     def written(self) -> list[dict]:
         file = self.state / "penstock/ctl.jsonl"
@@ -141,29 +141,31 @@ def test_opcua_registers_have_units_limits_and_access_and_writes_reach_board_and
     group = start(2)
     gateway = serve("opcua", {FIRST: group.address(0), SECOND: group.address(1)})
     client = opcua(gateway)
-    named = {found["name"] for found in client.ask("browse", node="ns=2;s=Penstock")}
+    named = {found["name"] for found in client.request("browse", node="ns=2;s=Penstock")}
     assert {FIRST, SECOND} <= named
-    assert client.ask("read", node=node("connected")) == {"value": True, "type": "Boolean", "status": "Good"}
+    assert client.request("read", node=node("connected")) == {"value": True, "type": "Boolean", "status": "Good"}
     rate = node("cc[0].rate_ai")
-    assert client.ask("read", node=f"{rate}/EngineeringUnits")["value"]["displayName"]["text"] == "bit/s"
-    assert client.ask("read", node=f"{rate}/EngineeringUnits")["value"]["unitId"] == 4273465, "A59 of UNECE"
-    limits = client.ask("read", node=f"{rate}/EURange")["value"]
+    assert client.request("read", node=f"{rate}/EngineeringUnits")["value"]["displayName"]["text"] == "bit/s"
+    assert client.request("read", node=f"{rate}/EngineeringUnits")["value"]["unitId"] == 4273465, "A59 of UNECE"
+    limits = client.request("read", node=f"{rate}/EURange")["value"]
     assert (limits["low"], round(limits["high"])) == (0, 319999999925)
     access = [
-        client.ask("read", node=node(of), attribute="AccessLevel")["value"] & 2
+        client.request("read", node=node(of), attribute="AccessLevel")["value"] & 2
         for of in ("source.count", "counters.tx_frames")
     ]
     assert access == [2, 0]
-    fields = {found["name"] for found in client.ask("browse", node=node("flow_control"))}
+    fields = {found["name"] for found in client.request("browse", node=node("flow_control"))}
     assert {"pfc_en", "traffic_class"} <= fields
 
-    client.ask("monitor", node=rate)
-    assert client.ask("write", node=rate, type="Double", value=40e6) == {"status": "Good"}
-    assert client.ask("read", node=rate)["value"] == pytest.approx(40e6, rel=1e-6)
-    until("the monitored value", lambda: [v for v in client.ask("seen")["values"] if round(v["value"] / 1e6) == 40])
-    assert client.ask("write", node=node("flow_control.traffic_class"), type="UInt32", value=5) == {"status": "Good"}
-    assert client.ask("read", node=node("flow_control"))["value"] == 0x53, "the register of a field is new with it"
-    assert client.ask("write", node=node("local_ip", SECOND), type="String", value=group.address(1)) == {
+    client.request("monitor", node=rate)
+    assert client.request("write", node=rate, type="Double", value=40e6) == {"status": "Good"}
+    assert client.request("read", node=rate)["value"] == pytest.approx(40e6, rel=1e-6)
+    until("the monitored value", lambda: [v for v in client.request("seen")["values"] if round(v["value"] / 1e6) == 40])
+    assert client.request("write", node=node("flow_control.traffic_class"), type="UInt32", value=5) == {
+        "status": "Good"
+    }
+    assert client.request("read", node=node("flow_control"))["value"] == 0x53, "the register of a field is new with it"
+    assert client.request("write", node=node("local_ip", SECOND), type="String", value=group.address(1)) == {
         "status": "Good"
     }
     written = gateway.written()
@@ -172,7 +174,7 @@ def test_opcua_registers_have_units_limits_and_access_and_writes_reach_board_and
         (group.address(0), "flow_control", "0x00000033", "0x00000053"),
     ], "what is so already is not written"
     assert all(line["operator"].startswith("anonymous@127.0.0.1:") for line in written)
-    assert client.ask("read", node=node("cc[0].rate_ai", SECOND))["value"] == 0
+    assert client.request("read", node=node("cc[0].rate_ai", SECOND))["value"] == 0
 
 
 def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcua, penstock, tmp_path):  # noqa: F811
@@ -181,7 +183,7 @@ def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcu
     client = opcua(gateway)
 
     def status(register: str, kind: str, value: object, **more) -> str:
-        return client.ask("write", node=node(register), type=kind, value=value, **more)["status"]
+        return client.request("write", node=node(register), type=kind, value=value, **more)["status"]
 
     assert status("cc[0].rate_ai", "Double", 1e15) == "BadOutOfRange"
     assert status("cc[0].rate_ai", "Double", -1) == "BadOutOfRange"
@@ -195,7 +197,7 @@ def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcu
     assert status("cc[0].rate_ai", "String", "mine", attribute="DisplayName") == "BadWriteNotSupported"
     assert status("local_ip", "String", "10.9.9.9") == "BadUserAccessDenied", "it would cut the board off"
     assert status("cc[0].rate_io", "Double", 1) == "BadNodeIdUnknown"
-    assert client.ask("read", node=node("cc[0].rate_io"))["status"] == "BadNodeIdUnknown"
+    assert client.request("read", node=node("cc[0].rate_io"))["status"] == "BadNodeIdUnknown"
     assert gateway.written() == []
     Ctl(penstock.binary, tmp_path / "ctl").run("set", board, "operator_begun=5", "operator_ip=10.1.2.3", status=None)
     assert status("cc[0].rate_ai", "Double", 1e6) == "BadResourceUnavailable", "another operator is at work"
@@ -203,25 +205,27 @@ def test_opcua_answers_what_cannot_be_by_the_standards_status(start, serve, opcu
     assert gateway.written() == []
 
 
-def test_opcua_says_that_a_board_has_vanished_and_returned(start, serve, opcua):  # noqa: F811
+def test_opcua_reports_that_a_board_has_vanished_and_returned(start, serve, opcua):  # noqa: F811
     lost, stays = start(1), start(1)
     gateway = serve("opcua", {FIRST: lost.address(0), SECOND: stays.address(0)})
     client = opcua(gateway)
-    client.ask("events", node=f"ns=2;s={FIRST}")
-    assert client.ask("write", node=node("source.count"), type="UInt32", value=7) == {"status": "Good"}
+    client.request("events", node=f"ns=2;s={FIRST}")
+    assert client.request("write", node=node("source.count"), type="UInt32", value=7) == {"status": "Good"}
     lost.close()
     gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
-    assert client.ask("read", node=node("source.count"))["status"] == "BadNoCommunication"
-    assert client.ask("write", node=node("source.count"), type="UInt32", value=8) == {"status": "BadNoCommunication"}
-    assert client.ask("read", node=node("connected"))["value"] is False
-    assert "no answer" in client.ask("read", node=node("problem"))["value"]
-    assert client.ask("write", node=node("source.count", SECOND), type="UInt32", value=9) == {"status": "Good"}
+    assert client.request("read", node=node("source.count"))["status"] == "BadNoCommunication"
+    assert client.request("write", node=node("source.count"), type="UInt32", value=8) == {
+        "status": "BadNoCommunication"
+    }
+    assert client.request("read", node=node("connected"))["value"] is False
+    assert "no answer" in client.request("read", node=node("problem"))["value"]
+    assert client.request("write", node=node("source.count", SECOND), type="UInt32", value=9) == {"status": "Good"}
     lost.begin(lost.built)
     gateway.wait_for(f"{FIRST}: it answers", 2)
-    until("its values", lambda: client.ask("read", node=node("source.count"))["status"] == "Good")
-    assert client.ask("read", node=node("source.count"))["value"] == 0, "it was reset"
-    until("an event for each", lambda: len(client.ask("seen")["events"]) == 2)
-    gone, back = client.ask("seen")["events"]
+    until("its values", lambda: client.request("read", node=node("source.count"))["status"] == "Good")
+    assert client.request("read", node=node("source.count"))["value"] == 0, "it was reset"
+    until("an event for each", lambda: len(client.request("seen")["events"]) == 2)
+    gone, back = client.request("seen")["events"]
     assert (gone["source"], gone["severity"], back["severity"]) == (FIRST, 800, 100)
     assert "no answer" in gone["message"] and "it answers" in back["message"]
 
@@ -232,12 +236,14 @@ def test_opcua_serves_the_verilated_board(verilated, network, serve, opcua):  # 
         "opcua", {FIRST: BOARD_IP}, "--patience", "60s", "--registers", "qp[0-1],cc[1],local_ip,build", prefix=prefix
     )
     client = opcua(gateway, prefix)
-    assert client.ask("read", node=node("local_ip"))["value"] == BOARD_IP
-    assert client.ask("read", node=node("build.n_qp"))["value"] == 4
-    assert client.ask("write", node=node("cc[1].rate_ai"), type="Double", value=40e6) == {"status": "Good"}
-    assert client.ask("read", node=node("cc[1].rate_ai"))["value"] == pytest.approx(40e6, rel=1e-6)
-    assert client.ask("write", node=node("qp[1].state"), type="UInt32", value=3) == {"status": "Good"}
-    assert client.ask("write", node=node("qp[1].state"), type="UInt32", value=0) == {"status": "BadUserAccessDenied"}
+    assert client.request("read", node=node("local_ip"))["value"] == BOARD_IP
+    assert client.request("read", node=node("build.n_qp"))["value"] == 4
+    assert client.request("write", node=node("cc[1].rate_ai"), type="Double", value=40e6) == {"status": "Good"}
+    assert client.request("read", node=node("cc[1].rate_ai"))["value"] == pytest.approx(40e6, rel=1e-6)
+    assert client.request("write", node=node("qp[1].state"), type="UInt32", value=3) == {"status": "Good"}
+    assert client.request("write", node=node("qp[1].state"), type="UInt32", value=0) == {
+        "status": "BadUserAccessDenied"
+    }
     assert {line["register"] for line in gateway.written()} == {"cc[1].rate_ai", "qp[1].state"}
 
 
@@ -251,24 +257,24 @@ def test_epics_registers_have_units_limits_and_access_and_writes_reach_board_and
     group = start(2)
     gateway = serve("epics", {FIRST: group.address(0), SECOND: group.address(1)})
     client = epics(gateway)
-    rate = client.ask("read", name=pv("cc0:rate_ai"))
+    rate = client.request("read", name=pv("cc0:rate_ai"))
     assert (rate["units"], rate["upper_ctrl_limit"], rate["access"]) == ("bit/s", 319999999925, "read/write")
-    assert client.ask("read", name=pv("connected")) | {"type": ""} == {
+    assert client.request("read", name=pv("connected")) | {"type": ""} == {
         "value": 1, "units": "", "upper_ctrl_limit": 0, "lower_ctrl_limit": 0, "severity": 0, "status": 0,
         "access": "read-only", "type": "",
     }  # fmt: skip
-    assert client.ask("read", name=pv("counters:tx_frames"))["access"] == "read-only"
-    state = client.ask("read", name=pv("qp3:state"))
+    assert client.request("read", name=pv("counters:tx_frames"))["access"] == "read-only"
+    state = client.request("read", name=pv("qp3:state"))
     assert (state["value"], state["enum_strs"][:4]) == (0, ["reset", "init", "rtr", "rts"])
-    assert client.ask("read", name=pv("local_ip", SECOND))["value"] == group.address(1)
+    assert client.request("read", name=pv("local_ip", SECOND))["value"] == group.address(1)
 
-    client.ask("monitor", name=pv("cc0:rate_ai"))
-    assert client.ask("write", name=pv("cc0:rate_ai"), kind="double", value=40e6) == {"status": DONE}
-    assert client.ask("read", name=pv("cc0:rate_ai"))["value"] == pytest.approx(40e6, rel=1e-6)
-    until("the monitored value", lambda: [v for _, v, *_ in client.ask("seen")["seen"] if round(v / 1e6) == 40])
-    assert client.ask("write", name=pv("cc1:rate_ai"), kind="string", value="50Mbps") == {"status": DONE}
-    assert client.ask("write", name=pv("qp3:state"), kind="string", value="rts") == {"status": DONE}
-    assert client.ask("read", name=pv("qp3:state"))["value"] == 3
+    client.request("monitor", name=pv("cc0:rate_ai"))
+    assert client.request("write", name=pv("cc0:rate_ai"), kind="double", value=40e6) == {"status": DONE}
+    assert client.request("read", name=pv("cc0:rate_ai"))["value"] == pytest.approx(40e6, rel=1e-6)
+    until("the monitored value", lambda: [v for _, v, *_ in client.request("seen")["seen"] if round(v / 1e6) == 40])
+    assert client.request("write", name=pv("cc1:rate_ai"), kind="string", value="50Mbps") == {"status": DONE}
+    assert client.request("write", name=pv("qp3:state"), kind="string", value="rts") == {"status": DONE}
+    assert client.request("read", name=pv("qp3:state"))["value"] == 3
     assert [(line["board"], line["register"]) for line in gateway.written()] == [
         (group.address(0), register) for register in ("cc[0].rate_ai", "cc[1].rate_ai", "qp[3].state")
     ]
@@ -281,22 +287,22 @@ def test_epics_pvs_have_the_fields_of_records(start, serve, epics):  # noqa: F81
     client = epics(gateway)
 
     def field(register: str, name: str) -> object:
-        found = client.ask("read", name=f"{pv(register)}.{name}")
+        found = client.request("read", name=f"{pv(register)}.{name}")
         assert name == "VAL" or found["access"] == "read-only"
         return found["enum_strs"][found["value"]] if "enum_strs" in found else found["value"]
 
-    assert client.ask("write", name=f"{pv('source:count')}.VAL", kind="long", value=7) == {"status": DONE}
-    assert client.ask("read", name=pv("source:count"))["value"] == field("source:count", "VAL") == 7
+    assert client.request("write", name=f"{pv('source:count')}.VAL", kind="long", value=7) == {"status": DONE}
+    assert client.request("read", name=pv("source:count"))["value"] == field("source:count", "VAL") == 7
     rate = "cc0:rate_ai"
     assert [field(rate, name) for name in ("EGU", "RTYP", "SEVR", "STAT")] == ["bit/s", "ao", "NO_ALARM", "NO_ALARM"]
     assert field(rate, "NAME") == pv(rate) and 0 < len(field(rate, "DESC")) < 40
     assert (field(rate, "HOPR"), field(rate, "LOPR"), field(rate, "PREC")) == (319999999925, 0, 0)
     kinds = {"qp3:state": "mbbo", "counters:tx_frames": "ai", "local_ip": "stringout", "connected": "longin"}
     assert {register: field(register, "RTYP") for register in kinds} == kinds
-    client.ask("monitor", name=f"{pv(rate)}.SEVR")
+    client.request("monitor", name=f"{pv(rate)}.SEVR")
     killed(lost.process)
     gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
-    until("its severity", lambda: [value for _, value, *_ in client.ask("seen")["seen"] if value == 3])
+    until("its severity", lambda: [value for _, value, *_ in client.request("seen")["seen"] if value == 3])
     assert [field(rate, name) for name in ("SEVR", "STAT")] == ["INVALID", "COMM"]
     assert (field("connected", "SEVR"), field("connected", "STAT")) == ("MAJOR", "COMM")
 
@@ -307,7 +313,7 @@ def test_epics_answers_what_cannot_be_by_the_protocols_status(start, serve, epic
     client = epics(gateway)
 
     def status(register: str, kind: str, value: object) -> str:
-        return client.ask("write", name=pv(register), kind=kind, value=value)["status"]
+        return client.request("write", name=pv(register), kind=kind, value=value)["status"]
 
     assert status("cc0:rate_ai", "double", 1e15) == FAILED
     assert status("cc0:rate_ai", "string", "fast") == WRONG
@@ -324,25 +330,25 @@ def test_epics_answers_what_cannot_be_by_the_protocols_status(start, serve, epic
     assert gateway.written() == []
 
 
-def test_epics_says_that_a_board_has_vanished_and_returned(start, serve, epics):  # noqa: F811
+def test_epics_reports_that_a_board_has_vanished_and_returned(start, serve, epics):  # noqa: F811
     lost, stays = start(1), start(1)
     gateway = serve("epics", {FIRST: lost.address(0), SECOND: stays.address(0)})
     client = epics(gateway)
-    client.ask("monitor", name=pv("connected"))
-    assert client.ask("write", name=pv("source:count"), kind="long", value=7) == {"status": DONE}
+    client.request("monitor", name=pv("connected"))
+    assert client.request("write", name=pv("source:count"), kind="long", value=7) == {"status": DONE}
     lost.close()
     gateway.wait_for(f"{FIRST}: {lost.address(0)}: no answer")
-    found = client.ask("read", name=pv("source:count"))
+    found = client.request("read", name=pv("source:count"))
     assert (found["value"], found["severity"], found["status"]) == (7, 3, 9), "INVALID by COMM, with the last value"
-    assert client.ask("write", name=pv("source:count"), kind="long", value=8) == {
+    assert client.request("write", name=pv("source:count"), kind="long", value=8) == {
         "status": "Virtual circuit disconnect"
     }
-    assert client.ask("write", name=pv("source:count", SECOND), kind="long", value=9) == {"status": DONE}
+    assert client.request("write", name=pv("source:count", SECOND), kind="long", value=9) == {"status": DONE}
     lost.begin(lost.built)
     gateway.wait_for(f"{FIRST}: it answers", 2)
-    until("its values", lambda: client.ask("read", name=pv("source:count"))["severity"] == 0)
-    assert client.ask("read", name=pv("source:count"))["value"] == 0, "it was reset"
-    changes = [(value, severity) for _, value, severity, _ in client.ask("seen")["seen"]]
+    until("its values", lambda: client.request("read", name=pv("source:count"))["severity"] == 0)
+    assert client.request("read", name=pv("source:count"))["value"] == 0, "it was reset"
+    changes = [(value, severity) for _, value, severity, _ in client.request("seen")["seen"]]
     assert changes == [(1, 0), (0, 2), (1, 0)]
 
 
@@ -353,10 +359,10 @@ def test_epics_says_that_a_board_has_vanished_and_returned(start, serve, epics):
 def test_read_only_refuses_every_write(start, serve, opcua, epics, protocol):  # noqa: F811
     gateway = serve(protocol, {FIRST: start(1).address(0)}, "--read-only")
     if protocol == "opcua":
-        reported = opcua(gateway).ask("write", node=node("source.count"), type="UInt32", value=7)
+        reported = opcua(gateway).request("write", node=node("source.count"), type="UInt32", value=7)
         assert reported == {"status": "BadUserAccessDenied"}
     else:
-        assert epics(gateway).ask("write", name=pv("source:count"), kind="long", value=7) == {"status": DENIED}
+        assert epics(gateway).request("write", name=pv("source:count"), kind="long", value=7) == {"status": DENIED}
     assert gateway.written() == []
 
 
@@ -376,7 +382,7 @@ def test_read_only_refuses_every_write(start, serve, opcua, epics, protocol):  #
         ('[[board]]\naddress = "10.0.0.2"\n', ["--prefix", "a b"], "--prefix 'a b'"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_served(installed, tmp_path, boards, options, words):  # noqa: F811
+def test_what_is_wrong_is_reported_before_anything_is_served(installed, tmp_path, boards, options, words):  # noqa: F811
     (tmp_path / "boards.toml").write_text(boards)
     command = [sys.executable, "-m", "penstock.gateway", "epics", "boards.toml", *options]
     done = subprocess.run(

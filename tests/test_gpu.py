@@ -162,7 +162,7 @@ def test_the_ptx_reads_fragments_where_they_lie_and_computes_their_crc_32c() -> 
         assert found == message[:40] + ends + crc.to_bytes(4, "little"), len(payload)
 
 
-def test_gpu_check_proves_a_driver_and_says_what_is_missing_without_one(built: Path, driver: Path) -> None:
+def test_gpu_check_proves_a_driver_and_reports_what_is_missing_without_one(built: Path, driver: Path) -> None:
     def gpu_check(*options: str, folder: Path | None = driver) -> subprocess.CompletedProcess:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
         command = [built / "penstock", "gpu-check", "--seconds", "0.01", *options]

@@ -87,7 +87,7 @@ def test_two_modules_that_use_each_other_are_a_cycle(tmp_path: Path) -> None:
     assert planted(tmp_path, files) == {"a.rs > b.rs > a.rs"}
 
 
-def test_a_cycle_over_three_modules_is_told_by_their_names(tmp_path: Path) -> None:
+def test_a_cycle_over_three_modules_is_reported_by_their_names(tmp_path: Path) -> None:
     files = {
         "lib.rs": "mod a; mod b; mod c;",
         "a.rs": "pub struct A; fn a() { crate::b::b() }",
@@ -136,7 +136,7 @@ def test_two_folders_that_use_each_other_by_other_files_are_a_cycle_of_folders(t
     assert named(rooms(of_crate(tmp_path), src / "a"), src) == set()
 
 
-def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
     with pytest.raises(rust_imports.Unresolved, match="no `B` in it"):
         planted(tmp_path, {"lib.rs": "mod a; mod b;", "a.rs": "use crate::b::B;", "b.rs": "struct C;"})
 

@@ -47,12 +47,12 @@ def test_parameters_are_those_of_the_tops():
 
 def test_registers_that_the_guide_names_exist():
     rtl.generate()
-    known = set()
+    ids = set()
     for table_file in (REPO / "build" / "gen").glob("*.xml"):
-        known |= set(re.findall(r'id="(\w+?)\d*"', table_file.read_text()))
-        known |= set(re.findall(r'id="(\w+)"', table_file.read_text()))
+        ids |= set(re.findall(r'id="(\w+?)\d*"', table_file.read_text()))
+        ids |= set(re.findall(r'id="(\w+)"', table_file.read_text()))
     groups = "connection|services|port|source|events|event_input|timing|destination|flow_control|requester|keep_alive"
     named = re.findall(rf"`((?:{groups})(?:\.\w+)+)`", GUIDE)
     assert named
-    missing = [name for name in named for part in name.split(".") if not {part, f"{part}_lo"} & known]
+    missing = [name for name in named for part in name.split(".") if not {part, f"{part}_lo"} & ids]
     assert missing == []

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import pytest
 from ctl import Ctl, boards, free_port
 from processes import killed
-from veth import LIMIT_S, SERVER_IP, Network, first_board, no_xdp, said_until, until
+from veth import LIMIT_S, SERVER_IP, Network, first_board, no_xdp, read_until, until
 
 ROOT = Path(__file__).resolve().parents[1]
 SOON_S = 8.0
@@ -79,7 +79,7 @@ def test_a_stream_whose_next_message_is_due_in_an_hour(wire):
         sender = wire.send("--protocol", "tcp", "--connect", SERVER_IP, *options)
         connection = server.accept()[0]
     connection.settimeout(LIMIT_S)
-    wire.knows(first_board())
+    wire.pin_board_mac(first_board())
     have = 0
     while have < 1048:
         have += len(connection.recv(65536))
@@ -118,9 +118,9 @@ def test_a_receiver_that_waits_for_another_ones_interface(wire):
     wire.socket = "xdp"
     wire.address("s", "10.77.0.2")
     first = wire.recv(first_board(0), "--ip", SERVER_IP)
-    said_until(first, "AF_XDP, ")
+    read_until(first, "AF_XDP, ")
     second = wire.recv(first_board(1), "--ip", "10.77.0.2")
-    said_until(second, "in use by another process; waiting for up to ")
+    read_until(second, "in use by another process; waiting for up to ")
     interrupted(second)
     assert second.returncode == -signal.SIGINT, "it did not wait until the end"
 
@@ -139,7 +139,7 @@ def test_a_command_that_waits_for_a_silent_board_to_be_identified(ctl, tmp_path,
         interrupted(process)
 
 
-def is_asked(address: str) -> bool:
+def has_request(address: str) -> bool:
     """Whether a request lies in the socket of a board that does not take it."""
     local = f"{int.from_bytes(socket.inet_aton(address), 'little'):08X}:C351"
     lines = Path("/proc/net/udp").read_text().splitlines()
@@ -154,14 +154,14 @@ def test_a_control_of_the_page_for_a_board_that_falls_silent(ctl, built):
         process = subprocess.Popen(
             ctl.command("serve", address, *ports, *PATIENCE), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        page = said_until(process, "live page").split("http://")[-1].strip()
+        page = read_until(process, "live page").split("http://")[-1].strip()
         up = f'penstock_gateware_up{{board="{address}"}} 1'
         until("first look", lambda: up in urlopen(f"http://{metrics}/metrics", timeout=LIMIT_S).read().decode())
         one.process.send_signal(signal.SIGSTOP)
         body = json.dumps({"senders": [address], "set": {"scratch": "5"}})
         control = HTTPConnection(page, timeout=LIMIT_S)
         control.request("POST", "/control", body, {"Content-Type": "application/json"})
-        until("a request in the silent board's socket", lambda: is_asked(address))
+        until("a request in the silent board's socket", lambda: has_request(address))
         interrupted(process)
         one.process.send_signal(signal.SIGCONT)
         control.close()
@@ -173,9 +173,9 @@ def test_samples_of_a_board_that_falls_silent_are_kept(ctl, built, tmp_path):
         address = one.address(0)
         command = ctl.command("sample", address, "--out", out, "--live", "127.0.0.1:0", *PATIENCE, "-J")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        said_until(process, "live page")
+        read_until(process, "live page")
         one.process.send_signal(signal.SIGSTOP)
-        until("a request in the silent board's socket", lambda: is_asked(address))
+        until("a request in the silent board's socket", lambda: has_request(address))
         interrupted(process)
         one.process.send_signal(signal.SIGCONT)
     assert (out / "trace.parquet").stat().st_size > 0 and (out / "summary.json").exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import killed
-from veth import Network, ended, first_board, said_until, until
+from veth import Network, ended, first_board, read_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -54,7 +54,7 @@ def stopped(process: subprocess.Popen) -> dict:
     return ended(process).json()
 
 
-def test_front_ends_in_software_are_told_their_share_and_their_limiter_obeys(boards, network):
+def test_front_ends_in_software_get_their_share_and_their_limiter_follows_it(boards, network):
     """At 100 kb/s a packet takes a third of a second, and R_C grows by 1/256 as often: there is time to look."""
     sender = network.send(*ENDLESS)
     until("both boards", lambda: len(boards.shares()) == 2)
@@ -78,7 +78,7 @@ def test_front_ends_in_software_are_told_their_share_and_their_limiter_obeys(boa
     assert (changed["profile"], changed["share"]) == ("custom", None)
 
 
-def test_front_ends_that_come_back_in_the_middle_of_a_run_are_told_again(boards, network):
+def test_front_ends_that_come_back_in_the_middle_of_a_run_get_their_share_again(boards, network):
     sender = network.send(*ENDLESS)
     receiver = network.recv("--file", boards.file, "--line", "400Mbps", "--keep-alive", 200)
     until("both shares", lambda: boards.shares() == ["300Mbps", "100Mbps"])
@@ -87,7 +87,7 @@ def test_front_ends_that_come_back_in_the_middle_of_a_run_are_told_again(boards,
     sender = network.send(*ENDLESS)
     until("what the command line says", lambda: boards.shares() in (["5Gbps", "5Gbps"], ["300Mbps", "100Mbps"]))
     until("both shares again", lambda: boards.shares() == ["300Mbps", "100Mbps"])
-    reported = said_until(receiver, f"{boards.ips[1]}: share 100Mbps replaces 5Gbps")
+    reported = read_until(receiver, f"{boards.ips[1]}: share 100Mbps replaces 5Gbps")
     assert stopped(receiver)["shares"] == {boards.ips[0]: "300Mbps", boards.ips[1]: "100Mbps"}, reported
     killed(sender)
 
@@ -102,7 +102,7 @@ def test_the_interface_s_speed_is_the_line_of_who_names_none(boards, network):
     killed(sender)
 
 
-def test_a_receiver_that_shall_not_tell_leaves_the_boards_as_they_are(boards, network):
+def test_a_receiver_that_shall_not_set_shares_leaves_the_boards_as_they_are(boards, network):
     sender = network.send(*ENDLESS)
     until("both boards", lambda: len(boards.shares()) == 2)
     before = boards.shares()
@@ -117,7 +117,7 @@ def test_registers_that_an_operator_has_set_stay_and_are_named(boards, network):
     first = boards.ips[0]
     assert boards.ctl("set", first, "cc[0].rate_ai=77Mbps").returncode == 0
     receiver = network.recv("--file", boards.file, "--line", "400Mbps")
-    reported = said_until(receiver, "keeps its own congestion control")
+    reported = read_until(receiver, "keeps its own congestion control")
     assert (
         f"{first}: keeps its own congestion control: cc[0] (law dcqcn, profile custom) keeps what it was set to"
         in reported

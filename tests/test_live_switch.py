@@ -30,14 +30,14 @@ def frame(source: str, to: str, fill: int = 0) -> bytes:
 class LiveSwitch:
     """A running `penstock switch`, its management port in the namespace `network`, stations at its other ports."""
 
-    def __init__(self, binary: Path, network: Network, folder: Path, *others: str) -> None:
+    def __init__(self, binary: Path, network: Network, folder: Path, *options: str) -> None:
         """`others` are options, for instance of further ports."""
         self.network = network
         sockets = [(folder / f"station{port}", folder / f"port{port}") for port in range(PORTS)]
-        self.stations = [UnixCable(own, port) for own, port in sockets]
-        words = [f"--port=unix:{port},{own}" for own, port in sockets]
+        self.stations = [UnixCable(local, port) for local, port in sockets]
+        words = [f"--port=unix:{port},{local}" for local, port in sockets]
         command = network.command(str(binary), "switch", "--json", "--ip", SWITCH, "--management", "tap:mgmt0")
-        command += [*words, *others]
+        command += [*words, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         def has_port() -> bool:
@@ -87,9 +87,9 @@ def ctl(penstock, network, tmp_path) -> Ctl:
     return Ctl(penstock.binary, tmp_path / "state", network.command())
 
 
-def test_the_gateware_says_what_it_is_and_keeps_what_it_is_told(live, ctl, network):
-    said = network.run("ping", "-c", "2", "-W", "100", "-s", "1472", SWITCH)
-    assert " 0% packet loss" in said and f"{SWITCH} dev mgmt0 lladdr {SWITCH_MAC}" in network.run("ip", "neigh")
+def test_the_gateware_identifies_itself_and_keeps_its_settings(live, ctl, network):
+    output = network.run("ping", "-c", "2", "-W", "100", "-s", "1472", SWITCH)
+    assert " 0% packet loss" in output and f"{SWITCH} dev mgmt0 lladdr {SWITCH_MAC}" in network.run("ip", "neigh")
     status = ctl.run("switch", "status", SWITCH, "-J").board(SWITCH)
     assert status["build"] == BUILT and status["learns"] and status["q_eq"] == 33_000
     assert (status["congestion_points"], status["pause"], status["forwarded"]) == ([0], "no", 0)
@@ -196,7 +196,7 @@ def test_a_list_of_hosts_shuts_others_out_until_reset_once_it_is_locked(live, ct
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (["--management", "mgmt0", "--ip", SWITCH], "tap:NAME"),
         (["--management", "tap:mgmt0", "--ip", "10.9.0.9/24"], "leave out the length of the prefix"),
@@ -205,6 +205,6 @@ def test_a_list_of_hosts_shuts_others_out_until_reset_once_it_is_locked(live, ct
         (["--management", "tap:mgmt0", "--ip", SWITCH, "--mac", "01:00:5e:00:00:01"], "group address"),
     ],
 )
-def test_what_no_switch_can_be_is_refused(penstock, words, said):
+def test_what_no_switch_can_be_is_refused(penstock, words, reason):
     done = subprocess.run([str(penstock.binary), "switch", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and said in done.stderr, done
+    assert done.returncode == 2 and reason in done.stderr, done

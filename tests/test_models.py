@@ -51,9 +51,9 @@ def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Keys:
     return all_keys
 
 
-def differ(some: dict[str, str], others: dict[str, str]) -> set[str]:
-    assert some.keys() == others.keys()
-    return {name for name in some if some[name] != others[name]}
+def differ(some: dict[str, str], more: dict[str, str]) -> set[str]:
+    assert some.keys() == more.keys()
+    return {name for name in some if some[name] != more[name]}
 
 
 def test_a_change_of_one_module_makes_the_models_that_hold_it(keys: Keys) -> None:
@@ -78,11 +78,11 @@ def test_a_change_of_a_wrapper_or_of_what_it_includes_makes_its_models(keys: Key
 
 
 def test_a_waiver_counts_for_the_files_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, own, other = rtl.text_of, rtl.module("cnp_limiter"), rtl.module("axis_register")
-    before = models.settings(own), models.settings(other)
+    texts, limiter, other = rtl.text_of, rtl.module("cnp_limiter"), rtl.module("axis_register")
+    before = models.settings(limiter), models.settings(other)
     more = '// why\nlint_off -rule UNUSEDSIGNAL -file "*rtl/cc/cnp_limiter.sv"\n'
     monkeypatch.setattr(rtl, "text_of", lambda path: texts(path) + (more if path == rtl.WAIVERS else ""))
-    assert models.settings(own) != before[0] and models.settings(other) == before[1]
+    assert models.settings(limiter) != before[0] and models.settings(other) == before[1]
 
 
 def test_generics_flags_and_tools_are_part_of_the_key(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,12 +131,12 @@ def test_a_parameter_changed_on_the_page_changes_the_rate_of_its_board(penstock:
     assert "was lost at" in found["lost"]["banner"] and found["lost"]["rows"] > 0
 
 
-def test_a_run_that_ended_says_so_notes_its_steering_and_lets_no_other_origin_in(
+def test_a_run_that_ended_shows_it_notes_its_steering_and_lets_no_other_origin_in(
     penstock: Penstock, tmp_path: Path
 ) -> None:
     with live(penstock, tmp_path, "replay.events=8", pace="0.0005") as run:
         wish = {"senders": ["board1"], "set": {"cc.rate_ai": "80Mbps", "switch.kmin": "60KB"}}
-        assert ask(run.port, "POST", "/control", json.dumps(wish)) == (204, "")
+        assert request(run.port, "POST", "/control", json.dumps(wish)) == (204, "")
         found = browse("ended", run.url)
         run.process.send_signal(signal.SIGINT)
         assert run.process.wait(timeout=TIMEOUT_S) == 0
@@ -163,7 +163,7 @@ def test_a_page_of_sixty_boards_redraws_less_often_than_samples_come(penstock: P
 # ---- who may, and where --------------------------------------------------------------------------------------------
 
 
-def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+def request(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
     """One request with chosen headers; its status and text."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     chosen = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -185,24 +185,24 @@ def ask(port: int, method: str, path: str, body: str | None = None, **headers: s
 def test_forged_hosts_and_other_origins_are_refused(penstock: Penstock, tmp_path: Path) -> None:
     steer = json.dumps({"set": {"cc.law": "off"}})
     with live(penstock, tmp_path, "replay.events=2000") as run:
-        own = f"127.0.0.1:{run.port}"
+        host = f"127.0.0.1:{run.port}"
         for path in ("/", "/app.js", "/feed"):
-            assert ask(run.port, "GET", path)[0] == 200
-            assert ask(run.port, "GET", path, Host=f"localhost:{run.port}")[0] == 200
-            status, text = ask(run.port, "GET", path, Host="rebound.example")
+            assert request(run.port, "GET", path)[0] == 200
+            assert request(run.port, "GET", path, Host=f"localhost:{run.port}")[0] == 200
+            status, text = request(run.port, "GET", path, Host="rebound.example")
             assert status == 403 and "rebound.example" in text
         for origin in ("http://evil.example", f"http://localhost:{run.port}", "null"):
-            assert ask(run.port, "GET", "/feed", Origin=origin)[0] == 403
-            assert ask(run.port, "POST", "/control", steer, Origin=origin)[0] == 403
-        assert ask(run.port, "GET", "/feed", Sec_Fetch_Site="cross-site")[0] == 403
-        assert ask(run.port, "POST", "/control", steer, Content_Type="text/plain")[0] == 415
-        assert ask(run.port, "POST", "/control", "{}", Origin=f"http://{own}")[0] == 400
+            assert request(run.port, "GET", "/feed", Origin=origin)[0] == 403
+            assert request(run.port, "POST", "/control", steer, Origin=origin)[0] == 403
+        assert request(run.port, "GET", "/feed", Sec_Fetch_Site="cross-site")[0] == 403
+        assert request(run.port, "POST", "/control", steer, Content_Type="text/plain")[0] == 415
+        assert request(run.port, "POST", "/control", "{}", Origin=f"http://{host}")[0] == 400
         for wish, status in (
             ({"set": {"cc.law": "sometimes"}}, 422),
             ({"set": {"run.seed": "2"}}, 422),
             ({"senders": ["board9"], "set": {"cc.law": "off"}}, 404),
         ):
-            assert ask(run.port, "POST", "/control", json.dumps(wish))[0] == status, wish
+            assert request(run.port, "POST", "/control", json.dumps(wish))[0] == status, wish
     assert not (tmp_path / "summary.json").exists()
 
 

@@ -38,8 +38,8 @@ def test_the_first_network_of_the_page_runs_as_written_and_prints_what_is_there(
     for line, output in zip((command.strip(), other), blocks("text"), strict=True):
         printed = typed(penstock, line, tmp_path)
         of_time = re.compile(r"^ time |per CPU second")  # folded onto two lines
-        wanted = [text for text in output.splitlines() if not of_time.search(text)]
-        assert [text for text in wanted if text not in printed] == []
+        expected = [text for text in output.splitlines() if not of_time.search(text)]
+        assert [text for text in expected if text not in printed] == []
     [requested] = re.findall(r"--set 'capture.links=[^`]*'", BEGINNING)
     typed(penstock, f"{command.strip()} {requested}", tmp_path)
     files = re.findall(r"^- `(\w+\.\w+)`: ", BEGINNING, re.MULTILINE)

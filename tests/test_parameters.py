@@ -66,8 +66,8 @@ def test_an_impossible_value_is_refused_by_name_with_what_is_allowed(module, par
     rtl.generate()
     parameter, value = next(iter(parameters.items()))
     reported = [line for line in lint.lint((module, parameters)).splitlines() if "USERFATAL" in line]
-    wanted = rf"{parameter}( is)? {value}\b.*{allowed}"
-    assert any(re.search(wanted, line) for line in reported), f"{reported} lacks {wanted!r}"
+    pattern = rf"{parameter}( is)? {value}\b.*{allowed}"
+    assert any(re.search(pattern, line) for line in reported), f"{reported} lacks {pattern!r}"
 
 
 def test_every_parameter_of_the_tops_is_tried():

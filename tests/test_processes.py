@@ -14,8 +14,10 @@ def calls_of(function: ast.FunctionDef) -> list[ast.Call]:
 
 def waits(call: ast.Call, process: str) -> bool:
     """Whether a call waits for a process: by its own method, or a function that takes it, such as `ended`."""
-    own = isinstance(call.func, ast.Attribute) and call.func.attr in ("wait", "communicate")
-    return (own and ast.unparse(call.func.value) == process) or any(ast.unparse(word) == process for word in call.args)
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("wait", "communicate")
+    return (is_method and ast.unparse(call.func.value) == process) or any(
+        ast.unparse(word) == process for word in call.args
+    )
 
 
 def left_alone(text: str) -> list[str]:

@@ -56,7 +56,7 @@ def test_its_version_is_the_commands(installed: Path, penstock: Penstock) -> Non
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[:2] == reported.split()
 
 
-def test_pip_knows_how_to_make_the_wheel(tmp_path: Path) -> None:
+def test_pip_makes_the_wheel(tmp_path: Path) -> None:
     """The hook that pip calls first reads pyproject.toml and the crate's manifest, and names what it will need."""
     command = ["maturin", "pep517", "write-dist-info", "--metadata-directory", tmp_path]
     done = subprocess.run(
@@ -335,7 +335,7 @@ def test_the_example_notebook_runs(installed: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_package_tells_type_checkers_what_the_compiled_half_has(installed: Path, tmp_path: Path) -> None:
+def test_the_package_gives_type_checkers_what_the_compiled_half_has(installed: Path, tmp_path: Path) -> None:
     """Names, parameters and their defaults in the stub are those of the module, by the word of mypy."""
     assert (installed / "penstock/py.typed").exists()
     paths = {"PYTHONPATH": str(installed), "MYPYPATH": str(installed)}

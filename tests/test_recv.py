@@ -20,7 +20,7 @@ from veth import (
     complete_once_all_are_there,
     ended,
     first_board,
-    said_until,
+    read_until,
     until,
 )
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("namespaces")
 # Machines that run tests may stand still for a while; what is checked is not how fast they are. An ACK timeout of code
 # 16 or more has boards wait for seconds before they give a connection up.
 PATIENT = ("--event-timeout", 5000)
-TOLD = ("--metrics", METRICS)
+WITH_METRICS = ("--metrics", METRICS)
 
 
 def verified(*processes: subprocess.Popen) -> list[dict]:
@@ -82,7 +82,7 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
     sender = network.send("--boards", 64, "-l", 2000, *ring)
     # A machine that is busy with other tests may bring a board up seconds later than another.
     receiver = network.recv("--file", file, "--bring-up", 20, *ring)
-    reported = said_until(receiver, "not up:")
+    reported = read_until(receiver, "not up:")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)
@@ -99,7 +99,7 @@ def test_64_boards_from_a_file_and_a_dead_one_is_named_with_the_step_it_did_not_
 def test_a_run_ends_between_events_while_boards_go_on(network, by):
     sender = network.send("--boards", 3, "-l", 20000, "--cc", "off", "--ack-timeout", 16, "--loss", 0.002)
     limit = {"--seconds": ("--seconds", 5), "--events": ("--events", 100)}.get(by, ())
-    receiver = network.recv(*boards(3), *limit, *PATIENT, *TOLD)
+    receiver = network.recv(*boards(3), *limit, *PATIENT, *WITH_METRICS)
     if by == "Ctrl-C":
         network.counted(50, "events_complete")
         receiver.send_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ def test_a_slow_consumer_stalls_boards_by_rnr_and_loses_nothing(network):
 
 
 @pytest.mark.usefixtures("either_socket")
-def test_boards_send_into_one_pool_and_one_that_writes_is_told_why_it_cannot(network):
+def test_boards_send_into_one_pool_and_one_that_writes_is_refused_with_the_reason(network):
     # 16 slots are the least for 8 boards; rings of 64 slots each would be 512.
     sender = network.send("--boards", 8, "-n", 60, "-l", 6000, "--send-verb", "--rate", 100)
     received, sent = verified(network.recv(*boards(8), "--events", 60, "--srq", 16, *PATIENT), sender)
@@ -176,7 +176,7 @@ def test_a_disk_that_fills_stops_the_boards_and_the_run_is_whole_when_there_is_r
         "veth0",
         "--json",
     )
-    command += (*TOLD, *PATIENT)
+    command += (*WITH_METRICS, *PATIENT)
     receiver = network.start("s", *map(str, (*command, *boards(1), "--events", events, "--out", disk / "run", *ring)))
     sender = network.send("-n", events, "-l", 10_000, "--rate", 1000, "--ack-timeout", 16, *ring)
     reported = next((line for line in receiver.stderr if "storage waits" in line), "nothing")
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_run(network, t
     )
 
 
-def test_a_last_acknowledgement_that_is_lost_is_asked_for_again_and_given(network):
+def test_a_last_acknowledgement_that_is_lost_is_requested_again_and_given(network):
     # A board that never hears that its last message was taken waits for ever for another server. So many boards that
     # one of them loses it whatever the order of frames (all but two in 10,000 times), and none spends its retries.
     count = 24
@@ -232,7 +232,7 @@ def test_by_default_an_event_waits_for_a_packet_that_is_lost_twice(network):
 def test_either_side_is_killed_and_started_again_without_a_hand_at_the_other(network, victim, tmp_path):
     sending = ("--boards", 2, "-l", 3000, "--rate", 500, "--ack-timeout", 16)
     sender = network.send(*sending)
-    receiver = network.recv(*boards(2), "--keep-alive", 200, *TOLD)
+    receiver = network.recv(*boards(2), "--keep-alive", 200, *WITH_METRICS)
     network.counted(200, "events_complete")
     if victim == "receiver":
         killed(receiver)
@@ -271,7 +271,7 @@ def test_a_sender_that_is_left_running_serves_one_run_after_another(network, ope
     for run in range(runs):
         common = (*boards(3), *listening, "--out", tmp_path / str(run), *PATIENT)
         if run == 1:
-            receiver = network.recv(*common, *TOLD)
+            receiver = network.recv(*common, *WITH_METRICS)
             network.counted(100, "events_complete")
             receiver.send_signal(signal.SIGINT)
             result = ended(receiver)
@@ -315,7 +315,7 @@ def test_boards_that_are_killed_slow_nobody_down_and_are_waited_for_again_when_t
 
     staying, dying = send(0), send(2)
     out = ("--out", tmp_path / "run", "--flush", 100)
-    receiver = network.recv(*boards(4), "--keep-alive", 100, "--outage", timeout_s, *out, *TOLD)
+    receiver = network.recv(*boards(4), "--keep-alive", 100, "--outage", timeout_s, *out, *WITH_METRICS)
     network.counted(1000, "events_complete")
     killed(dying)
     network.counted(100, "events_incomplete")
@@ -390,7 +390,7 @@ def test_forged_frames_of_strangers_change_nothing(network):
 @pytest.mark.parametrize("ring", [("--slots", 32), ("--slots", 128), ("--slot-size", 65536), ("--slot-size", 262144)])
 def test_boards_whose_ring_has_other_slots_are_refused_by_name_and_nothing_looks_damaged(network, ring):
     sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, *ring)
-    receiver = network.recv(*boards(2), "--payload", "prbs", *PATIENT, *TOLD)
+    receiver = network.recv(*boards(2), "--payload", "prbs", *PATIENT, *WITH_METRICS)
     for board in boards(2):
         network.counted(3, "board_connections", board)
     receiver.send_signal(signal.SIGINT)
@@ -412,14 +412,14 @@ def test_boards_whose_ring_has_other_slots_are_refused_by_name_and_nothing_looks
 def test_a_board_with_a_longer_path_mtu_is_a_fault_that_names_it(network):
     sender = network.send("--boards", 1, "-l", 3000, "--rate", 300)
     receiver = network.recv(first_board(), "--mtu", 1024)
-    said_until(receiver, "queue pair in error: opcode 0x0b with 3040 bytes of payload at MTU 1024")
+    read_until(receiver, "queue pair in error: opcode 0x0b with 3040 bytes of payload at MTU 1024")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)
     assert result.status == 1 and "do both ends use the same path MTU?" in result.json()["faults"][0]
 
 
-def test_files_of_an_earlier_run_are_told_of(network, tmp_path):
+def test_files_of_an_earlier_run_are_reported(network, tmp_path):
     reported = []
     for first in 0, 3:
         sender = network.send("--boards", 1, "-n", 3, "--first-event", first)
@@ -439,10 +439,10 @@ def test_an_interface_too_small_for_the_packets_is_warned_of(network):
 @pytest.mark.usefixtures("either_socket")
 def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
     sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 400, "--ack-timeout", 18)
-    receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT, *TOLD)
+    receiver = network.recv(*boards(2), "--events", 600, "--keep-alive", 200, *PATIENT, *WITH_METRICS)
     network.counted(100, "events_complete")
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "down"], check=True)
-    said_until(receiver, "veth0 is down; boards wait until it is up again")
+    read_until(receiver, "veth0 is down; boards wait until it is up again")
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", "up"], check=True)
     result = ended(receiver)
     assert result.status == 0, result
@@ -455,7 +455,7 @@ def test_an_interface_that_goes_down_for_a_while_costs_no_event(network):
 @pytest.mark.parametrize(("poll", "first"), [("event", "down"), ("event", "up"), ("busy", "up")])
 def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has_come(network, tmp_path, poll, first):
     network.send("--boards", 2, "-l", 2000, "--rate", 400)
-    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT, *TOLD, poll=poll)
+    receiver = network.recv(*boards(2), "--out", tmp_path / "run", "--flush", 60000, *PATIENT, *WITH_METRICS, poll=poll)
     network.counted(100, "events_complete")
     if first == "down":  # then it goes without a word, and frames from before still lie in the ring
         receiver.send_signal(signal.SIGSTOP)
@@ -464,7 +464,7 @@ def test_an_interface_that_is_gone_ends_the_run_with_its_report_and_all_that_has
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "set", "veth0", first], check=True)
     receiver.send_signal(signal.SIGCONT)
     if first == "down":
-        said_until(receiver, "veth0 is down")
+        read_until(receiver, "veth0 is down")
     subprocess.run(["ip", "-n", f"{network.name}-s", "link", "del", "veth0"], check=True)
     result = ended(receiver)
     report = result.json()
@@ -498,7 +498,7 @@ def test_without_descriptors_boards_wait_or_go_on_and_the_reason_is_named(networ
     until("descriptors in use", lambda: len(list(Path(f"/proc/{receiver.pid}/fd").iterdir())) == 40)
     sender = network.send("--boards", 2, "-n", 400, "-l", 10_000, "--ack-timeout", 16)
     assert [board["messages"] for board in verified(sender)[0]["boards"]] == [400, 400], "boards that are open go on"
-    reported = said_until(receiver, "events are held")
+    reported = read_until(receiver, "events are held")
     assert receiver.poll() is None, "what is acknowledged is not given up"
     consumers.communicate()
     result = ended(receiver)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from processes import killed
-from veth import METRICS, ended, first_board, row_groups, said_until, until
+from veth import METRICS, ended, first_board, read_until, row_groups, until
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tb"))
 
@@ -124,7 +124,7 @@ def test_a_change_that_comes_too_late_is_refused_by_both_ends_alike_and_a_later_
     # Both have begun event 20; neither obeys, and events go on.
     table.write_text("live = [0]\n[[change]]\nfirst = 20\nlive = [1]\n")
     for process in (receiver, sender):
-        said_until(process, "event 20")
+        read_until(process, "event 20")
     done = network.metrics()["events_complete"]
     network.counted(done + 50, "events_complete")
     # It is taken out of the file, and an end in time is obeyed.

@@ -19,14 +19,14 @@ from veth import SERVER_IP, Network, ended, first_board
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENT = ("--event-timeout", 5000)
-ASK = """
+CLIENT = """
 import http.client, json, sys
-def ask(method, path):
+def request(method, path):
     connection = http.client.HTTPConnection(sys.argv[1], 9100, timeout=30)
     connection.request(method, path)
     answer = connection.getresponse()
     return answer.status, dict(answer.getheaders()), answer.read().decode()
-print(json.dumps([ask(*words.split()) for words in sys.argv[2:]]))
+print(json.dumps([request(*words.split()) for words in sys.argv[2:]]))
 """
 HOLD = """
 import socket, sys
@@ -38,9 +38,9 @@ sys.stdin.read()
 """
 
 
-def ask(network: Network, *requests: str) -> list[tuple[int, dict[str, str], str]]:
+def request(network: Network, *requests: str) -> list[tuple[int, dict[str, str], str]]:
     """Status, headers and body of each."""
-    return json.loads(ended(network.start("b", "python3", "-c", ASK, SERVER_IP, *requests)).stdout)
+    return json.loads(ended(network.start("b", "python3", "-c", CLIENT, SERVER_IP, *requests)).stdout)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def value(families: list[Metric], sample: str) -> float:
 def families_until(network: Network, events: int) -> tuple[list[Metric], dict[str, str], str]:
     """The served data when this number of events is stored."""
     network.counted(events, "events_complete")
-    [(status, headers, text)] = ask(network, "GET /metrics")
+    [(status, headers, text)] = request(network, "GET /metrics")
     families = list(text_string_to_metric_families(text))
     assert status == 200 and value(families, "penstock_events_complete_total") == events
     return families, headers, text
@@ -103,7 +103,7 @@ def test_every_family_has_a_documented_name_a_help_text_and_a_type(network: Netw
 
 
 def test_other_paths_are_not_found_and_other_methods_not_allowed(network: Network, receiver) -> None:
-    elsewhere, root, posted, put, head = ask(
+    elsewhere, root, posted, put, head = request(
         network, "GET /metric", "GET /", "POST /metrics", "PUT /metrics", "HEAD /metrics"
     )
     assert [answer[0] for answer in (elsewhere, root, posted, put, head)] == [404, 404, 405, 405, 200]

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pyarrow.parquet as pq
 import pytest
 from processes import killed
-from veth import METRICS, ended, first_board, said_until
+from veth import METRICS, ended, first_board, read_until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -30,7 +30,7 @@ def test_a_stale_board_does_not_decide_where_the_run_begins_and_what_it_sends_is
     good = send(network, 0, 2, "-n", events, "--first-event", begin, "--rate", 500)
     stale = send(network, 2, 1, "-n", stale_events, "--rate", 500)
     receiver = network.recv(*map(first_board, range(3)), "--events", events, "--out", tmp_path / "run")
-    reported = said_until(receiver, "events do not wait for it")
+    reported = read_until(receiver, "events do not wait for it")
     assert f"it sends event 0 and the run is at event {begin}" in reported and first_board(2) in reported
     assert ended(stale).json()["boards"][0]["messages"] == stale_events
     result = ended(receiver)
@@ -95,7 +95,7 @@ def test_a_board_that_answers_keep_alives_and_sends_nothing_does_not_slow_the_ot
     silent = send(network, 2, 1, "-n", 2, "--rate", 0.001, *ring)
     options = ("--events", events, "--event-timeout", timeout_ms, "--keep-alive", 100)
     receiver = network.recv(*map(first_board, range(3)), *options, *ring)
-    reported = said_until(receiver, "events do not wait for it")
+    reported = read_until(receiver, "events do not wait for it")
     assert "it has a connection and has sent nothing for several events" in reported and first_board(2) in reported
     # Were every event waited for, a ring of slots would take the timeout each time.
     waiting_s = events / slots * timeout_ms / 1000

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from bridged import Bridged, stored
 from campaign import setting
-from veth import METRICS, SERVER_IP, ended, first_board, said_until, until
+from veth import METRICS, SERVER_IP, ended, first_board, read_until, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
-TOLD = ("--metrics", METRICS)
+WITH_METRICS = ("--metrics", METRICS)
 SLOTS = 64  # of a board, by default
 
 
@@ -50,8 +50,8 @@ def good(process, out: Path) -> tuple[list[int], dict]:
     """Ends well with complete events alone, and nothing between runs: the numbers of its events, and its report."""
     result = ended(process)
     report = result.json()
-    known = json.dumps([report["faults"], report["readout"]["builder"], report["boards"]], indent=1)
-    assert result.status == 0, f"{known}\n{result.stderr}"
+    details = json.dumps([report["faults"], report["readout"]["builder"], report["boards"]], indent=1)
+    assert result.status == 0, f"{details}\n{result.stderr}"
     numbers, incomplete = stored(out)
     assert not incomplete and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     return numbers, report
@@ -86,7 +86,7 @@ def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, 
         if case == "slowly" and end == "--events":
             limit = (dice.randrange(1, 30),)
         # At its end a run waits for boards whose last ACK may be lost; here none is.
-        options = (*((end, *limit) if limit else ()), *of_receiver, "--out", out, *TOLD)
+        options = (*((end, *limit) if limit else ()), *of_receiver, "--out", out, *WITH_METRICS)
         receiver = network.recv("--file", file, *options)
         if end == "Ctrl-C":
             network.counted(dice.randrange(1, 30 if case == "slowly" else 100), "events_complete")
@@ -112,9 +112,9 @@ def test_a_run_begins_with_the_first_event_that_boards_have_that_come_up_later_a
     """The receiver first, then boards from event 0 on, then boards whose first event is a later one."""
     bridged.make(3, 3)
     out = tmp_path / "run"
-    receiver = bridged.recv(*boards(6), "--bring-up", bring_up, "--out", out, *TOLD)
+    receiver = bridged.recv(*boards(6), "--bring-up", bring_up, "--out", out, *WITH_METRICS)
     if bring_up == "0.2":
-        said_until(receiver, "0 of 6 boards are up")
+        read_until(receiver, "0 of 6 boards are up")
     first = bridged.boards("b", 3, "-l", 1000, "--rate", 200)
     bridged.counted(3, "boards_up")
     second = bridged.boards("c", 3, "-l", 1000, "--rate", 200, "--first-event", 25)
@@ -152,7 +152,7 @@ def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
     bridged.make(2, 2)
     out = tmp_path / "run"
     senders = [bridged.boards(end, 2, "-l", 2000, "--rate", 300) for end in "bc"]
-    receiver = bridged.recv(*boards(4), "--out", out, *TOLD)
+    receiver = bridged.recv(*boards(4), "--out", out, *WITH_METRICS)
     for outage_s in (0.4, 1.5, *(dice.uniform(0, 29) for _ in range(setting("CUTS", 0)))):
         outage(bridged, ports, outage_s)
     taken = bridged.metrics()["events_complete"]
@@ -168,13 +168,13 @@ def test_an_outage_costs_no_event(bridged, dice, tmp_path, ports):
 @pytest.mark.parametrize(("stack", "ports"), [("emulator", "b"), ("emulator", "s"), ("sockets", "s")])
 def test_an_outage_over_tcp_costs_no_event(bridged, dice, tmp_path, stack, ports):
     """What the kernel's TCP has sent in vain it sends again at intervals that double; here that is after `--outage`."""
-    own = 2 if stack == "sockets" else 0  # the emulator's addresses are not the kernel's
-    bridged.make(own, own)
-    bridged.know_server()
+    addresses = 2 if stack == "sockets" else 0  # the emulator's addresses are not the kernel's
+    bridged.make(addresses, addresses)
+    bridged.pin_server_mac()
     bridged.second, out = 2, tmp_path / "run"
     cuts = [dice.uniform(0, 29) for _ in range(setting("CUTS", 0))]
     waits = ("--outage", 10) if not cuts else ()
-    tcp = ("--backend", "tcp", "--json", "--linger", 50, "--out", out, *TOLD, *waits, *boards(4))
+    tcp = ("--backend", "tcp", "--json", "--linger", 50, "--out", out, *WITH_METRICS, *waits, *boards(4))
     receiver = bridged.start("s", *map(str, (bridged.binary, "recv", *tcp)))
     stream = ("--protocol", "tcp", "--stack", stack, "--connect", SERVER_IP, "-l", 2000, "--rate", 300)
     senders = [bridged.boards(end, 2, *stream) for end in "bc"]

@@ -20,7 +20,7 @@ from veth import LIMIT_S, METRICS, SERVER_IP, ended, first_board, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
-TOLD = ("--metrics", METRICS)
+WITH_METRICS = ("--metrics", METRICS)
 FORGED = 0x666
 SUCCESSOR = "10.77.0.2"
 # A queue pair is given up after retries + 1 timers of 67 ms (code 14), or when its server was silent for 5 s.
@@ -78,7 +78,7 @@ class Stranger:
             self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((self.ip, 0))
 
-    def ask(self, board: str) -> bool:
+    def open_qp(self, board: str) -> bool:
         """OPEN_QP with all of this side; whether there was an answer."""
         info = cm.Info(qpn=7, psn=0, rkey=1, base=0x1000, ip=int.from_bytes(socket.inet_aton(self.ip)))
         request = cm.Message(cm.OPEN_QP, info, port=self.socket.getsockname()[1])
@@ -93,7 +93,7 @@ class Stranger:
 def test_a_stranger_whose_message_takes_a_queue_pair_does_not_keep_the_server_out(network):
     sender = network.send("-n", 50, "-l", 1000, "--rate", 50, "--ack-timeout", 12)
     stranger = Stranger(network)
-    until("answer", lambda: stranger.ask(first_board()))
+    until("answer", lambda: stranger.open_qp(first_board()))
     result = ended(network.recv(first_board(), "--events", 50, "--event-timeout", 5000))
     assert result.status == 0 and result.json()["boards"][0]["lives"] == 1, result
     assert ended(sender).status == 0
@@ -102,10 +102,10 @@ def test_a_stranger_whose_message_takes_a_queue_pair_does_not_keep_the_server_ou
 def test_a_server_that_is_not_allowed_gets_no_answer_and_is_counted(network):
     allow = ("--allow", f"{SERVER_IP},192.168.0.0/16")
     sender = network.send("-l", 1000, "--rate", 50, *allow)
-    receiver = network.recv(first_board(), *TOLD)
+    receiver = network.recv(first_board(), *WITH_METRICS)
     network.counted(1, "events_complete")
     stranger = Stranger(network)
-    assert not any(stranger.ask(first_board()) for _ in range(3))
+    assert not any(stranger.open_qp(first_board()) for _ in range(3))
     before = network.metrics()["events_complete"]
     network.counted(before + 10, "events_complete")
     for process in (receiver, sender):
@@ -155,7 +155,7 @@ class Forger:
 @pytest.mark.parametrize("rate", [50, 0.4])
 def test_openings_forged_with_a_board_s_address_take_nothing_from_it(network, rate):
     """Before it connects they block it only briefly; then the server checks with the board, known to answer."""
-    receiver = network.recv(first_board(), "--listen", *TOLD)
+    receiver = network.recv(first_board(), "--listen", *WITH_METRICS)
     until("answer", lambda: network.metrics())
     forger = Forger(network, first_board())
     forger.forges(FORGED)

@@ -217,7 +217,7 @@ def test_what_cannot_work_is_refused_by_name(wire):
     assert pool.status == 2 and "--srq" in pool.stderr
 
 
-def test_what_is_said_of_a_receiver_that_no_board_reaches_is_about_tcp(wire):
+def test_what_is_printed_of_a_receiver_that_no_board_reaches_is_about_tcp(wire):
     result = ended(wire.start("s", str(wire.binary), "recv", "--backend", "tcp", "--seconds", "0.2", *boards(2)))
     assert result.status == 1
     reported = result.stderr + result.stdout

@@ -17,13 +17,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from processes import killed
-from veth import METRICS, SERVER_IP, Result, ended, first_board, row_groups, said_until, until
+from veth import METRICS, SERVER_IP, Result, ended, first_board, read_until, row_groups, until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 # Machines that run tests may stand still for a while.
 PATIENT = ("--event-timeout", 5000)
-TOLD = ("--metrics", METRICS)
+WITH_METRICS = ("--metrics", METRICS)
 
 
 def written(partial: Path) -> None:
@@ -37,11 +37,13 @@ RING = ("--slots", 8, "--slot-size", 4096)
 
 def test_a_folder_that_is_deleted_stops_the_boards_and_the_run_is_whole_when_it_is_made_again(network, tmp_path):
     out, events = tmp_path / "run", 4000
-    receiver = network.recv(first_board(), "--events", events, "--out", out, "--flush", 100, *RING, *PATIENT, *TOLD)
+    receiver = network.recv(
+        first_board(), "--events", events, "--out", out, "--flush", 100, *RING, *PATIENT, *WITH_METRICS
+    )
     sender = network.send("-n", events, "-l", 2000, "--rate", 1000, "--ack-timeout", 16, *RING)
     written(out / "events-000000.parquet.partial")
     shutil.rmtree(out)
-    reported = said_until(receiver, "storage waits")
+    reported = read_until(receiver, "storage waits")
     assert f"{out}/events-000000.parquet.partial: cannot be found where it is written: No such file" in reported
     network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits: it is said before the file is closed"
@@ -56,15 +58,26 @@ def test_a_folder_that_is_deleted_stops_the_boards_and_the_run_is_whole_when_it_
 
 def interrupted_while_storage_waits(network, out: Path, events: int, *options: str):
     """A receiver, and its sender, that has had its first signal and holds events that it cannot store."""
-    command = (network.binary, "recv", "--iface", "veth0", first_board(), "--events", events, *RING, *PATIENT, *TOLD)
+    command = (
+        network.binary,
+        "recv",
+        "--iface",
+        "veth0",
+        first_board(),
+        "--events",
+        events,
+        *RING,
+        *PATIENT,
+        *WITH_METRICS,
+    )
     receiver = network.start("s", *map(str, (*command, "--out", out, "--flush", 100, *options)))
     sender = network.send("-n", events, "-l", 2000, "--rate", 1000, "--ack-timeout", 16, *RING)
     written(out / "events-000000.parquet.partial")
     shutil.rmtree(out)
-    said_until(receiver, "storage waits")
+    read_until(receiver, "storage waits")
     network.counted(1, "board_out_of_buffer", first_board())
     receiver.send_signal(signal.SIGINT)
-    said_until(receiver, "events are held until they can be stored")
+    read_until(receiver, "events are held until they can be stored")
     return receiver, sender
 
 
@@ -81,7 +94,7 @@ def test_a_third_signal_ends_it_at_once_and_the_report_is_printed_once(network, 
     ended(sender)
 
 
-def test_a_full_disk_and_two_signals_leave_what_the_report_says_and_a_recovery_finds(network, tmp_path):
+def test_a_full_disk_and_two_signals_leave_what_the_report_counts_and_a_recovery_finds(network, tmp_path):
     """The disk takes the first row groups, or not even one, if it is as long as it may be."""
     disk, kept, program = tmp_path / "disk", tmp_path / "kept", network.binary
     disk.mkdir()
@@ -89,15 +102,27 @@ def test_a_full_disk_and_two_signals_leave_what_the_report_says_and_a_recovery_f
     for flush, rate in ((50, 200), (60_000, 4000)):
         shutil.rmtree(kept, ignore_errors=True)
         options = ("--event-timeout", 60_000, "--out", disk / "run", "--flush", flush, "--slot-size", 16384, "--json")
-        command = ("sh", "-c", script, disk, program, "recv", "--iface", "veth0", first_board(), *TOLD, *options)
+        command = (
+            "sh",
+            "-c",
+            script,
+            disk,
+            program,
+            "recv",
+            "--iface",
+            "veth0",
+            first_board(),
+            *WITH_METRICS,
+            *options,
+        )
         receiver = network.start("s", *map(str, command))
-        said_until(receiver, "veth0: ")
+        read_until(receiver, "veth0: ")
         sender = network.send("-l", 10_000, "--rate", rate, "--ack-timeout", 16, "--slot-size", 16384)
-        said_until(receiver, "storage waits")
+        read_until(receiver, "storage waits")
         # The shell waits for the receiver, whose signals these are.
         [pid] = Path(f"/proc/{receiver.pid}/task/{receiver.pid}/children").read_text().split()
         os.kill(int(pid), signal.SIGINT)
-        said_until(receiver, "events are held until they can be stored")
+        read_until(receiver, "events are held until they can be stored")
         os.kill(int(pid), signal.SIGINT)
         result = ended(receiver)
         sender.send_signal(signal.SIGINT)
@@ -117,7 +142,7 @@ def test_a_full_disk_and_two_signals_leave_what_the_report_says_and_a_recovery_f
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_says_so(network, tmp_path, as_json):
+def test_a_second_signal_gives_up_what_is_waited_for_and_the_report_has_it(network, tmp_path, as_json):
     events = 4000
     options = ["--json"] if as_json else []
     receiver, sender = interrupted_while_storage_waits(network, tmp_path / "run", events, *options)
@@ -152,7 +177,7 @@ def test_a_file_system_that_is_away_is_waited_for_and_nothing_is_written_below_i
         events,
         *RING,
         *PATIENT,
-        *TOLD,
+        *WITH_METRICS,
     )
     words = map(str, (disk, *command, "--out", disk, "--flush", 100))
     receiver = network.start("s", "sh", "-c", script, *words)
@@ -164,7 +189,7 @@ def test_a_file_system_that_is_away_is_waited_for_and_nothing_is_written_below_i
         subprocess.run(["nsenter", "-t", str(receiver.pid), "-m", *move], check=True)
 
     move(disk, elsewhere)
-    reported = said_until(receiver, "storage waits")
+    reported = read_until(receiver, "storage waits")
     assert "another file system is in its place; mount the file system that it was begun on" in reported, reported
     network.counted(1, "board_out_of_buffer", first_board())
     assert sender.poll() is None, "the board waits"
@@ -186,7 +211,7 @@ def test_a_board_that_cannot_be_one_or_cannot_be_reached_is_named_with_what_is_w
     file.write_text(twins + '[[board]]\nname = "far"\nip = "192.168.5.5"\n')
     sender = network.send("--boards", 1, "-l", 1000, "--rate", 100)
     receiver = network.recv("--file", file, "--bring-up", 8)
-    reported = said_until(receiver, "not up: far")
+    reported = read_until(receiver, "not up: far")
     receiver.send_signal(signal.SIGINT)
     result = ended(receiver)
     far = "OPEN_QP cannot be sent: Network is unreachable (os error 101); has this server a route to it?"
@@ -199,17 +224,19 @@ def test_a_board_that_cannot_be_one_or_cannot_be_reached_is_named_with_what_is_w
 
 
 @pytest.mark.parametrize("nonlocal_bind", [0, 1])
-def test_an_address_that_is_taken_from_the_interface_is_said_and_costs_nothing_if_it_comes_back(network, nonlocal_bind):
+def test_an_address_that_is_taken_from_the_interface_is_reported_and_costs_nothing_if_it_comes_back(
+    network, nonlocal_bind
+):
     """Also where the kernel lets a socket bind to any address."""
     setting = f"net.ipv4.ip_nonlocal_bind={nonlocal_bind}"
     subprocess.run(["ip", "netns", "exec", f"{network.name}-s", "sysctl", "-qw", setting], check=True)
     sender = network.send("--boards", 2, "-n", 600, "-l", 2000, "--rate", 300, "--ack-timeout", 18)
     receiver = network.recv(first_board(0), first_board(1), "--events", 600, "--keep-alive", 300, *PATIENT)
-    said_until(receiver, "2 of 2 boards are up")
+    read_until(receiver, "2 of 2 boards are up")
     for action, reported in (("del", "has lost the address"), ("add", "again")):
         change = ("addr", action, f"{SERVER_IP}/16", "dev", "veth0")
         subprocess.run(["ip", "-n", f"{network.name}-s", *change], check=True)
-        assert f"address {SERVER_IP}" in said_until(receiver, reported)
+        assert f"address {SERVER_IP}" in read_until(receiver, reported)
     result = ended(receiver)
     report = result.json()
     assert result.status == 0 and report["counters"]["address_lost"] == 1, result
@@ -227,12 +254,12 @@ def test_a_board_that_is_back_at_a_later_event_slows_nobody_down(network):
 
     staying, dying = send(0, 2), send(2, 1)
     timeout_s = 2
-    options = ("--keep-alive", 100, "--outage", timeout_s, *TOLD)
+    options = ("--keep-alive", 100, "--outage", timeout_s, *WITH_METRICS)
     receiver = network.recv(*map(first_board, range(3)), *options)
-    said_until(receiver, "3 of 3 boards are up")
+    read_until(receiver, "3 of 3 boards are up")
     network.counted(100, "events_complete")
     killed(dying)
-    said_until(receiver, f"{board}: no answer to MODIFY_QP_RTS")
+    read_until(receiver, f"{board}: no answer to MODIFY_QP_RTS")
     network.counted(100, "events_incomplete")  # from then on it is not waited for
     # Further ahead than events can be open: none of what it sends can be taken.
     ahead = send(2, 1, 1_000_000)
@@ -268,7 +295,7 @@ def scapy_board(network, what: str, *options, text: bool = False) -> tuple[str, 
     return output, ended(receiver)
 
 
-def test_a_write_with_a_wrong_key_is_answered_nak_and_the_fault_says_which_key(network):
+def test_a_write_with_a_wrong_key_is_answered_nak_and_the_fault_names_the_key(network):
     output, result = scapy_board(network, "key")
     assert output.endswith("answered 0x62\n"), "NAK, remote access error"
     key = f"{int(output.split()[3].rstrip(','), 16) ^ 1:#010x}"
@@ -280,7 +307,7 @@ def test_a_write_with_a_wrong_key_is_answered_nak_and_the_fault_says_which_key(n
 
 
 @pytest.mark.usefixtures("either_socket")
-def test_a_packet_far_above_the_path_mtu_is_answered_nak_and_the_fault_says_so(network):
+def test_a_packet_far_above_the_path_mtu_is_answered_nak_and_is_reported(network):
     output, result = scapy_board(network, "long", "--mtu", 1024)
     assert output.endswith("answered 0x61\n"), "NAK, invalid request"
     assert "4096" in result.json()["faults"][0] and "1024" in result.json()["faults"][0], result
@@ -301,23 +328,23 @@ def test_a_packet_longer_than_any_path_mtu_is_answered_by_either_socket(network)
 def test_another_device_that_claims_the_servers_address_is_named(network):
     """A forged announcement: boards that believe it lose the server, which can only say so."""
     receiver = network.recv(first_board(), "--bring-up", 60)
-    said_until(receiver, "veth0: ")  # how frames come in: all sockets are open
+    read_until(receiver, "veth0: ")  # how frames come in: all sockets are open
     mac, ip = bytes.fromhex("020077000099"), bytes(map(int, SERVER_IP.split(".")))
     arp = bytes.fromhex("0001 0800 06 04 0002") + (mac + ip) * 2
     with network.inside("b"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
         raw.bind(("veth1", 0))
         raw.send(b"\xff" * 6 + mac + b"\x08\x06" + arp)
-    reported = said_until(receiver, "says by ARP that it has")
+    reported = read_until(receiver, "says by ARP that it has")
     assert f"veth0: 02:00:77:00:00:99 says by ARP that it has {SERVER_IP}, this server's address" in reported
     receiver.send_signal(signal.SIGINT)
     assert ended(receiver).json()["counters"]["address_claimed"] == 1
 
 
-def test_boards_that_are_up_and_send_nothing_are_told_while_the_run_goes_on_and_are_its_fault(network):
+def test_boards_that_are_up_and_send_nothing_are_reported_while_the_run_goes_on_and_are_its_fault(network):
     """One event, and then triggers that never come."""
     sender = network.send("--rate", 0.001, "-l", 1000)
     receiver = network.recv(first_board(), "--seconds", 2.5, "--event-timeout", 700, "--first-event", 0)
-    reported = said_until(receiver, "no message has come for")
+    reported = read_until(receiver, "no message has come for")
     assert "and 1 board is up: are there triggers" in reported and receiver.poll() is None
     result = ended(receiver)
     sender.send_signal(signal.SIGINT)

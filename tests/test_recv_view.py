@@ -39,7 +39,7 @@ class Terminal:
         except OSError:
             pass  # the last process that had it is gone
 
-    def shows(self, what: str, since: int = 0) -> None:
+    def wait_for(self, what: str, since: int = 0) -> None:
         until(f"{what!r} on the screen", lambda: what.encode() in self.seen[since:])
 
     def pages(self, since: int = 0) -> list[list[str]]:
@@ -71,8 +71,8 @@ def test_it_is_drawn_in_any_size_and_gives_the_terminal_back(network):
     sender = network.send("--boards", 2, "-l", 3000, "--rate", 200, "--ack-timeout", 16)
     boards = (first_board(0), first_board(1), "10.77.5.5")
     with receiver(network, terminal, *boards, "--bring-up", 600) as process:
-        terminal.shows("boards 2 of 3 up")
-        terminal.shows("OPEN_QP")
+        terminal.wait_for("boards 2 of 3 up")
+        terminal.wait_for("OPEN_QP")
         for columns, rows in [(100, 30), (7, 3), (200, 60)]:
             terminal.resize(columns, rows)
             terminal.pages_since(len(terminal.seen))  # one that was begun before is not measured
@@ -99,7 +99,7 @@ def test_it_is_drawn_in_any_size_and_gives_the_terminal_back(network):
 def test_a_second_interrupt_gives_it_back_too_and_json_and_dumb_terminals_never_take_it(network):
     terminal = Terminal(80, 24)
     with receiver(network, terminal, "10.77.5.5") as process:
-        terminal.shows("boards 0 of 1 up")
+        terminal.wait_for("boards 0 of 1 up")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=LIMIT_S)

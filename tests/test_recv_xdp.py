@@ -22,7 +22,7 @@ from veth import (
     ended,
     first_board,
     no_xdp,
-    said_until,
+    read_until,
     until,
 )
 
@@ -33,7 +33,7 @@ pytestmark = [
 ]
 PYTHON = str(Path(__file__).resolve().parents[1] / ".venv/bin/python")
 PATIENT = ("--event-timeout", 5000)
-TOLD = ("--metrics", METRICS)
+WITH_METRICS = ("--metrics", METRICS)
 NATIVE = "veth0: AF_XDP, native mode, copy, 1 queue"
 
 # A program that passes everything, put on an interface by a link and held until standard input ends.
@@ -55,7 +55,7 @@ sys.stdin.read()
 """
 
 # Frames that the program must leave to the kernel, though they name our port and address.
-OTHERS = """
+OTHER_FRAMES = """
 import sys
 from scapy.all import Ether, IP, UDP, Dot1Q, IPOption_NOP, Raw, fragment, sendp
 iface, server, mac = sys.argv[1:]
@@ -95,13 +95,13 @@ def datagrams(network: Network) -> tuple[int, int]:
 def test_a_receiver_that_is_killed_leaves_no_program_and_another_takes_its_place_at_once(network, tmp_path):
     sender = network.send("--boards", 2, "-l", 3000, "--rate", 300, "--ack-timeout", 16)
     network.socket = "xdp"
-    receiver = network.recv(first_board(0), first_board(1), "--keep-alive", 200, *TOLD)
+    receiver = network.recv(first_board(0), first_board(1), "--keep-alive", 200, *WITH_METRICS)
     network.counted(20, "events_complete")
     assert has_program(network)
     killed(receiver)
     assert not has_program(network)
-    wanted = ("--events", 100, "--keep-alive", 200, "--out", tmp_path / "again", *PATIENT)
-    again = ended(network.recv(first_board(0), first_board(1), *wanted))
+    options = ("--events", 100, "--keep-alive", 200, "--out", tmp_path / "again", *PATIENT)
+    again = ended(network.recv(first_board(0), first_board(1), *options))
     assert NATIVE in again.stderr, again
     complete_once_all_are_there(tmp_path / "again")
     assert not has_program(network), "nor one that has ended"
@@ -111,7 +111,7 @@ def test_a_receiver_that_is_killed_leaves_no_program_and_another_takes_its_place
 def test_what_is_not_ours_stays_the_kernels_while_we_receive(network):
     network.socket = "xdp"
     sender = network.send("--boards", 1, "-l", 3000, "--rate", 300, "--ack-timeout", 16)
-    receiver = network.recv(first_board(), *TOLD, *PATIENT)
+    receiver = network.recv(first_board(), *WITH_METRICS, *PATIENT)
     network.counted(1, "events_complete")
     assert " 0% packet loss" in inside(network, "b", "ping", "-c", "5", "-i", "0.1", "-s", "4000", SERVER_IP)
     fetch = f"import urllib.request as u; print(u.urlopen('http://{SERVER_IP}:9100/metrics').read().decode())"
@@ -119,7 +119,7 @@ def test_what_is_not_ours_stays_the_kernels_while_we_receive(network):
 
     mac = inside(network, "s", "cat", "/sys/class/net/veth0/address").strip()
     before = datagrams(network)
-    assert ended(network.start("b", PYTHON, "-c", OTHERS, "veth1", SERVER_IP, mac)).status == 0
+    assert ended(network.start("b", PYTHON, "-c", OTHER_FRAMES, "veth1", SERVER_IP, mac)).status == 0
 
     def since() -> tuple[int, int]:
         now = datagrams(network)
@@ -179,7 +179,7 @@ def test_two_receivers_of_one_interface_share_it(network):
     """The first has its queues; the second takes the ring, and each gets what is sent to its address."""
     inside(network, "s", "ip", "addr", "add", "10.77.0.2/16", "dev", "veth0")
     first = network.recv(first_board(0), "--ip", SERVER_IP, "--events", 300, *PATIENT)
-    said_until(first, NATIVE)  # its port is open before it has the queue
+    read_until(first, NATIVE)  # its port is open before it has the queue
     second = network.recv(first_board(1), "--ip", "10.77.0.2", "--events", 300, *PATIENT)
     network.sees("0200" + "4D0A:12B7")
     sending = ["-n", "300", "-l", "3000", "--rate", "300", "--ack-timeout", "16", "--iface", "veth1", "--json"]
@@ -197,10 +197,10 @@ def test_a_receiver_waits_for_the_one_before_it_to_give_the_queue_back(network):
     network.socket = "xdp"
     first = network.recv(first_board(0), "--ip", SERVER_IP, *PATIENT)
     until("program", lambda: has_program(network))
-    second = network.recv(first_board(1), "--ip", "10.77.0.2", *TOLD[:1], "10.77.0.2:9100", *PATIENT)
-    said_until(second, "AF_XDP is in use by another process")
+    second = network.recv(first_board(1), "--ip", "10.77.0.2", *WITH_METRICS[:1], "10.77.0.2:9100", *PATIENT)
+    read_until(second, "AF_XDP is in use by another process")
     killed(first)
-    assert NATIVE in said_until(second, "AF_XDP, native")
+    assert NATIVE in read_until(second, "AF_XDP, native")
     assert stopped(second).status == 1, "it was up, and no board was"
 
 
@@ -227,7 +227,7 @@ def test_what_a_process_may_not_do_is_named_and_the_ring_taken(network, capabili
         assert f"packet socket with a ring; no AF_XDP: {reason}" in chosen.stderr or reason in chosen.stderr, chosen
 
 
-def test_a_driver_without_xdp_is_served_in_the_generic_mode_when_asked(network):
+def test_a_driver_without_xdp_is_served_in_the_generic_mode_on_request(network):
     """A macvlan has no XDP of its own. `auto` goes first: the kernel takes a queue back late, another reason."""
     name = f"{network.name}-s"
     lines = [f"addr del {SERVER_IP}/16 dev veth0", "link add mv0 link veth0 mtu 4200 type macvlan mode bridge"]
@@ -250,7 +250,7 @@ def test_frames_for_which_no_chunk_is_free_are_counted_under_the_kernels_name(ne
     """All chunks hold frames when a receiver has stood still for long enough."""
     network.socket = "xdp"
     chunks = 16384  # of one board at MTU 4096, a frame of no more than a page in each
-    receiver = network.recv(first_board(), *TOLD)
+    receiver = network.recv(first_board(), *WITH_METRICS)
     until("metrics", lambda: "rx_dropped" in network.metrics())
     receiver.send_signal(signal.SIGSTOP)
     with network.inside("b"), udp_socket(AF_INET, SOCK_DGRAM) as stranger:

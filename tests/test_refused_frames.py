@@ -13,14 +13,14 @@ import threading
 
 import pytest
 from processes import killed
-from veth import LIMIT_S, METRICS, MTU, SERVER_IP, Network, ended, first_board, said_until
+from veth import LIMIT_S, METRICS, MTU, SERVER_IP, Network, ended, first_board, read_until
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
 PORT = 10_000
 HEADERS = 48  # of a message in a stream: its length, its fragment's header
 # What a veth device says of a frame that its peer's MTU does not let in, and of one longer than its own.
-BEHIND, OWN = ("s", "veth0", "No buffer space available"), ("b", "veth1", "Message too long")
+BEHIND, LOCAL = ("s", "veth0", "No buffer space available"), ("b", "veth1", "Message too long")
 
 
 def link(network: Network, end: str, *words: object) -> None:
@@ -61,13 +61,13 @@ def report(process: subprocess.Popen, status: int = 0) -> dict:
     return result.json()
 
 
-@pytest.mark.parametrize(("end", "interface", "reason"), [BEHIND, OWN], ids=["behind", "own"])
+@pytest.mark.parametrize(("end", "interface", "reason"), [BEHIND, LOCAL], ids=["behind", "own"])
 def test_a_stream_whose_segments_are_refused_for_a_while_loses_none(wire, end, interface, reason):
     sender, connection = stream(wire, events=200)
     have = len(connection.recv(1))
     link(wire, end, "set", interface, "mtu", 1000)
     reader = read_all(connection, have)
-    reported = said_until(sender, reason)
+    reported = read_until(sender, reason)
     assert "WARN" in reported and "veth1" in reported and "is the interface up" not in reported
     link(wire, end, "set", interface, "mtu", MTU)
     sent = report(sender)
@@ -77,7 +77,7 @@ def test_a_stream_whose_segments_are_refused_for_a_while_loses_none(wire, end, i
     assert sent["refused_frames"] > 0 and board["retransmitted"] > 0 and board["lives"] == 1
 
 
-@pytest.mark.parametrize(("end", "interface", "reason"), [BEHIND, OWN], ids=["behind", "own"])
+@pytest.mark.parametrize(("end", "interface", "reason"), [BEHIND, LOCAL], ids=["behind", "own"])
 def test_a_queue_pair_whose_packets_are_refused_fails_by_its_timers_and_goes_on(
     network, tmp_path, end, interface, reason
 ):
@@ -86,7 +86,7 @@ def test_a_queue_pair_whose_packets_are_refused_fails_by_its_timers_and_goes_on(
     sender = network.send("-n", "300", "-l", "16384", "--rate", "200", "--ack-timeout", "10")
     network.counted(5, "events_complete")
     link(network, end, "set", interface, "mtu", 1500)
-    reported = said_until(sender, reason)
+    reported = read_until(sender, reason)
     assert "WARN" in reported and "veth1" in reported and "is the interface up" not in reported
     # Its retries are spent, and the server opens it again: small frames go through.
     network.counted(2, "board_connections", first_board())
@@ -101,7 +101,7 @@ def test_frames_that_are_refused_to_the_end_are_named_in_the_faults(network):
     link(network, "s", "set", "veth0", "mtu", 1500)
     receiver = network.recv(first_board(), "--mtu", "4096")
     sender = network.send("-n", "10", "-l", "16384", "--ack-timeout", "8")
-    said_until(sender, "No buffer space available")
+    read_until(sender, "No buffer space available")
     sender.send_signal(signal.SIGINT)
     faults = report(sender, status=1)["faults"]
     assert any("veth1 refused" in fault and "No buffer space available" in fault for fault in faults), faults
@@ -112,7 +112,7 @@ def test_an_interface_that_goes_down_is_waited_for_and_one_that_is_gone_ends_the
     sender, connection = stream(wire, events=20_000, length=1000)
     have = len(connection.recv(1))
     link(wire, "b", "set", "veth1", "down")
-    said_until(sender, "veth1 is down")
+    read_until(sender, "veth1 is down")
     link(wire, "b", "set", "veth1", "up")
     while have < 200 * (HEADERS + 1000):
         have += len(connection.recv(1 << 16))
@@ -131,7 +131,7 @@ def test_a_board_whose_packets_are_refused_answers_ping_meanwhile(wire):
     process = wire.start("b", binary, "board", "--packet", "veth1", "--ip", board, "--json", *options)
     receiver = wire.recv(board, "--mtu", "4096")
     link(wire, "s", "set", "veth0", "mtu", 1500)
-    reported = said_until(process, "No buffer space available")
+    reported = read_until(process, "No buffer space available")
     assert "WARN" in reported and "veth1" in reported
     ping = ["ip", "netns", "exec", f"{wire.name}-s", "ping", "-c", "3", "-i", "0.2", "-W", "60", board]
     assert " 0% packet loss" in subprocess.run(ping, capture_output=True, text=True).stdout

@@ -340,7 +340,7 @@ def test_software_over_tcp_is_exact_over_faults_a_slow_consumer_and_a_receiver_t
     assert sum(stalled) * 20e-6 / 8 <= BOARDS * 16_384, "nothing is read while the receiver stalls"
 
 
-def test_software_over_tcp_obeys_qcn_and_a_full_send_buffer_loses_fragments(
+def test_software_over_tcp_follows_qcn_and_a_full_send_buffer_loses_fragments(
     penstock: Penstock, tmp_path: Path, recorded: np.ndarray
 ) -> None:
     points = ("switch.qcn.enabled=true", "switch.buffer=2MB", "replay.rate=100kHz")

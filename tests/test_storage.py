@@ -142,7 +142,7 @@ def check(built: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_check_proves_a_run_and_its_exit_status_says_so(built: Path, runs: dict[str, Path]) -> None:
+def test_check_proves_a_run_and_its_exit_status_is_the_verdict(built: Path, runs: dict[str, Path]) -> None:
     for table, version in (("events", "events/3"), ("fragments", "fragments/2")):
         done = check(built, runs[table])
         assert done.returncode == 1, "a tenth of the events is incomplete\n" + done.stdout + done.stderr
@@ -232,11 +232,11 @@ def test_equal_events_of_two_files_are_no_fault_where_that_is_allowed_and_others
         files[-1].parent.mkdir()
         table = pa.table(rows).replace_schema_metadata({"penstock.schema": "events/2"})
         pq.write_table(table, files[-1], compression="zstd")
-    for others, options, status, reported in (
+    for second, options, status, reported in (
         (files[1], (), 1, "2 events are in more than one file (--allow-twice"),
         (files[1], ("--allow-twice",), 0, "verified"),
         (files[2], ("--allow-twice",), 1, "2 events are in more than one file, and differ there"),
     ):
-        command = [built / "penstock", "check", files[0], others, *options]
+        command = [built / "penstock", "check", files[0], second, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == status and reported in done.stdout.splitlines()[-1], done.stdout

@@ -50,7 +50,7 @@ def vectors() -> list[tuple[np.ndarray, bytes]]:
     return found
 
 
-def test_values_come_back_in_python_as_the_definition_says() -> None:
+def test_values_come_back_in_python_as_defined() -> None:
     for values, output in vectors():
         assert is_suppressed(output)
         got, kept = expand(output)
@@ -74,8 +74,8 @@ def test_bytes_that_are_no_output_are_refused(damage, message: str) -> None:
         expand(damage(output))
 
 
-def test_the_example_tells_what_was_kept(tmp_path: Path) -> None:
-    (values, output), (others, more) = vectors()[6:8]
+def test_the_example_prints_what_was_kept(tmp_path: Path) -> None:
+    (values, output), (other_values, more) = vectors()[6:8]
     offset = -(-len(output) // 8) * 8
     entries = np.zeros(2, PART)
     entries["input"], entries["offset"], entries["length"] = [0, 1], [0, offset], [len(output), len(more)]
@@ -93,13 +93,13 @@ def test_the_example_tells_what_was_kept(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     kept = sum(int(expand(b)[1].sum()) for b in (output, more))
-    largest = max(values.max(initial=0), others.max(initial=0))
-    assert done.stdout.startswith(f"event 7: {kept} of {len(values) + len(others)} samples kept")
+    largest = max(values.max(initial=0), other_values.max(initial=0))
+    assert done.stdout.startswith(f"event 7: {kept} of {len(values) + len(other_values)} samples kept")
     assert done.stdout.strip().endswith(f"largest value {largest}")
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_a_live_board_that_suppresses_zeros_is_stored_as_the_model_says_and_the_example_reads_it(
+def test_a_live_board_that_suppresses_zeros_is_stored_as_in_the_model_and_the_example_reads_it(
     network, recorded, tmp_path
 ):
     """Inputs 0 and 2 of the gateware suppress zeros, by tables that come over the network; the others do not."""

@@ -63,7 +63,7 @@ def test_a_sweep_without_parameters_is_one_run(penstock: Penstock, tmp_path: Pat
     assert output.returncode == 0 and "1 point" in output.stdout
 
 
-def test_a_sweep_is_a_table_in_the_order_of_the_grid_and_of_what_each_run_says(
+def test_a_sweep_is_a_table_in_the_order_of_the_grid_with_the_results_of_each_run(
     penstock: Penstock, tmp_path: Path
 ) -> None:
     done = run(penstock, "sweep", SCENARIO, *sets(GRID), "--out", tmp_path, "--json")
@@ -126,7 +126,7 @@ def test_a_point_that_was_interrupted_is_not_taken_for_a_result(
     assert package.sweep(SCENARIO, SMALL, out=tmp_path / "out", progress=False)["end"].to_pylist() == ["done"]
 
 
-def test_a_refused_point_says_what_the_scenario_says_and_ends_as_it_ends(penstock: Penstock, tmp_path: Path) -> None:
+def test_a_refused_point_gives_the_message_of_the_scenario_and_its_status(penstock: Penstock, tmp_path: Path) -> None:
     wrong = {**SMALL, "cc.g": ["1/256", "3/2"]}
     swept = run(penstock, "sweep", SCENARIO, *sets(wrong), "--out", tmp_path / "sweep", "--quiet")
     alone = penstock.run(tmp_path / "run", "cc.g=3/2", scenario=SCENARIO)
@@ -164,8 +164,8 @@ def test_a_cluster_gives_the_table_that_processes_here_give(tmp_path: Path) -> N
 
 
 def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tmp_path: Path) -> None:
-    wanted = {"trials": 6, "seed": 3, "space": SPACE, "fixed": SMALL, "progress": False}
-    one, two = (package.tune(SCENARIO, **wanted, jobs=jobs, out=tmp_path / str(jobs)) for jobs in (1, 2))
+    arguments = {"trials": 6, "seed": 3, "space": SPACE, "fixed": SMALL, "progress": False}
+    one, two = (package.tune(SCENARIO, **arguments, jobs=jobs, out=tmp_path / str(jobs)) for jobs in (1, 2))
     assert one == two and one.trials.num_rows == 6
     assert one.value == min(one.trials["value"].to_pylist())
     assert len(set(one.trials["value"].to_pylist())) > 1, "the parameters reach the runs"
@@ -185,11 +185,11 @@ def test_a_search_is_the_same_for_any_number_of_processes(penstock: Penstock, tm
 def test_a_search_recommends_no_parameters_that_starve_the_network(tmp_path: Path) -> None:
     """Links of a tenth of the rate have short queues, and are no answer; nor is what changes nothing."""
     rates = {"link.rate": ["1Gbps", "10Gbps"]}
-    wanted = {"objective": "queue", "fixed": SMALL, "trials": 4, "progress": False}
-    best = package.tune(SCENARIO, space=rates, out=tmp_path / "rate", **wanted)
+    arguments = {"objective": "queue", "fixed": SMALL, "trials": 4, "progress": False}
+    best = package.tune(SCENARIO, space=rates, out=tmp_path / "rate", **arguments)
     calm = [row for row in best.trials.to_pylist() if row["link.rate"] == 1e9]
     assert best.settings == {"link.rate": "10Gbps"} and calm and all(row["value"] == float("inf") for row in calm)
-    same = package.tune(SCENARIO, space={"cc.alpha_interval": ["50ms", "60ms"]}, out=tmp_path / "same", **wanted)
+    same = package.tune(SCENARIO, space={"cc.alpha_interval": ["50ms", "60ms"]}, out=tmp_path / "same", **arguments)
     assert same.ties == 4 and "4 of 4 trials have this value" in same.verdict()
     assert not same.is_better and "keep them" in same.verdict()
 
@@ -204,8 +204,8 @@ def test_nothing_to_tune_is_refused_and_goodput_is_an_objective(penstock: Pensto
 
 def test_a_winner_runs_again_over_five_other_seeds_before_it_is_recommended(penstock: Penstock, tmp_path: Path) -> None:
     fixed = {**SMALL, "flow.0.size": "2MB"}
-    wanted = {"objective": "queue", "fixed": {**fixed, "run.seed": 7}, "trials": 4, "progress": False}
-    best = package.tune(SCENARIO, space={"switch.kmin": ["10KB", "90KB"]}, out=tmp_path / "out", **wanted)
+    arguments = {"objective": "queue", "fixed": {**fixed, "run.seed": 7}, "trials": 4, "progress": False}
+    best = package.tune(SCENARIO, space={"switch.kmin": ["10KB", "90KB"]}, out=tmp_path / "out", **arguments)
     assert best.is_better and best.verification is not None
     pairs = best.verification.pairs
     assert [pair.seed for pair in pairs] == [8, 9, 10, 11, 12]

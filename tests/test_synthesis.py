@@ -88,23 +88,23 @@ def test_registers_behind_deep_logic_are_named_and_no_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "reason"),
     [
         (["roce_txx"], "rtl/ has no module roce_txx"),
         (["arbiter_rr", "N"], "N: allowed is NAME=VALUE"),
         (["arbiter_rr", "M=4"], "arbiter_rr has no parameter M"),
     ],
 )
-def test_a_module_or_parameter_that_is_not_there_is_named(monkeypatch, capfd, arguments, says):
+def test_a_module_or_parameter_that_is_not_there_is_named(monkeypatch, capfd, arguments, reason):
     monkeypatch.setattr("sys.argv", ["deep.py", *arguments])
     try:
         status = deep.main()
     except SystemExit as ended:
         status = ended.code
-    assert status == 2 and says in capfd.readouterr().err
+    assert status == 2 and reason in capfd.readouterr().err
 
 
-def test_rings_in_memory_are_read_by_a_front_end_that_wants_names_declared_before_use():
+def test_rings_in_memory_are_read_by_a_front_end_that_needs_names_declared_before_use():
     """Verilator does not; Yosys' and Vivado's do."""
     for top, params in (("roce_tx", {}), ("tcp_endpoint", {"RING_BYTES": 65536})):
         yosys.run([yosys.read(top, {"STORE": 1, **params}, rtl.module(top)[0])])

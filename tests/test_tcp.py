@@ -95,8 +95,8 @@ def checked(stream: bytearray, events: int, length: int, first: int = 0) -> int:
     words = -(-length // 8)
     payload = b"".join(message[FRAGMENT_HEADER:] for message in read)
     counter = np.arange(first * words, (first + events) * words, dtype="<u8").view(np.uint8)
-    wanted = counter.reshape(events, words * 8)[:, :length].tobytes()
-    assert payload == wanted
+    expected = counter.reshape(events, words * 8)[:, :length].tobytes()
+    assert payload == expected
     [source] = {int.from_bytes(message[6:8], "little") for message in read}
     return source
 
@@ -269,7 +269,7 @@ def test_a_server_with_another_mac_is_found_again(wire):
     connection = receiver.accept()
     assert len(connection.recv(1, socket.MSG_PEEK)) == 1
     subprocess.run(["ip", "-n", f"{wire.name}-s", "link", "set", "veth0", "address", "02:00:00:00:77:01"], check=True)
-    wire.knows(first_board())
+    wire.pin_board_mac(first_board())
     receiver.drain(connection)
     output = report(sender)
     assert output["hop_moves"] == 1 and output["boards"][0]["timeouts"] >= 1 and output["boards"][0]["lives"] == 1
@@ -283,7 +283,7 @@ def test_another_host_that_claims_the_servers_address_gets_no_segment(wire):
         sender = emulator(wire, "-n", 200, "-l", 4000, "--rate", 200)
         connection = receiver.accept()
         assert len(connection.recv(1, socket.MSG_PEEK)) == 1
-        wire.knows(first_board())
+        wire.pin_board_mac(first_board())
         for operation in (1, 2):
             arp = ARP(op=operation, hwsrc=claimed, psrc=SERVER_IP, hwdst=claimed, pdst=SERVER_IP)
             raw.send(bytes(Ether(src=claimed, dst="ff:ff:ff:ff:ff:ff") / arp))
@@ -377,9 +377,9 @@ def test_another_tool_reads_the_streams_as_tcp_without_a_complaint(wire, tmp_pat
     sniffer.send_signal(signal.SIGINT)
     ended(sniffer)
 
-    def read(wanted: str, *fields: str) -> list[str]:
+    def read(display_filter: str, *fields: str) -> list[str]:
         words = [word for field in fields for word in ("-e", field)]
-        command = ["tshark", "-r", str(capture), "-Y", wanted, *(["-T", "fields"] if fields else []), *words]
+        command = ["tshark", "-r", str(capture), "-Y", display_filter, *(["-T", "fields"] if fields else []), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
     complaints = (

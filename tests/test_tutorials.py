@@ -61,12 +61,12 @@ def follow(page: str, built: Path, folder: Path, within: list[str], rename: dict
 
 @pytest.mark.usefixtures("namespaces")
 def test_the_tutorial_of_receiving(built: Path, tmp_path: Path) -> None:
-    own = f"daq{os.getpid()}-"
+    prefix = f"daq{os.getpid()}-"
     try:
-        follow("tutorial-receive.md", built, workplace(tmp_path), [], {"daq-": own})
+        follow("tutorial-receive.md", built, workplace(tmp_path), [], {"daq-": prefix})
     finally:
         for end in ("server", "boards"):  # gone by the page's own last commands unless it failed
-            subprocess.run(["ip", "netns", "del", own + end], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "del", prefix + end], capture_output=True, check=False)
 
 
 @pytest.mark.usefixtures("namespaces")

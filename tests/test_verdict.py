@@ -46,7 +46,7 @@ def test_every_trigger_is_complete_in_flight_lost_or_never_begun(overloaded: Run
     assert f"fault: {1000 - parts[0]} of 1000 events were not complete" in flat(overloaded.stdout)
 
 
-def test_a_load_that_no_link_carries_is_told_before_the_run_and_in_the_verdict(overloaded: Run) -> None:
+def test_a_load_that_no_link_carries_is_reported_before_the_run_and_in_the_verdict(overloaded: Run) -> None:
     assert re.search(r"warning: .*the link from switch to server0 is offered 16\.3\d Gb/s", overloaded.stderr)
     assert "(16.00 Gb/s of payload) and carries 10.00 Gb/s" in overloaded.stderr
     verdict = overloaded.summary()["verdict"]
@@ -87,7 +87,7 @@ loss = 1.0
     assert "find out why board0>server0 gave up" in run.summary()["verdict"]["advice"]
 
 
-def test_a_load_that_fits_is_complete_and_says_what_is_left(penstock: Penstock, tmp_path: Path) -> None:
+def test_a_load_that_fits_is_complete_and_reports_what_is_left(penstock: Penstock, tmp_path: Path) -> None:
     scenario = tmp_path / "fits.toml"
     scenario.write_text(OVERLOADED.replace('fragment = "50KB"', 'fragment = "10KB"'))
     run = penstock.run(tmp_path / "out", scenario=scenario)
@@ -106,11 +106,11 @@ def test_a_comparison_without_ecn_and_pfc_keeps_buffer_and_thresholds(
 ) -> None:
     path = ROOT / f"scenarios/{scenario}.toml"
     fast = ("run.time_limit=20us", "link.rate=100Gbps")
-    own = penstock.run(tmp_path / "own", *fast, scenario=path)
+    default = penstock.run(tmp_path / "own", *fast, scenario=path)
     off = penstock.run(tmp_path / "off", *fast, "switch.ecn=false", "switch.pfc=false", scenario=path)
-    of_run = [[switch["buffer_bytes"] for switch in run.summary()["switches"]] for run in (own, off)]
+    of_run = [[switch["buffer_bytes"] for switch in run.summary()["switches"]] for run in (default, off)]
     assert of_run[0] == of_run[1] and all(of_run[0])
-    assert "off" not in {switch["pfc"] for switch in own.summary()["switches"]}
+    assert "off" not in {switch["pfc"] for switch in default.summary()["switches"]}
     assert {switch["pfc"] for switch in off.summary()["switches"]} == {"off"}
 
 

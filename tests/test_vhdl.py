@@ -21,8 +21,8 @@ def test_component_has_exactly_the_ports_of_the_top():
     ways = {"in": "input", "out": "output"}
     declared = [(ways[way], name, high.replace(" ", "")) for name, way, _, high in VHDL_PORT.findall(component())]
     # VHDL has no local parameter of a component: the least width of the inputs' ports is written out.
-    wanted = [(way, name, high.replace("Inputs", "maximum(N_IN,1)")) for way, name, high in gateware_text.ports(TOP)]
-    assert declared == wanted
+    expected = [(way, name, high.replace("Inputs", "maximum(N_IN,1)")) for way, name, high in gateware_text.ports(TOP)]
+    assert declared == expected
 
 
 def test_component_has_exactly_the_parameters_of_the_top():

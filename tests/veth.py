@@ -92,7 +92,7 @@ class Network:
         interface = {"s": "veth0", "b": "veth1"}[end]
         subprocess.run(["ip", "-n", f"{self.name}-{end}", "addr", "add", f"{ip}/16", "dev", interface], check=True)
 
-    def knows(self, board: str) -> None:
+    def pin_board_mac(self, board: str) -> None:
         """The server's kernel has this board's MAC for good: no ARP of its own tells the board anything from now on."""
         show = ["ip", "-n", f"{self.name}-b", "-json", "link", "show", "veth1"]
         mac = json.loads(subprocess.run(show, capture_output=True, check=True).stdout)[0]["address"]
@@ -118,7 +118,7 @@ class Network:
         self.running.append(process)
         return process
 
-    def said(self, end: str, *command: str) -> str:
+    def output(self, end: str, *command: str) -> str:
         """What a command at one end prints; its status is 0."""
         full = ["ip", "netns", "exec", f"{self.name}-{end}", *command]
         return subprocess.run(full, capture_output=True, text=True, check=True).stdout
@@ -210,16 +210,16 @@ def complete_once_all_are_there(out: Path) -> int:
     return len(complete) - first
 
 
-def said_until(process: subprocess.Popen, what: str) -> str:
+def read_until(process: subprocess.Popen, what: str) -> str:
     """What a process says on standard error up to the line that has this in it. One that never says it is killed."""
-    said = []
+    output = []
     limit = threading.Timer(LIMIT_S, process.kill)
     limit.start()
     try:
         for line in process.stderr:
-            said.append(line)
+            output.append(line)
             if what in line:
-                return "".join(said)
+                return "".join(output)
     finally:
         limit.cancel()
-    raise AssertionError(f"no {what!r} in {said}")
+    raise AssertionError(f"no {what!r} in {output}")

@@ -40,7 +40,7 @@ def since_base(root: Path = ROOT) -> list[str] | None:
         if base := os.environ.get("PENSTOCK_BASE"):
             return changed(base, root)
         for branch in ("origin/main", "main"):
-            if _known(branch, root):
+            if _exists(branch, root):
                 there = git("merge-base", "HEAD", branch, root=root) == git("rev-parse", "HEAD", root=root)
                 return changed("HEAD^" if there else branch, root)
     except UnknownRevisionError:
@@ -54,7 +54,7 @@ def concerns(*prefixes: str, root: Path = ROOT) -> bool:
     return paths is None or any(path.startswith(prefixes) for path in paths)
 
 
-def _known(revision: str, root: Path) -> bool:
+def _exists(revision: str, root: Path) -> bool:
     try:
         git("rev-parse", "--verify", "-q", revision, root=root)
     except UnknownRevisionError:

@@ -174,8 +174,8 @@ def gateware(paths: list[str]) -> Iterable[Step]:
         ids = [f"tb/test_benches.py::test_bench[{label}]" for label in labels]
         yield Step(2 + some[0][0], f"benches {', '.join(labels)}", (*PYTEST, "-n", str(JOBS), *ids))
     for path in sorted(ROOT.glob("tb/*/test_*.py")):  # equality with a model, which needs no cocotb
-        own = {wrapper.stem: wrapper for wrapper in path.parent.glob("*.sv")}
-        files = rtl.closure(own, modules | own, rtl.instances)
+        siblings = {wrapper.stem: wrapper for wrapper in path.parent.glob("*.sv")}
+        files = rtl.closure(siblings, modules | siblings, rtl.instances)
         if path.parent.name in folders or sources & files:
             yield Step(2 + len(files), path.stem, (*PYTEST, str(path.relative_to(ROOT))))
     if any(re.match(r"rtl/(?!formal|syn|boards)|regs/", path) for path in paths):

@@ -47,7 +47,7 @@ class Columns:
     modules: int | None = None
     events: int | None = None
 
-    def others(self) -> list[str]:
+    def decimals(self) -> list[str]:
         """The columns of one number a row."""
         return [name for name in (self.number, self.time, self.trigger, self.source) if name]
 
@@ -130,9 +130,9 @@ def _stacked(values: Any) -> Any:
 
 def _rows(table: Table, columns: Columns) -> int:
     """Rows of all columns that are named."""
-    first, *others = [*columns.payload, *columns.others()]
+    first, *rest = [*columns.payload, *columns.decimals()]
     rows = table.column(first).rows
-    for name in others:
+    for name in rest:
         if (found := table.column(name).rows) != rows:
             raise ValueError(f"column {name} has {found} rows, column {first} has {rows}")
     if not rows:
@@ -165,16 +165,16 @@ def _joined(table: Table, columns: Columns, rows: int) -> Events:
         if owner in rows_of.setdefault(number, {}):
             raise ValueError(f"row {row}: event {number} has source {owner} already, in row {rows_of[number][owner]}")
         rows_of[number][owner] = row
-    wanted = dict(islice(rows_of.items(), columns.events))
-    rows = 1 + max(row for found in wanted.values() for row in found.values())
-    sources = sorted({owner for found in wanted.values() for owner in found})
-    is_whole = all(len(found) == len(sources) for found in wanted.values())
+    selected = dict(islice(rows_of.items(), columns.events))
+    rows = 1 + max(row for found in selected.values() for row in found.values())
+    sources = sorted({owner for found in selected.values() for owner in found})
+    is_whole = all(len(found) == len(sources) for found in selected.values())
     payload, kind = _payload(table, columns, rows)
     times = _times(table, columns, rows)
     types = _numbers(table, columns.trigger, rows) if columns.trigger else [0] * rows
 
     def joined() -> Iterator[Event]:
-        for number, found in wanted.items():
+        for number, found in selected.items():
             first = min(found.values())
             modules = [payload[found[owner]] if owner in found else b"" for owner in sources]
             yield Event(number, times[first], types[first], modules)
@@ -195,9 +195,9 @@ def _type_of_piece(kind: np.dtype | None, pieces: int) -> np.dtype | None:
     """The type of each of so many pieces of a row: the first axis of a single array may be cut."""
     if kind is None or pieces == 1:
         return kind
-    [name, *others] = kind.names or ()
+    [name, *rest] = kind.names or ()
     base, shape = kind[name].base, kind[name].shape
-    if others or not shape or shape[0] % pieces:
+    if rest or not shape or shape[0] % pieces:
         return None
     return np.dtype([(name, base, (shape[0] // pieces, *shape[1:]))])
 
@@ -305,37 +305,39 @@ def _arguments() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
 
     def kind(name: str, text: str) -> argparse.ArgumentParser:
-        own = kinds.add_parser(name, help=text, description=text)
-        own.add_argument("input", type=Path, metavar="IN")
-        own.add_argument("output", type=Path, metavar="OUT.npz")
-        own.add_argument("--events", type=_positive, metavar="N", help="at most this many events, the first ones")
-        return own
+        command = kinds.add_parser(name, help=text, description=text)
+        command.add_argument("input", type=Path, metavar="IN")
+        command.add_argument("output", type=Path, metavar="OUT.npz")
+        command.add_argument("--events", type=_positive, metavar="N", help="at most this many events, the first ones")
+        return command
 
-    def columns(own: argparse.ArgumentParser) -> None:
-        own.add_argument(
+    def columns(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
             "--payload", required=True, metavar="COLUMN[,COLUMN]", help="the bytes of a row, in this order"
         )
-        own.add_argument("--event-number", metavar="COLUMN", help="without it rows are numbered from 0")
-        own.add_argument("--time", metavar="COLUMN", help="without it events are a microsecond apart")
-        own.add_argument("--time-unit", choices=UNITS, default="ns")
-        own.add_argument("--trigger-type", metavar="COLUMN", help="0 to 65535; without it 0")
-        own.add_argument("--source", metavar="COLUMN", help="a row is the fragment of this source, not an event")
-        own.add_argument("--modules", type=_positive, metavar="N", help="cut each row into so many equal modules")
+        command.add_argument("--event-number", metavar="COLUMN", help="without it rows are numbered from 0")
+        command.add_argument("--time", metavar="COLUMN", help="without it events are a microsecond apart")
+        command.add_argument("--time-unit", choices=UNITS, default="ns")
+        command.add_argument("--trigger-type", metavar="COLUMN", help="0 to 65535; without it 0")
+        command.add_argument("--source", metavar="COLUMN", help="a row is the fragment of this source, not an event")
+        command.add_argument("--modules", type=_positive, metavar="N", help="cut each row into so many equal modules")
 
-    own = kind("zfits", "a camera's zfits file, by protozfits")
-    own.add_argument(
+    command = kind("zfits", "a camera's zfits file, by protozfits")
+    command.add_argument(
         "--payload", metavar="FIELD", help=f"default: the first with samples of {', '.join(ZFITS_WAVEFORMS)}"
     )
-    own.add_argument("--modules", type=_positive, metavar="N", help="cut the waveforms into so many equal modules")
-    own = kind("fits", "a binary table of a FITS file, by astropy")
-    own.add_argument("--hdu", type=int, metavar="N", help="which table; default: the first")
-    columns(own)
+    command.add_argument("--modules", type=_positive, metavar="N", help="cut the waveforms into so many equal modules")
+    command = kind("fits", "a binary table of a FITS file, by astropy")
+    command.add_argument("--hdu", type=int, metavar="N", help="which table; default: the first")
+    columns(command)
     columns(kind("hdf5", "datasets of an HDF5 file, by h5py"))
-    own = kind("csv", "comma-separated values with a header line")
-    columns(own)
-    own.add_argument("--type", default="u2", help="of the payload's numbers: u1, u2, i4, f4, ... or hex (default u2)")
-    own = kind("raw", "binary records of one length")
-    own.add_argument("--description", type=Path, required=True, metavar="FILE.toml", help="what the bytes are")
+    command = kind("csv", "comma-separated values with a header line")
+    columns(command)
+    command.add_argument(
+        "--type", default="u2", help="of the payload's numbers: u1, u2, i4, f4, ... or hex (default u2)"
+    )
+    command = kind("raw", "binary records of one length")
+    command.add_argument("--description", type=Path, required=True, metavar="FILE.toml", help="what the bytes are")
     return parser
 
 
@@ -365,7 +367,7 @@ def _read(requested: argparse.Namespace) -> Events:
             return _events(table, columns)
     # The rows of an event may be anywhere in the file.
     rows = None if requested.source else requested.events
-    return _events(csv_table(requested.input, requested.type, columns.payload, columns.others(), rows), columns)
+    return _events(csv_table(requested.input, requested.type, columns.payload, columns.decimals(), rows), columns)
 
 
 def main() -> int:

@@ -164,27 +164,27 @@ def _arguments() -> argparse.ArgumentParser:
     sinks = parser.add_subparsers(dest="sink", required=True, metavar="SINK")
 
     def sink(name: str, text: str) -> argparse.ArgumentParser:
-        own = sinks.add_parser(name, help=text, description=text)
-        own.add_argument("served", metavar="HOST:PORT|PATH", help="where `penstock recv --serve` listens")
-        own.add_argument(
+        command = sinks.add_parser(name, help=text, description=text)
+        command.add_argument("served", metavar="HOST:PORT|PATH", help="where `penstock recv --serve` listens")
+        command.add_argument(
             "--wait",
             type=seconds,
             default=0.0,
             metavar="S",
             help="seconds to wait for a receiver that does not listen yet; inf: for ever (default 0)",
         )
-        return own
+        return command
 
-    own = sink("zmq", "to PULL sockets of ZeroMQ")
-    own.add_argument("endpoint", metavar="ENDPOINT", help="to bind, e.g. tcp://*:5555")
-    own.add_argument(
+    command = sink("zmq", "to PULL sockets of ZeroMQ")
+    command.add_argument("endpoint", metavar="ENDPOINT", help="to bind, e.g. tcp://*:5555")
+    command.add_argument(
         "--queue", type=int, default=64, metavar="N", help="events that wait for each consumer (default 64)"
     )
-    own = sink("kafka", "to a topic of Kafka")
-    own.add_argument("brokers", metavar="HOST:PORT[,HOST:PORT]")
-    own.add_argument("--topic", default="penstock.events", help="default penstock.events")
-    own = sink("flight", "to consumers of Arrow Flight")
-    own.add_argument("location", metavar="LOCATION", help="to listen at, e.g. grpc://0.0.0.0:8815")
+    command = sink("kafka", "to a topic of Kafka")
+    command.add_argument("brokers", metavar="HOST:PORT[,HOST:PORT]")
+    command.add_argument("--topic", default="penstock.events", help="default penstock.events")
+    command = sink("flight", "to consumers of Arrow Flight")
+    command.add_argument("location", metavar="LOCATION", help="to listen at, e.g. grpc://0.0.0.0:8815")
     return parser
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from penstock.points import RunError, as_text, out_folder, to_toml
-from penstock.reporting import say
+from penstock.reporting import print_result
 from penstock.results import Run
 
 
@@ -125,13 +125,13 @@ def run(
     asked for. Raises ValueError and OSError as `Scenario` does, RunError when the simulation itself breaks off, and
     KeyboardInterrupt after Ctrl-C, which leaves whole files. A run that ends with a fault returns: see `Run.check`.
     """
-    wanted = scenario.copy() if isinstance(scenario, Scenario) else Scenario(scenario)
-    wanted.set(sets or {})
+    chosen = scenario.copy() if isinstance(scenario, Scenario) else Scenario(scenario)
+    chosen.set(sets or {})
     folder = None if out is None else _prepared(Path(out))
     before = time.perf_counter(), time.thread_time()
     try:
         with _bar(progress) as advance:
-            done = compiled().run(wanted.text, wanted.path, _options(wanted.sets), folder, advance)
+            done = compiled().run(chosen.text, chosen.path, _options(chosen.sets), folder, advance)
     except RuntimeError as error:
         raise RunError(str(error), 1) from None
     summary = json.loads(done.summary)
@@ -209,4 +209,4 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 1
-    return say(json.dumps(done.summary, indent=2) if given.json else str(done)) or done.status
+    return print_result(json.dumps(done.summary, indent=2) if given.json else str(done)) or done.status

@@ -132,7 +132,7 @@ class Results:
         """These, made if they are not there; OSError names the folder and says what to do."""
         return cls(out_folder(out))
 
-    def refuse_others(self, table: str, scenario: str) -> None:
+    def refuse_foreign(self, table: str, scenario: str) -> None:
         """ValueError if a table of results is there and belongs to another scenario, by the name of its file."""
         if not (file := self.folder / table).exists():
             return
@@ -144,7 +144,7 @@ class Results:
             )
 
     def write(self, table: str, results: pa.Table, scenario: str) -> None:
-        """Writes a table with the name of its scenario, for `refuse_others`; whole or not at all."""
+        """Writes a table with the name of its scenario, for `refuse_foreign`; whole or not at all."""
         metadata = {**(results.schema.metadata or {}), SCENARIO: Path(scenario).name.encode()}
         part = self.folder / f"{table}.part"
         pq.write_table(results.replace_schema_metadata(metadata), part, compression="zstd")

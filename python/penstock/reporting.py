@@ -53,7 +53,7 @@ def report(command: str, work: Callable[[], str]) -> int:
     except (ValueError, OSError) as error:
         print(f"penstock {command}: {error}", file=sys.stderr)
         return 2
-    return say(text)
+    return print_result(text)
 
 
 def as_json(kind: str, content: Mapping[str, object]) -> str:
@@ -102,7 +102,7 @@ def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def say(text: str) -> int:
+def print_result(text: str) -> int:
     """Prints a result and returns the exit status: 0, even if the pipe is closed; 1 if it cannot be written."""
     status = 0
     try:

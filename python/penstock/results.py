@@ -28,8 +28,8 @@ class Series:
 
 def samples(trace: pa.Table, node: str, metric: str, channel: int = 0) -> Series:
     """One metric of a trace in the order of time; empty when it was not recorded."""
-    wanted = (pc.field("node") == node) & (pc.field("metric") == metric) & (pc.field("channel") == channel)
-    rows = trace.filter(wanted).sort_by("time_ps")
+    selection = (pc.field("node") == node) & (pc.field("metric") == metric) & (pc.field("channel") == channel)
+    rows = trace.filter(selection).sort_by("time_ps")
     return Series(rows["time_ps"].to_numpy() / 1e9, rows["value"].to_numpy())
 
 
@@ -50,8 +50,8 @@ def _not_recorded(trace: pa.Table, node: str, metric: str, channel: int) -> str:
     if node not in {name[0] for name in names}:
         return f"the trace has no node {node!r}; there are {listed(node, (name[0] for name in names))}"
     if metric not in {name[1] for name in names if name[0] == node}:
-        others = listed(metric, (name[1] for name in names if name[0] == node))
-        return f"the trace has no metric {metric!r} of {node!r}; there are {others}"
+        metrics = listed(metric, (name[1] for name in names if name[0] == node))
+        return f"the trace has no metric {metric!r} of {node!r}; there are {metrics}"
     channels = sorted(name[2] for name in names if name[:2] == (node, metric))
     return f"the trace has no channel {channel} of {metric!r} of {node!r}; there are {', '.join(map(str, channels))}"
 

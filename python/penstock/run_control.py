@@ -140,20 +140,23 @@ class RunControl:
                     self._go("idle")
             return self._state_json()
 
-    def _configure(self, wanted: dict[str, Any]) -> None:
-        folder = self._runs / wanted["run"]
+    def _configure(self, requested: dict[str, Any]) -> None:
+        folder = self._runs / requested["run"]
         if folder.exists():
             raise Refused(
-                400, f"run = {json.dumps(wanted['run'])}: {folder} is there already; each run has a name of its own"
+                400,
+                f"run = {json.dumps(requested['run'])}: {folder} is there already; each run has a name of its own",
             )
-        self._configuration = wanted
+        self._configuration = requested
         self._go("configured")
 
     def _start(self) -> None:
-        wanted = self._configuration or {}
-        folder = self._runs / wanted["run"]
+        requested = self._configuration or {}
+        folder = self._runs / requested["run"]
         options = ["--json", "--out", str(folder / "events")]
-        options += [word for key in ("events", "seconds") if key in wanted for word in (f"--{key}", str(wanted[key]))]
+        options += [
+            word for key in ("events", "seconds") if key in requested for word in (f"--{key}", str(requested[key]))
+        ]
         try:
             folder.mkdir(parents=True)
             with (folder / "log.txt").open("wb") as log, (folder / "report.json").open("wb") as report:
@@ -337,12 +340,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def token_of(file: Path) -> bytes:
     try:
         token = file.read_bytes().strip()
-        others = file.stat().st_mode & 0o077
+        mode = file.stat().st_mode & 0o077
     except OSError as error:
         raise ValueError(f"--token-file {file}: {error.strerror}") from None
     if len(token) < SHORTEST_TOKEN:
         raise ValueError(f"--token-file {file}: {len(token)} characters: a token has {SHORTEST_TOKEN} or more")
-    if others:
+    if mode:
         raise ValueError(f"--token-file {file}: others may read it; chmod 600 {file}")
     return token
 

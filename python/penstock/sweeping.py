@@ -75,7 +75,7 @@ def sweep(
     results = Results.at(out)
     file, sets = scenario_file(scenario, results.folder)
     if not overwrite:
-        results.refuse_others("sweep.parquet", file)
+        results.refuse_foreign("sweep.parquet", file)
     lists = {**{key: [value] for key, value in sets.items()}, **lists}
     points = grid(file, lists)
     summaries: dict[Point, dict] = {}

@@ -67,24 +67,24 @@ def fits_table(path: Path, hdu: int | None) -> Iterator[Table]:
 
     with fits.open(path, memmap=True) as file:
         tables = [index for index, unit in enumerate(file) if isinstance(unit, fits.BinTableHDU)]
-        wanted = (tables[0] if tables else None) if hdu is None else hdu
-        if wanted not in tables:
+        selected = (tables[0] if tables else None) if hdu is None else hdu
+        if selected not in tables:
             raise ValueError(
-                f"HDU {wanted} is no binary table; the file's are: {', '.join(map(str, tables)) or 'none'}"
+                f"HDU {selected} is no binary table; the file's are: {', '.join(map(str, tables)) or 'none'}"
             )
-        unit = file[wanted]
+        unit = file[selected]
         if unit.header.get("ZTABLE"):
             raise ValueError(
-                f"HDU {wanted} is a compressed table: `funpack` decompresses it; zfits is a kind of its own"
+                f"HDU {selected} is a compressed table: `funpack` decompresses it; zfits is a kind of its own"
             )
 
         def find(name: str) -> Column | None:
-            known = {known.lower(): known for known in unit.columns.names}
-            if (own := known.get(name.lower())) is None:
+            columns = {column.lower(): column for column in unit.columns.names}
+            if (exact := columns.get(name.lower())) is None:
                 return None
 
             def read(rows: int) -> Any:
-                values = unit.data[:rows][own]
+                values = unit.data[:rows][exact]
                 # Formats P and Q: the rows are in the heap.
                 return list(values) if values.dtype == object else np.array(values)
 
@@ -198,9 +198,9 @@ def _reads_big_endian_rows() -> bool:
         return bool(rows[0][0] == 1)
 
 
-def csv_table(path: Path, kind: str, payload: list[str], others: list[str], rows: int | None) -> Table:
+def csv_table(path: Path, kind: str, payload: list[str], decimals: list[str], rows: int | None) -> Table:
     """A table with a header line. Payload columns are numbers of type `kind`, or hexadecimal digits (`hex`); those of
-    `others` are exact decimal numbers. At most `rows` lines are read, if that is not None."""
+    `decimals` are exact decimal numbers. At most `rows` lines are read, if that is not None."""
     with path.open(newline="", encoding=_encoding(path)) as file:
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
@@ -210,7 +210,7 @@ def csv_table(path: Path, kind: str, payload: list[str], others: list[str], rows
         if len(row) != len(header):
             raise ValueError(f"line {line} has {len(row)} columns, the first line has {len(header)}")
     arrays: dict[str, Any] = {}
-    for name in {*payload, *others}:
+    for name in {*payload, *decimals}:
         if header.count(name) > 1:
             raise ValueError(f"line 1: two columns are called {name}")
         if name not in header:

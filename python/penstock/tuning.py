@@ -84,9 +84,9 @@ def tune(
     is_default = space is None
     searched = _searched(SPACE if space is None else space, fixed, is_default)
     if not overwrite:
-        results.refuse_others("tune.parquet", file)
+        results.refuse_foreign("tune.parquet", file)
     search = _Search(os.path.abspath(file), objectives, searched, fixed, results.runner(), jobs)
-    baseline = search.own_values()
+    baseline = search.default_values()
     laws = sorted({flow["law"] for flow in baseline["flows"]})
     if is_default and "dcqcn" not in laws:
         raise ValueError(
@@ -179,7 +179,7 @@ class _Search:
     jobs: int | None
     least_gbps: float = 0.0  # what a point has to deliver
 
-    def own_values(self) -> dict:
+    def default_values(self) -> dict:
         """The summary of the run that all others are measured against."""
         summary = self.summary({})
         self.outcome(summary)  # refuses a summary that lacks what an objective needs

@@ -66,7 +66,7 @@ def search(
         for cycle in requested:
             run.extend()
             _assume(solver, run, cycle)  # a run that can go on for the rest of the window will do
-        if found := _ask(solver, run, only, requested):
+        if found := _solve(solver, run, only, requested):
             return found
     return None
 
@@ -79,7 +79,7 @@ def base(system: System, depth: int, window: int = 1) -> Trace | None:
         for _ in requested:
             run.extend()
         _assume(solver, run, requested[0])
-        if found := _ask_all(solver, run, requested):
+        if found := _solve_all(solver, run, requested):
             return found
         for cycle in requested[1:]:
             _assume(solver, run, cycle)
@@ -95,7 +95,7 @@ def step(system: System, depth: int) -> Trace | None:
         _assume(solver, run, cycle)
         for value in system.bads.values() if cycle < depth else ():
             solver.assert_formula(_not(run, run.holds(cycle, value)))
-    return _ask_all(solver, run, range(depth, depth + 1))
+    return _solve_all(solver, run, range(depth, depth + 1))
 
 
 def follow(system: System, run: Trace, name: str, start: dict[str, int] | None = None) -> Trace | None:
@@ -132,13 +132,13 @@ def _not(run: Unrolled, formula: Term) -> Term:
     return run.terms.mk_term(Kind.NOT, [formula])
 
 
-def _ask_all(solver: Bitwuzla, run: Unrolled, window: range) -> Trace | None:
+def _solve_all(solver: Bitwuzla, run: Unrolled, window: range) -> Trace | None:
     """One property after the other: far easier than all at once."""
     # What is shown first may help the next: lemmas have early names.
-    return next(filter(None, (_ask(solver, run, name, window) for name in sorted(run.system.bads))), None)
+    return next(filter(None, (_solve(solver, run, name, window) for name in sorted(run.system.bads))), None)
 
 
-def _ask(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | None:
+def _solve(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | None:
     """A run in which a bad value is 1 in a cycle of the window; the solver then remembers if there is none.
 
     Constraints hold in the first of these cycles, and count up to the bad one: behind it they may be impossible.

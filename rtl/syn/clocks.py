@@ -98,8 +98,8 @@ def main() -> int:
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
     parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()
-    wanted = (options.only, options.by, options.n)
-    chosen = [job for job in JOBS if all(want in (None, has) for want, has in zip(wanted, job, strict=True))]
+    filters = (options.only, options.by, options.n)
+    chosen = [job for job in JOBS if all(value in (None, has) for value, has in zip(filters, job, strict=True))]
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
             rows = [row for row in pool.map(saved if options.saved else measure, chosen) if row]

@@ -128,7 +128,7 @@ JOBS = [
 ]
 # FEROCE's endpoint on an MPF300, as its authors published it; 24 LSRAM and 108 uSRAM. And what nextpnr-nexus finds in
 # an LIFCL-40.
-OTHERS = [
+OTHER_DEVICES = [
     {"front end": "FEROCE, published", "family": "PolarFire", "LUT": "13k", "FF": "14k"}
     | {"blocks of RAM": 24, "small RAM": 108},
     {"front end": "an LIFCL-40 has", "family": "Nexus", "LUT": 32256, "FF": 32256}
@@ -205,7 +205,7 @@ def page_rows(rows: list[dict]) -> list[measured.Row]:
             for heading, column in COLUMNS.items()
         }
         found.append({"front end": row["build"], "family": family.title, **shown, "RTL": row["rtl"]})
-    return [*found, *OTHERS]
+    return [*found, *OTHER_DEVICES]
 
 
 def memory_rows(rows: list[dict]) -> list[measured.Row]:

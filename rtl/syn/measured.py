@@ -36,8 +36,8 @@ def put(table: str, rows: Sequence[Row], order: Sequence[tuple], file: Path = SY
     """Writes rows into a table; `order` has the first cells of every row that it may have. Others stay as they are."""
     tables = read(file)
     width = len(order[0])
-    known = {tuple(row.values())[:width]: row for row in [*tables.get(table, []), *rows]}
-    tables[table] = [known[key] for key in order if key in known]
+    by_key = {tuple(row.values())[:width]: row for row in [*tables.get(table, []), *rows]}
+    tables[table] = [by_key[key] for key in order if key in by_key]
     write(tables, file)
 
 

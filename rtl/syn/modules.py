@@ -57,8 +57,8 @@ def merged(name: str, rows: list[dict]) -> dict:
 
 def table(rows: list[dict]) -> str:
     """Markdown: the largest modules, the others in one line, the sum."""
-    named, others = rows[:NAMED], rows[NAMED:]
-    shown = [*named, *([merged(f"{len(others)} more", others)] if others else []), merged("**sum**", rows)]
+    named, rest = rows[:NAMED], rows[NAMED:]
+    shown = [*named, *([merged(f"{len(rest)} more", rest)] if rest else []), merged("**sum**", rows)]
     lines = [
         "| module | instances | LUT | sites | FF | BRAM (36k) | URAM | DSP | levels |",
         "|---|---|---|---|---|---|---|---|---|",

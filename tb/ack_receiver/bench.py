@@ -111,7 +111,7 @@ async def drive(dut, packets, gap=lambda: 0):
 
 
 @cocotb.test()
-async def every_syndrome_of_a_good_packet_means_what_the_ibta_table_says(dut):
+async def every_syndrome_of_a_good_packet_has_the_meaning_of_the_ibta_table(dut):
     seen = await start(dut, 0b1111)
     packets = [Packet(peer(2), BASE + 2, ACK, 1000 + s, s, msn=7 * s) for s in range(256)]
     await drive(dut, packets)
@@ -129,7 +129,7 @@ async def every_opcode_but_acknowledge_and_cnp_is_dropped_and_counted(dut):
 
 
 @cocotb.test()
-async def random_packets_are_sorted_as_the_rules_say_back_to_back_or_not(dut):
+async def random_packets_are_sorted_by_the_rules_back_to_back_or_not(dut):
     rng, n_qp = seed(), int(dut.N_QP.value)
     ready = rng.getrandbits(n_qp)
     seen = await start(dut, ready)

@@ -26,7 +26,7 @@ async def start(dut, sgmii: int) -> None:
     dut.synced.value = 1
 
 
-async def say(dut, config: int | None) -> None:
+async def send_config(dut, config: int | None) -> None:
     """The peer sends this Config_Reg from now on, or idle."""
     dut.ordered_set.value = 0 if config is None else 1 << 16 | config
     dut.ordered_set_valid.value = 1
@@ -53,13 +53,13 @@ async def negotiate(dut, sgmii: int, peer: int) -> None:
     """From our zeros to the link."""
     wait = SGMII if sgmii else LINK
     assert sent(dut) == (CONFIG, 0)
-    await say(dut, 0)
+    await send_config(dut, 0)
     await cycles_until(dut, lambda: sent(dut) == (CONFIG, OURS[sgmii]))
-    await say(dut, peer)
+    await send_config(dut, peer)
     assert sent(dut) == (CONFIG, OURS[sgmii] | ACK)
-    await say(dut, peer | ACK)
+    await send_config(dut, peer | ACK)
     assert await cycles_until(dut, lambda: sent(dut)[0] == IDLE) >= wait - 6
-    await say(dut, None)
+    await send_config(dut, None)
     assert await cycles_until(dut, lambda: sent(dut)[0] == DATA) >= wait - 6
     await ClockCycles(dut.clk, 2)
     assert int(dut.partner.value) == peer
@@ -74,7 +74,7 @@ async def the_link_of_a_phy_is_ours(dut):
     # The cable is pulled, and put into a slower port, and a half-duplex one, and back: no link but the last.
     slow, half = PHY & ~PHY_SPEED[1000] | PHY_SPEED[100], PHY & ~PHY_FULL_DUPLEX
     for peer, is_link in ((PHY & ~PHY_UP, 0), (slow, 0), (half, 0), (PHY, 1)):
-        await say(dut, peer)
+        await send_config(dut, peer)
         assert dut.link_up.value == 0 and sent(dut) == (CONFIG, 0)
         await negotiate(dut, 1, peer)
         assert dut.link_up.value == is_link, hex(peer)
@@ -85,7 +85,7 @@ async def a_peer_of_half_duplex_is_no_link(dut):
     await start(dut, sgmii=0)
     await negotiate(dut, 0, 0x0040)
     assert dut.link_up.value == 0
-    await say(dut, 0)
+    await send_config(dut, 0)
     await negotiate(dut, 0, FULL_DUPLEX)
     assert dut.link_up.value == 1
 
@@ -95,16 +95,16 @@ async def a_peer_that_begins_anew_or_changes_its_mind_is_followed(dut):
     await start(dut, sgmii=0)
     # Zeros at every stage, and another offer with the acknowledge bit.
     for after, breaks in ((1, 0), (2, 0), (3, 0), (1, PAUSE | ACK)):
-        await say(dut, 0)
+        await send_config(dut, 0)
         await cycles_until(dut, lambda: sent(dut) == (CONFIG, OURS[0]))
         for stage in range(after):
             if stage == 0:
-                await say(dut, FULL_DUPLEX)
+                await send_config(dut, FULL_DUPLEX)
             elif stage == 1:
-                await say(dut, FULL_DUPLEX | ACK)
+                await send_config(dut, FULL_DUPLEX | ACK)
             else:
                 await cycles_until(dut, lambda: sent(dut)[0] == IDLE)
-        await say(dut, breaks)
+        await send_config(dut, breaks)
         assert sent(dut) == (CONFIG, 0), (after, breaks)
     await negotiate(dut, 0, FULL_DUPLEX)
     assert dut.link_up.value == 1

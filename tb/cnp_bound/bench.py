@@ -60,10 +60,10 @@ async def each_step_is_that_of_the_model(dut):
         dut.look.value = structs.pack("cnp_look_t", trip=int(cycles), **look)
         await Timer(1, "ns")
         row = int(dut.next.value)
-        wanted = word | shortest << 27 | shortest_now << 51
+        expected = word | shortest << 27 | shortest_now << 51
         where = {"level": word & 15, "held": word >> 4 & 255, "cnp": word >> 12 & 1, "waits": word >> 13 & 127}
         where |= {"next_wait": word >> 20, "shortest": shortest, "shortest_now": shortest_now}
-        assert row == structs.pack("cnp_row_t", **where), (line, structs.unpack("cnp_row_t", row), wanted)
+        assert row == structs.pack("cnp_row_t", **where), (line, structs.unpack("cnp_row_t", row), expected)
         assert int(dut.raised.value) == raised, line
         raises += raised
     assert raises > 20

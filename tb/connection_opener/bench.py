@@ -77,7 +77,7 @@ async def feroce_s_own_bytes_open_a_queue_pair_of_a_board_and_either_side_closes
     board.server_ip = cm.FEROCE_HOST.ip
     dut.local_ip.value, dut.qpn_base.value = cm.FEROCE_BOARD.ip, cm.FEROCE_BOARD.qpn
 
-    async def said(name: str) -> None:
+    async def expect(name: str) -> None:
         """What the board says is what FEROCE's says, but for the first PSN: FEROCE's is 0, ours is drawn."""
         sent = await board.answer()
         assert (sent.ip, sent.dport, sent.sport) == (cm.FEROCE_HOST.ip, cm.REQUEST_PORT, cm.REQUEST_PORT)
@@ -85,26 +85,26 @@ async def feroce_s_own_bytes_open_a_queue_pair_of_a_board_and_either_side_closes
         expected[6:9] = sent.message.sender.psn.to_bytes(3)
         assert sent.data == bytes(expected), name
 
-    async def says(name: str) -> None:
+    async def deliver(name: str) -> None:
         await board.deliver(cm.GOLDEN[name][1], cm.FEROCE_HOST.ip)
 
     async def opens() -> None:
         await board.command(open_qp=0)
-        await said("board opens")
-        await says("host agrees")
+        await expect("board opens")
+        await deliver("host agrees")
         assert (await board.settled())["step"] == STEP_DONE
         assert board.registers.qp("state", 0) == RTS
         assert board.registers.qp("dest_qpn", 0) == cm.FEROCE_HOST.qpn
 
     await opens()
     await board.command(close_qp=0)
-    await said("board closes")
-    await says("host has closed")
+    await expect("board closes")
+    await deliver("host has closed")
     assert (await board.settled())["fail"] == 0
     assert board.registers.qp("state", 0) == RESET
     await opens()
-    await says("host closes")
-    await said("board has closed")
+    await deliver("host closes")
+    await expect("board has closed")
     assert board.registers.qp("state", 0) == RESET
 
 
@@ -143,7 +143,7 @@ async def a_server_that_is_silent_or_refuses_is_reported_with_the_step(dut):
 
 
 @cocotb.test()
-async def a_server_that_has_agreed_is_told_when_the_board_cannot_follow(dut):
+async def a_server_that_has_agreed_gets_an_error_when_the_board_cannot_follow(dut):
     board = await Board.start(dut)
     server = Server(board)
     cocotb.start_soon(server.run())
@@ -189,18 +189,18 @@ async def a_queue_pair_of_ours_that_failed_is_opened_again_until_the_server_is_b
 @cocotb.test()
 async def an_answer_that_nobody_waits_for_changes_nothing(dut):
     board = await Board.start(dut)
-    own = await board.opened()
+    local = await board.opened()
     before = len(board.registers.writes)
     for request in range(8):
         for ip in (SERVER_IP, OTHER_IP):
-            await board.deliver(Message(request, PEER, own, answer=cm.ACK), ip)
+            await board.deliver(Message(request, PEER, local, answer=cm.ACK), ip)
     for _ in range(500):
         await RisingEdge(dut.clk)
     assert board.sent.empty() and len(board.registers.writes) == before
 
 
 @cocotb.test()
-async def only_the_server_that_was_asked_can_answer(dut):
+async def only_the_server_that_got_the_request_can_answer(dut):
     board = await Board.start(dut)
     await board.command(open_qp=0)
     answer = (await board.answer()).message.answered(cm.ACK, PEER)

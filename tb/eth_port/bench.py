@@ -188,9 +188,9 @@ async def a_frame_is_taken_by_its_vlan_and_loses_its_tag(dut, enable, paused):
         vid = rng.choice([None, 0, ours, ours ^ 1, 4095 - ours])
         bad = rng.random() < 0.1
         await port.receive(frame if vid is None else tagged(frame, vid, rng.randrange(8)), bad)
-        wanted = vid in ((0, ours) if enable else (0, None))
-        expected += [frame] if wanted and not bad else []
-        dropped += not wanted and not bad
+        accepted = vid in ((0, ours) if enable else (0, None))
+        expected += [frame] if accepted and not bad else []
+        dropped += not accepted and not bad
     await port.from_mac.wait()
     await ClockCycles(dut.clk, 8)
     assert port.received() == expected

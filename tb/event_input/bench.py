@@ -131,8 +131,8 @@ class Input:
         for number, beats, broken in self.arrived:
             sent = self.sent.get(number)
             assert sent is not None, f"fragment {number} that nobody sent"
-            wanted = sent[: len(beats)] if broken else sent
-            assert beats == wanted, f"fragment {number}, broken {broken}: {beats} where {wanted} was sent"
+            expected = sent[: len(beats)] if broken else sent
+            assert beats == expected, f"fragment {number}, broken {broken}: {beats} where {expected} was sent"
             assert len(beats) < len(sent) or not broken
 
 

@@ -116,10 +116,10 @@ def event_of(number: int, parts: dict[int, Part], enabled=range(INPUTS)) -> Frag
     return Fragment(number % 2**64, number % 2**64 * TIME_NS % 2**64, TYPE, parts=whole)
 
 
-async def expect(sink, wanted: list[Fragment]) -> None:
-    for event in wanted:
-        got, want = bytes((await sink.recv()).tdata), event.message(SOURCE)
-        assert got == want, f"event {event.event}\n got {got.hex()}\nwant {want.hex()}"
+async def expect(sink, expected: list[Fragment]) -> None:
+    for event in expected:
+        got, whole = bytes((await sink.recv()).tdata), event.message(SOURCE)
+        assert got == whole, f"event {event.event}\n got {got.hex()}\nwant {whole.hex()}"
 
 
 async def silent(dut, sink) -> None:
@@ -136,13 +136,13 @@ def lengths(rng) -> int:
 async def whole_events_come_out_in_order_with_the_parts_of_all_inputs(dut, stall):
     rng = seed()
     inputs, sink, counts = await start(dut, rng, stall)
-    wanted = []
+    expected = []
     for number in range(2**64 - 10, 2**64 + 20):  # over the end of the numbers, too
         parts = {i: Part(i, rng.randbytes(lengths(rng))) for i in range(INPUTS)}
         for i, part in parts.items():
             inputs.push(i, number, part.data)
-        wanted.append(event_of(number, parts))
-    await expect(sink, wanted)
+        expected.append(event_of(number, parts))
+    await expect(sink, expected)
     await silent(dut, sink)
     assert counts.of("merged") == [30] * INPUTS and not any(counts.of("missing"))
 
@@ -151,24 +151,24 @@ async def whole_events_come_out_in_order_with_the_parts_of_all_inputs(dut, stall
 async def a_missing_input_is_waited_for_once_and_blocks_nobody(dut):
     rng = seed()
     inputs, sink, counts = await start(dut, rng)
-    quiet, wanted = INPUTS - 1, []
+    quiet, expected = INPUTS - 1, []
     for number in range(1, 6):
         parts = {i: Part(i, rng.randbytes(lengths(rng))) for i in range(INPUTS) if i != quiet}
         for i, part in parts.items():
             inputs.push(i, number, part.data)
         if parts:
-            wanted.append(event_of(number, parts))
-    await expect(sink, wanted)
+            expected.append(event_of(number, parts))
+    await expect(sink, expected)
     # Its fragments come when their events have gone: late, and one a duplicate of the last; then it is back.
-    last = 5 if wanted else 0
+    last = 5 if expected else 0
     for number in range(1, 7):
         inputs.push(quiet, number, b"after all")
     for i in range(INPUTS):
         if i != quiet:
             inputs.push(i, 6, b"in time")
     parts = {i: Part(i, b"in time") for i in range(INPUTS)}
-    parts[quiet] = Part(quiet, b"after all", DROPPED if wanted else 0)
-    if wanted:
+    parts[quiet] = Part(quiet, b"after all", DROPPED if expected else 0)
+    if expected:
         await expect(sink, [event_of(6, parts)])
         assert (counts[quiet, "late"], counts[quiet, "duplicate"], counts[quiet, "missing"]) == (4, 1, last)
     else:
@@ -184,7 +184,7 @@ async def an_input_that_skips_numbers_is_missing_without_a_wait(dut):
         for i in range(INPUTS):
             if i or INPUTS == 1 or number in (1, 2, 7, 8):
                 inputs.push(i, number, bytes([number, i]))
-    wanted = [
+    expected = [
         event_of(
             number,
             {i: Part(i, bytes([number, i])) for i in range(INPUTS) if i or INPUTS == 1 or number in (1, 2, 7, 8)},
@@ -192,7 +192,7 @@ async def an_input_that_skips_numbers_is_missing_without_a_wait(dut):
         for number in range(1, 9)
     ]
     begun = cocotb.utils.get_sim_time("ns")
-    await expect(sink, wanted)
+    await expect(sink, expected)
     assert cocotb.utils.get_sim_time("ns") - begun < 2 * 8 * (4 * INPUTS + 40), "it was waited for"
     assert counts[0, "missing"] == (4 if INPUTS > 1 else 0)
 
@@ -302,11 +302,11 @@ async def a_flipped_bit_of_a_number_costs_its_own_fragment_and_no_later_one(dut,
     for number in (102, 103):
         number_all(inputs, number)
     if INPUTS == 1:
-        wanted = [numbered(100), numbered(102, flagged=(last,)), numbered(103)]
+        expected = [numbered(100), numbered(102, flagged=(last,)), numbered(103)]
     else:
-        wanted = [numbered(100), numbered(101, without=(last,)), numbered(102, flagged=(last,)), numbered(103)]
+        expected = [numbered(100), numbered(101, without=(last,)), numbered(102, flagged=(last,)), numbered(103)]
     begun = cocotb.utils.get_sim_time("ns")
-    await expect(sink, wanted)
+    await expect(sink, expected)
     assert cocotb.utils.get_sim_time("ns") - begun < 2 * (4 * (8 * INPUTS + 60) + TIMEOUT // 2), "it was waited for"
     await silent(dut, sink)
     assert counts.of("jumped") == [0] * last + [1] and not any(counts.of("late"))
@@ -394,7 +394,7 @@ async def random_faults_of_all_inputs_leave_every_good_fragment_in_its_event(dut
     """Inputs lose, repeat and turn numbers back at random; the model is what each input's own numbers say."""
     rng = seed()
     inputs, sink, counts = await start(dut, rng, 0.1)
-    wanted = []
+    expected = []
     for number in range(1, 60):
         parts, seen = {}, [False] * INPUTS
         for i in range(INPUTS):
@@ -407,8 +407,8 @@ async def random_faults_of_all_inputs_leave_every_good_fragment_in_its_event(dut
         for i in range(INPUTS):
             if seen[i] and rng.random() < 0.15:
                 inputs.push(i, number - rng.randint(0, number), rng.randbytes(lengths(rng)))
-        wanted.append(event_of(number, parts))
-    for event in wanted:
+        expected.append(event_of(number, parts))
+    for event in expected:
         got = bytes((await sink.recv()).tdata)
         shown = int.from_bytes(got[8:16], "little")
         assert shown == event.event

@@ -87,9 +87,9 @@ async def start(dut, rng, periods: tuple[int, int], stall: float):
     return sinks
 
 
-async def check(sinks, wanted: list[Fragment]) -> None:
+async def check(sinks, expected: list[Fragment]) -> None:
     desc, data = sinks
-    for event in wanted:
+    for event in expected:
         message = event.message(SOURCE)
         found = structs.unpack("desc_t", int.from_bytes(bytes((await desc.recv()).tdata), "little"))
         assert (found["length"], found["imm"], found["raddr"]) == (len(message), event.event, event.event)

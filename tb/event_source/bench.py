@@ -144,7 +144,7 @@ async def each_mark_ends_a_slice_of_all_inputs_with_its_number_and_time(dut, hoo
     h.configure(hook_enable=EVERY_INPUT * hook, hold=hold, rows=rows)
     for _ in range(2):  # each run is numbered from 0
         h.configure(run=1)
-        begins, wanted = None, []
+        begins, expected = None, []
         for number in range(12):
             data = [h.beats(20) if number % 4 else b"" for _ in range(INPUTS)]
             for source, piece in enumerate(data):
@@ -152,9 +152,9 @@ async def each_mark_ends_a_slice_of_all_inputs_with_its_number_and_time(dut, hoo
             await h.taken()
             if hook:
                 data = [suppressed(piece, tables[i], LANES // 2, hold) for i, piece in enumerate(data)]
-            wanted.append((number, begins, data))
+            expected.append((number, begins, data))
             begins = await h.pulse()
-        for number, time_ns, data in wanted:
+        for number, time_ns, data in expected:
             found = await h.slice()
             assert (found.number, found.trigger_type) == (number, KIND)
             assert found.time_ns == (time_ns or found.time_ns)
@@ -251,7 +251,7 @@ async def a_reset_of_an_input_costs_the_rest_of_its_fragment_and_no_later_event(
     h.flags |= {MISSING, STOPPED}
     events, broken = 12, [0] * INPUTS
     times = [await h.pulse(trigger_number=number, trigger_type=3) for number in range(events)]
-    wanted = []
+    expected = []
     for number in range(events):
         parts = []
         for source in range(INPUTS):
@@ -266,8 +266,8 @@ async def a_reset_of_an_input_costs_the_rest_of_its_fragment_and_no_later_event(
             if hook and beats:
                 piece = suppressed(piece, tables[source], LANES // 2, 1)
             parts.append((piece, 0 if beats == 6 else STOPPED if beats else MISSING))
-        wanted.append(parts)
-    for number, time_ns, parts in zip(range(events), times, wanted, strict=True):
+        expected.append(parts)
+    for number, time_ns, parts in zip(range(events), times, expected, strict=True):
         found = await h.slice()
         assert found == Slice(number, time_ns, 3, [piece for piece, _ in parts]), f"event {number}"
         assert found.flags == [flags for _, flags in parts], f"event {number}"

@@ -108,8 +108,8 @@ def some(rng, event: int, length: int) -> tuple[Fragment, bytes]:
 async def compare(dut, sink, sent: list[Fragment]) -> None:
     for about in sent:
         got = bytes((await sink.recv()).tdata)
-        want = about.message(SOURCE)
-        assert got == want, f"event {about.event}\n got {got.hex()}\nwant {want.hex()}"
+        expected = about.message(SOURCE)
+        assert got == expected, f"event {about.event}\n got {got.hex()}\nwant {expected.hex()}"
     await ClockCycles(dut.clk, 30)
     assert sink.empty()
 

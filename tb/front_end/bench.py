@@ -67,7 +67,7 @@ async def a_source_that_stalls_under_cut_through_spoils_frames_but_no_data(dut):
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
-async def a_draining_queue_pair_says_when_it_is_done_and_a_keep_alive_finds_a_dead_peer(dut):
+async def a_draining_queue_pair_reports_when_it_is_done_and_a_keep_alive_finds_a_dead_peer(dut):
     board = await start(dut, {0: 0, 1: 0})
     await board.post(0, bytes(20_000), 1, 0)
     await Timer(6 * US, "ns")

@@ -108,19 +108,19 @@ async def what_goes_wrong_at_one_input_is_marked_and_counted_and_the_rest_is_who
     rng = seed()
     setup = await prepare(dut, rng)
     send, last = setup.detector.send, INPUTS - 1
-    others = range(last)
+    rest = range(last)
     long, beat = rng.randbytes(1500), setup.detector.lanes
     whole = {i: Part(i, rng.randbytes(200)) for i in range(INPUTS)}
 
     def all_but_last(number: int, **raw: int) -> None:
-        for i in others:
+        for i in rest:
             send(i, Raw(number, whole[i].data, **raw))
 
     feed(setup, event(10, whole))
     await setup.expect(event(10, whole))
-    if others:
+    if rest:
         all_but_last(11)
-        await setup.expect(event(11, {i: whole[i] for i in others}))
+        await setup.expect(event(11, {i: whole[i] for i in rest}))
         send(last, Raw(11, b"too late"), Raw(12, b"in time", trigger_type=9))
         all_but_last(12)
         marked = {**whole, last: Part(last, b"in time", DROPPED | TRIGGER_DIFFERS)}
@@ -144,7 +144,7 @@ async def what_goes_wrong_at_one_input_is_marked_and_counted_and_the_rest_is_who
     all_but_last(15)
     await setup.expect(event(15, {**whole, last: Part(last, b"", DROPPED)}))
     assert await setup.counts(last) == {"merged": 3, "cut": 1, "stopped": 1, "empty": 1, "late": 1}
-    for i in others:
+    for i in rest:
         assert await setup.counts(i) == {"merged": 3}
 
 

@@ -56,7 +56,7 @@ async def messages_arrive_and_the_first_loss_ends_the_queue_pair_which_opens_aga
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
-async def a_cnp_cuts_and_who_asks_for_qcn_gets_dcqcn(dut):
+async def a_cnp_cuts_and_a_request_for_qcn_gives_dcqcn(dut):
     board = await start(dut, {0: 0})
     read, line = board.registers.read, board.line.rate
     assert [await board.field("options", name, 0) for name in ("qcn", "source", "services")] == [0, 0, 0]
@@ -91,6 +91,6 @@ async def the_network_gets_no_answer_and_the_source_does_not_start(dut):
     await board.peer.send(bytes(Ether(dst=LOCAL_MAC, src=PEER_MAC) / ping))
     await board.registers.write_fields("source.command", start=1)
     await ClockCycles(dut.clk, 3000)
-    assert board.peer.others.empty(), "something was sent"
+    assert board.peer.other_frames.empty(), "something was sent"
     assert await board.field("source.status", "running", 0) == 0
     assert await board.count("rx_fcs_errors") == 0

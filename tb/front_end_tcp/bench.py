@@ -69,13 +69,13 @@ async def receiver(board: Board, stream: int, mac: bool = True) -> None:
     await board.registers.write("stream.peer_port", PORT + stream, stream)
 
 
-async def reaches(board: Board, stream: int, field: str, wanted: int) -> None:
+async def reaches(board: Board, stream: int, field: str, value: int) -> None:
     """Waits until the stream's state is this."""
     for _ in range(3000):
-        if await board.field("stream.state", field, stream) == wanted:
+        if await board.field("stream.state", field, stream) == value:
             return
         await ClockCycles(board.dut.clk, 200)
-    raise AssertionError(f"{field} of stream {stream} does not become {wanted}")
+    raise AssertionError(f"{field} of stream {stream} does not become {value}")
 
 
 async def millisecond_ends(dut) -> None:
@@ -370,20 +370,20 @@ async def an_operator_opens_a_stream_over_ipbus_and_bare_bytes_go_out(dut):
     board.peer.resolves = False
     words = {"peer_mac_hi": 0, "peer_mac_lo": 0, "peer_ip": ip_int(PEER_IP), "peer_port": PORT + 3, "command": 1}
     written = [transaction(ipbus.WRITE, f"stream.{name}", word) for name, word in words.items()]
-    await ask(board, *written)
+    await control_reply(board, *written)
     await millisecond_ends(dut)
     await reaches(board, 3, "ended", NO_ADDRESS)
     board.peer.resolves = True
     control = await board.registers.read("tcp.control") & ~8  # not framed
-    await ask(board, transaction(ipbus.WRITE, "tcp.control", control), written[-1])
+    await control_reply(board, transaction(ipbus.WRITE, "tcp.control", control), written[-1])
     await reaches(board, 3, "state", ESTABLISHED)
-    assert board.peer.asked >= 2
+    assert board.peer.arp_requests >= 2
     payloads = [rng.randbytes(size) for size in (1, 3000, 13)]
     for tag, payload in enumerate(payloads):
         await board.post(3, payload, tag)
         assert await board.completion() == (3, tag, SUCCESS)
     assert content(board, 3) == b"".join(payloads)
-    answer = await ask(board, transaction(ipbus.READ, "stream.bytes_acked_lo"))
+    answer = await control_reply(board, transaction(ipbus.READ, "stream.bytes_acked_lo"))
     assert answer[-1] == sum(map(len, payloads))
 
 
@@ -398,14 +398,14 @@ async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a
     payloads = [rng.randbytes(5000) for _ in range(3)]
     await board.post(0, payloads[0], 0)
     assert await board.completion() == (0, 0, SUCCESS)
-    requested = board.peer.asked
+    requested = board.peer.arp_requests
     board.peer.mac, board.peer.resolves = NEXT_MAC, False
     await board.post(0, payloads[1], 1)
     # Nobody replies yet: it goes on with the address that it has, and does not ask for every segment.
     await board.registers.write_fields("services.resolution", arp_retry=1, arp_tries=1)
     while board.peer.strays < 4:
         await ClockCycles(dut.clk, 200)
-    assert board.peer.asked in (requested, requested + 1)
+    assert board.peer.arp_requests in (requested, requested + 1)
     board.peer.resolves = True
     dut.u_core.u_transports.gen_tcp.u_tcp.u_opener.rest_ms_q.value = 0  # the second is over
     await millisecond_ends(dut)
@@ -413,7 +413,7 @@ async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a
     await board.post(0, payloads[2], 2)
     assert await board.completion() == (0, 2, SUCCESS)
     assert content(board, 0) == b"".join(map(framed, payloads))
-    assert board.peer.asked <= requested + 2 and await board.field("stream.state", "state", 0) == ESTABLISHED
+    assert board.peer.arp_requests <= requested + 2 and await board.field("stream.state", "state", 0) == ESTABLISHED
     # The other stream's is software's.
     strays = board.peer.strays
     await board.post(1, payloads[0], 3)
@@ -427,17 +427,17 @@ def transaction(kind: int, name: str, *body: int) -> list[int]:
     return ipbus.transaction(kind, 1, address(name, 3 if name.startswith("stream.") else 0) // 4, *body)
 
 
-async def ask(board: Board, *transactions: list[int]) -> list[int]:
+async def control_reply(board: Board, *transactions: list[int]) -> list[int]:
     """The words of the reply to one control packet; all its transactions must succeed."""
     await board.peer.send(datagram(ipbus.control(*transactions), IPBUS_PORT, src=PEER_IP))
-    reply = checked(await with_timeout(board.peer.others.get(), 200, "us"))
+    reply = checked(await with_timeout(board.peer.other_frames.get(), 200, "us"))
     words = ipbus.bytes_to_words(bytes(reply[UDP].payload)[: reply[UDP].len - 8])
     assert all(word & 0xF == ipbus.SUCCESS for word in words[1:] if word >> 28 == 2 and word >> 8 & 0xFF == 1), words
     return words
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
-async def without_queue_pairs_their_registers_read_0_and_streams_tell_what_there_is(dut):
+async def without_queue_pairs_their_registers_read_0_and_streams_has_the_number(dut):
     board = await prepare(dut)
     assert await board.field("build", "n_qp", 0) == 0
     assert await board.field("tcp.build", "n_streams", 0) == N

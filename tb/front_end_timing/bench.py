@@ -124,9 +124,9 @@ class Harness:
     async def events(self) -> None:
         """Each accepted trigger's event comes, in order, and is what it must be."""
         while True:
-            wanted = await self.accepted.get()
-            wanted.timestamp_ns = self.model.ns(wanted.timestamp_ns)
-            await self.setup.expect(wanted)
+            expected = await self.accepted.get()
+            expected.timestamp_ns = self.model.ns(expected.timestamp_ns)
+            await self.setup.expect(expected)
             self.found += 1
 
     async def done(self, slices: int = 0) -> None:
@@ -205,7 +205,7 @@ async def the_time_of_each_event_is_that_of_the_clock_on_paper_with_a_pulse_miss
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def edges_of_the_10_mhz_input_are_counted_between_pulses_and_missing_ones_told(dut):
+async def edges_of_the_10_mhz_input_are_counted_between_pulses_and_missing_ones_reported(dut):
     rng = seed()
     h = await Harness(dut, rng).start()
     await h.go(ten_mhz=1)
@@ -330,10 +330,10 @@ async def vetoes_dead_time_and_own_numbers_count_each_trigger_once_and_cut_no_ev
     await h.go(own_numbers=1)
     await h.registers.write_fields("events.command", resync=1)
     await h.registers.write_fields("timing.command", restart=1)
-    for own in range(3):
+    for index in range(3):
         await FallingEdge(dut.clk)
         dut.trigger_valid.value, dut.trigger_number.value, dut.trigger_type.value = 1, 999, 4
-        h.shown[own] = h.cycle(), 4
+        h.shown[index] = h.cycle(), 4
         await FallingEdge(dut.clk)
         dut.trigger_valid.value = 0
         await Timer(round(h.line.cycle_ns * 400), "ns")
@@ -370,16 +370,16 @@ async def streams_without_end_are_cut_by_marks_and_by_size_between_runs_with_tri
         await stream(h, data)
         await h.trigger(999)
         cycle = h.shown[999][0]
-        wanted = Fragment(number, 0, 9, parts=[Part(i, piece) for i, piece in enumerate(data)])
+        expected = Fragment(number, 0, 9, parts=[Part(i, piece) for i, piece in enumerate(data)])
         if begins is None:
             *_, message = await h.setup.message()
-            wanted.timestamp_ns = int.from_bytes(message[16:24], "little")
-            assert wanted.timestamp_ns < h.model.ns(cycle)
-            whole = wanted.message(event_board.SOURCE)
+            expected.timestamp_ns = int.from_bytes(message[16:24], "little")
+            assert expected.timestamp_ns < h.model.ns(cycle)
+            whole = expected.message(event_board.SOURCE)
             assert message[: len(whole)] == whole
         else:
-            wanted.timestamp_ns = h.model.ns(begins)
-            await h.setup.expect(wanted)
+            expected.timestamp_ns = h.model.ns(begins)
+            await h.setup.expect(expected)
         begins = cycle
     assert await h.counts() == counts
 

@@ -58,7 +58,7 @@ class Target:
             for name, pulse in structs.unpack("ipbus_stat_t", int(self.dut.stat_ipbus.value)).items():
                 self.counts[name] += pulse
 
-    async def ask(self, payload: bytes) -> bytes:
+    async def exchange(self, payload: bytes) -> bytes:
         await self.host.send(datagram(payload, PORT))
         reply = (await self.host.receive())[UDP]
         return bytes(reply.payload)[: reply.len - 8]
@@ -66,7 +66,7 @@ class Target:
     async def words(self, *transactions: list[int], ident: int = 0, order: str = "big") -> list[int]:
         """Words after the reply's packet header."""
         request = control(*transactions, ident=ident, order=order)
-        reply = await self.ask(request)
+        reply = await self.exchange(request)
         assert reply[:4] == request[:4], "a reply begins with its request's header"
         return bytes_to_words(reply, order)[1:]
 
@@ -75,7 +75,7 @@ class Target:
         await self.host.silence()
 
     async def status(self) -> Status:
-        return Status.of(await self.ask(ipbus.status()))
+        return Status.of(await self.exchange(ipbus.status()))
 
 
 async def begin(dut, allowed=lambda where: where < REFUSED or where == FIFO) -> Target:
@@ -88,7 +88,7 @@ def answer(kind: int, words: int, *data: int, ident: int = 0, info: int = 0) -> 
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def every_transaction_does_what_it_says_in_either_byte_order(dut):
+async def every_transaction_has_its_effect_in_either_byte_order(dut):
     rng = seed()
     target = await begin(dut)
     for order in ("big", "little"):
@@ -217,10 +217,10 @@ async def packet_ids_count_up_and_each_is_carried_out_once(dut):
     await target.ignored(*again)
     assert target.slave.words[0x80] == 12 and target.counts["out_of_order"] == 4
     for ident in range(12, 12 - BUFFERS, -1):  # the last replies are kept, as they were
-        assert bytes_to_words(await target.ask(resend(ident)))[1:] == answer(RMW_SUM, 1, ident - 1)
+        assert bytes_to_words(await target.exchange(resend(ident)))[1:] == answer(RMW_SUM, 1, ident - 1)
     await target.ignored(resend(12 - BUFFERS), resend(13))
     await target.words(increment)  # unreliable packets displace no reply
-    assert bytes_to_words(await target.ask(resend(5)))[1:] == answer(RMW_SUM, 1, 4)
+    assert bytes_to_words(await target.exchange(resend(5)))[1:] == answer(RMW_SUM, 1, 4)
     assert (await target.status()).next_id == 13
     assert target.slave.words[0x80] == 13 and target.counts["resent"] == BUFFERS + 1
 
@@ -235,20 +235,20 @@ async def packet_ids_wrap_around_zero(dut):
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def the_status_tells_what_came_and_went(dut):
+async def the_status_has_what_came_and_went(dut):
     target = await begin(dut)
     status = await target.status()
     assert (status.header, status.max_bytes, status.buffers) == (packet_header(1), 1472, BUFFERS)
-    assert status.events == bytes(15) + b"\x03" and status.heard == status.sent == [0] * 4
-    little = Status.of(await target.ask(ipbus.status("little")), "little")
+    assert status.events == bytes(15) + b"\x03" and status.received == status.sent == [0] * 4
+    little = Status.of(await target.exchange(ipbus.status("little")), "little")
     assert little.header == packet_header(1) and little.events[-2:] == b"\x03\x03"
     for ident in (1, 2, 0, 3):
         await target.words(ident=ident)
-    await target.ask(resend(2))
+    await target.exchange(resend(2))
     await target.ignored(resend(9), control(ident=9), b"\0" * 8)
     status = await target.status()
     assert status.events[-8:] == bytes([2, 2, 2, 2, 4, 0x44, 5, 5, 3])[-8:]
-    assert status.heard == [packet_header(0, i) for i in (1, 2, 0, 3)]
+    assert status.received == [packet_header(0, i) for i in (1, 2, 0, 3)]
     assert status.sent == [packet_header(0, i) for i in (2, 0, 3, 2)]
     assert status.next_id == 4
 

@@ -198,7 +198,7 @@ async def each_measurement_is_in_its_bin_and_rewinds_discard(dut):
 
 
 @cocotb.test()
-async def bins_begin_where_they_are_said_to(dut):
+async def bins_begin_where_they_are_specified(dut):
     h = await Harness(dut, seed()).start()
     edges = [n for k in range(5, 13) for n in (2**k, 3 * 2 ** (k - 1))]
     for cycles in sorted({2, *edges, *(e - 1 for e in edges)}):

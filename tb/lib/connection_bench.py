@@ -190,7 +190,7 @@ class Board:
     async def answer(self) -> Sent:
         return await with_timeout(self.sent.get(), 200, "us")
 
-    async def ask(self, message: Message, ip: int = SERVER_IP) -> Message:
+    async def exchange(self, message: Message, ip: int = SERVER_IP) -> Message:
         """A request and its answer, which must go where it says."""
         await self.deliver(message, ip)
         sent = await self.answer()
@@ -202,7 +202,7 @@ class Board:
 
     async def opened(self, peer: Info = PEER) -> Info:
         """A queue pair ready to send to `peer`, opened as FEROCE's host software does; our side of it."""
-        reply = await self.ask(Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT), peer.ip)
+        reply = await self.exchange(Message(cm.OPEN_QP, peer, port=cm.REQUEST_PORT), peer.ip)
         assert reply.answer == cm.ACK
         assert self.registers.qp("state", index(reply.sender)) == RTS
         return reply.sender
@@ -211,7 +211,7 @@ class Board:
         word = int(self.dut.status.value)
         return {"busy": word >> 15 & 1, "step": word >> 12 & 7, "fail": word >> 8 & 15, "qp": word & 255}
 
-    def in_doubt(self) -> bool:
+    def probes_idle(self) -> bool:
         """Whether idle queue pairs are to ask their peers for a sign of life."""
         return bool(int(self.dut.status.value) >> 16)
 

@@ -29,11 +29,11 @@ class Setup:
         at = base_of(qp) + slot * SLOT_BYTES
         return qp, tag, bytes(self.board.peer.memory[at : at + SLOT_BYTES])
 
-    async def expect(self, wanted: Fragment, qp: int = 0) -> None:
+    async def expect(self, expected: Fragment, qp: int = 0) -> None:
         found_qp, tag, data = await self.message()
-        whole = wanted.message(SOURCE)
-        assert (found_qp, tag) == (qp, PREFIX << 24 | wanted.event & 0xFFFFFF)
-        assert data[: len(whole)] == whole, f"event {wanted.event}"
+        whole = expected.message(SOURCE)
+        assert (found_qp, tag) == (qp, PREFIX << 24 | expected.event & 0xFFFFFF)
+        assert data[: len(whole)] == whole, f"event {expected.event}"
 
     async def counts(self, number: int) -> dict[str, int]:
         names = ("merged", "missing", "cut", "stopped", "empty", "duplicate", "late", "jumped", "broken")

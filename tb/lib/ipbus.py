@@ -50,7 +50,7 @@ class Status:
     buffers: int
     next_id: int
     events: bytes
-    heard: list[int]
+    received: list[int]
     sent: list[int]
 
     @classmethod

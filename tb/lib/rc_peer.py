@@ -58,7 +58,7 @@ class Peer:
         self.seen: list[Seen] = []
         self.received: list[tuple[int, bytes, int | None]] = []  # queue pair, SEND payload or b"", immediate
         self.counts: Counter[str] = Counter()
-        self.others: Queue[bytes] = Queue()  # frames that are not RoCE
+        self.other_frames: Queue[bytes] = Queue()  # frames that are not RoCE
         self.vlan: tuple[int, int] | None = None  # VID and priority of every frame, when tagged
         self.credits: Callable[[], int] = lambda: ACK  # code of the credit count in every ACK
         self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
@@ -71,7 +71,7 @@ class Peer:
     async def handle(self, raw: bytes, start) -> None:
         frame = Ether(raw)
         if BTH not in frame:
-            self.others.put_nowait(raw)
+            self.other_frames.put_nowait(raw)
             return
         bth = frame[BTH]
         bth.icrc = None  # scapy computes it anew

@@ -20,7 +20,7 @@ from lib.responder import CREDITS, OPCODES, UNLIMITED, Ack, Faults, FaultyNetwor
 from lib.runner import seed
 
 CLOCK_NS = 10
-HEARD = 60  # cycles from an acknowledgement's arrival until the requester surely knows of it
+ACK_LATENCY = 60  # cycles from an acknowledgement's arrival until the requester surely knows of it
 RESET, INIT, RTR, RTS, SQD, ERR = 0, 1, 2, 3, 4, 6  # enum ibv_qp_state
 QPN_BASE = 0x5A1700
 SUCCESS, LOC_LEN, FLUSH, REM_INV, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 0, 1, 5, 9, 10, 11, 12, 13
@@ -79,7 +79,7 @@ class CreditCheck:
     limited_at: int = 0  # cycle in which the first limit came
     ssn: int = 1  # of the next new packet
     ssns: dict[int, int] = field(default_factory=dict)  # by PSN
-    asked: dict[int, int] = field(default_factory=dict)  # AckReq by PSN
+    ack_requested: dict[int, int] = field(default_factory=dict)  # AckReq by PSN
     probes: int = 0
 
     def acknowledged(self, reply: Reply, cycle: int) -> None:
@@ -98,8 +98,8 @@ class CreditCheck:
         if psn not in self.ssns:
             self.ssns[psn] = self.ssn
             self.ssn += last
-        ssn, self.asked[psn] = self.ssns[psn], hdr["ack_req"]
-        decided_before = hdr["decided"] < self.limited_at + HEARD
+        ssn, self.ack_requested[psn] = self.ssns[psn], hdr["ack_req"]
+        decided_before = hdr["decided"] < self.limited_at + ACK_LATENCY
         if self.limit is None or ssn <= self.limit or not consumes(ssn) or decided_before:
             return
         where = f"psn {psn:#x} of message {ssn}, limit {self.limit}"
@@ -109,7 +109,9 @@ class CreditCheck:
             assert hdr["ack_req"], f"{where}: a probe that asks for no acknowledgement"
             self.probes += 1
         else:
-            assert hdr["ack_req"] and not first and not self.asked[psn - 1 & 0xFFFFFF], f"{where}: beyond the credits"
+            assert hdr["ack_req"] and not first and not self.ack_requested[psn - 1 & 0xFFFFFF], (
+                f"{where}: beyond the credits"
+            )
 
 
 @dataclass

@@ -138,7 +138,7 @@ def run(name: str, bench: Bench, config: dict[str, int], netlist: Netlist | None
         what = ", ".join(failures(results)) or crash or nothing
         settings = " ".join([*([netlist.setting] if netlist else []), f"PENSTOCK_SEED={number}"])
         again = f"`{settings} .venv/bin/pytest tb -k {name}`"
-        raise BenchError(f"seed {number}: {what}\n{told(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
+        raise BenchError(f"seed {number}: {what}\n{log_tail(log)}\n{run_dir.name}: {what}; {again}; all of it: {log}")
 
 
 def initial_values(netlist: Netlist | None, seed: str) -> list[str]:
@@ -189,7 +189,7 @@ def build(runner, bench: Bench, config: dict[str, int], netlist: Netlist | None)
                     log_file=log,
                 )
         except (RuntimeError, SystemExit) as error:
-            raise BenchError(f"{told(log)}\n{folder.name} could not be built: {error} (all of it: {log})") from None
+            raise BenchError(f"{log_tail(log)}\n{folder.name} could not be built: {error} (all of it: {log})") from None
         for path in folder.glob("V*"):  # all but the program
             path.unlink()
 
@@ -242,7 +242,7 @@ def failures(results: Path) -> list[str]:
     ]
 
 
-def told(log: Path) -> str:
+def log_tail(log: Path) -> str:
     """The end of a log without what is only progress, tables and commands."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]

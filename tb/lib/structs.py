@@ -25,11 +25,11 @@ def fields(struct: str) -> dict[str, tuple[int, int]]:
 
     `struct` is its name, with the package's in front (`cc_pkg::state_t`) where several packages have one of that name.
     """
-    known = table()
-    found = [name for name in known if f"::{name}".endswith(f"::{struct}")]
+    structs = table()
+    found = [name for name in structs if f"::{name}".endswith(f"::{struct}")]
     if len(found) != 1:
-        raise KeyError(f"struct {struct}: {' and '.join(found) or 'no package has it'}; there are {', '.join(known)}")
-    return {name: (low, bits) for name, low, bits in known[found[0]]}
+        raise KeyError(f"struct {struct}: {' and '.join(found) or 'no package has it'}; there are {', '.join(structs)}")
+    return {name: (low, bits) for name, low, bits in structs[found[0]]}
 
 
 def width(struct: str) -> int:

@@ -85,9 +85,9 @@ class TcpBed:
             if condition():
                 return
             await RisingEdge(self.dut.clk)
-        raise AssertionError(f"not within {cycles} cycles: {self.told()}")
+        raise AssertionError(f"not within {cycles} cycles: {self.progress()}")
 
-    def told(self) -> str:
+    def progress(self) -> str:
         """How far the streams have come."""
         written = [len(one) for one in self.written]
         return f"states {self.state}, written {written}, acknowledged {self.acked}, {self.counts}"

@@ -28,10 +28,10 @@ class TcpHost:
     def __init__(self, dut, _first_psn: dict[int, int], cable=None):
         self.cable = cable or plug(dut)
         self.receivers: dict[int, KeepingReceiver] = defaultdict(lambda: KeepingReceiver(iss=0xFFFF_FF00))
-        self.others: Queue[bytes] = Queue()  # frames that are neither TCP nor ARP
+        self.other_frames: Queue[bytes] = Queue()  # frames that are neither TCP nor ARP
         self.resolves, self.mac = True, PEER_MAC
         self.strays = 0  # segments to another MAC address: a switch would not bring them here
-        self.asked = 0  # by ARP for our address
+        self.arp_requests = 0  # by ARP for our address
         self.segments: list[tuple[int, Segment]] = []
         self.loses: Callable[[Segment], bool] = lambda segment: False
         self.task = None if cable else cocotb.start_soon(self.run())
@@ -40,7 +40,7 @@ class TcpHost:
         while True:
             raw, _ = await self.cable.receive()
             if not await self.handle(Ether(raw)):
-                self.others.put_nowait(raw)
+                self.other_frames.put_nowait(raw)
 
     async def handle(self, frame) -> bool:
         """Whether the frame was one for the host's kernel: TCP or ARP."""
@@ -52,7 +52,7 @@ class TcpHost:
 
     async def resolve(self, arp) -> None:
         if arp.op == 1 and arp.pdst == PEER_IP:
-            self.asked += 1
+            self.arp_requests += 1
             if self.resolves:
                 answer = ARP(op=2, hwsrc=self.mac, psrc=PEER_IP, hwdst=LOCAL_MAC, pdst=LOCAL_IP)
                 await self.send(Ether(src=self.mac, dst=LOCAL_MAC) / answer)

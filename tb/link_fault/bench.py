@@ -80,7 +80,7 @@ async def four_sets_raise_and_128_silent_columns_clear(dut):
 
 
 @cocotb.test()
-async def any_mixture_of_sets_idle_and_frames_is_judged_as_the_state_diagram_does(dut):
+async def any_mixture_of_sets_idle_and_frames_follows_the_state_diagram(dut):
     rng = seed()
     await start(dut)
     line = []

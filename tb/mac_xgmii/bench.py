@@ -108,13 +108,15 @@ async def a_pause_on_the_wire_silences_us_for_its_quanta(dut):
         await mac.cycles(300)
         first = len(mac.line.starts) - 1
         await mac.peer_sends(frame)
-        heard_at = mac.line.position
+        received_at = mac.line.position
         await mac.cycles(quanta * OCTETS_PER_QUANTA // LANES + 200)
         starts = mac.line.starts[first:]
         silence, stopped_at = max((b - a, a) for a, b in pairwise(starts))
         # From the last start to the next: the pause itself, and what of a frame was under way.
         assert quanta * OCTETS_PER_QUANTA <= silence <= quanta * OCTETS_PER_QUANTA + pace + 2 * LANES
-        assert stopped_at - heard_at <= 12 * LANES, f"a frame started {stopped_at - heard_at} octets after the pause"
+        assert stopped_at - received_at <= 12 * LANES, (
+            f"a frame started {stopped_at - received_at} octets after the pause"
+        )
     assert min(mac.line.gaps()) >= 9
     assert mac.counts["rx_pause"] == 1 and mac.counts["rx_pfc"] == 2
 
@@ -156,8 +158,8 @@ async def a_pause_of_other_classes_does_not_stop_us(dut):
     cocotb.start_soon(mac.flood(rng.randbytes(100)))
     await mac.cycles(100)
     full_rate = await starts_during(mac, [])
-    others = {c: 0xFFFF for c in range(8) if c != OUR_CLASS}
-    assert abs(await starts_during(mac, [pfc(others)]) - full_rate) <= 1
+    other_classes = {c: 0xFFFF for c in range(8) if c != OUR_CLASS}
+    assert abs(await starts_during(mac, [pfc(other_classes)]) - full_rate) <= 1
     dut.cfg_class.value = 6
     assert await starts_during(mac, []) == 0
 
@@ -225,7 +227,7 @@ def ordered_sets(kind: int, columns: int) -> list[tuple[int, int]]:
 
 
 @cocotb.test()
-async def a_link_fault_stops_data_tells_the_peer_and_ends(dut):
+async def a_link_fault_stops_data_notifies_the_peer_and_ends(dut):
     rng = seed()
     mac = await start(dut)
     mac.watch.cancel()  # the fault cuts a frame

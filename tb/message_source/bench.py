@@ -177,7 +177,7 @@ async def payload_leaves_without_a_bubble_also_between_messages(dut):
 
 
 @cocotb.test()
-async def stop_ends_with_a_whole_message_and_a_new_start_goes_on_where_it_is_told(dut):
+async def stop_ends_with_a_whole_message_and_a_new_start_resumes_or_restarts(dut):
     rng = seed()
     h = await Harness(dut, rng).start()
     settings = Settings(length_min=100, length_max=0, qp_last=2, first_event=2**32 - 3)

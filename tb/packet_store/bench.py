@@ -25,7 +25,7 @@ class Harness:
         self.dut, self.rng = dut, rng
         self.lanes = len(dut.m_axis_tkeep)
         self.jobs: deque[tuple[int, int, int, int]] = deque()
-        self.asked: list[bytes] = []
+        self.requested: list[bytes] = []
         self.unfinished = self.done = 0
 
     async def start(self, stall: float = 0.0) -> "Harness":
@@ -39,7 +39,7 @@ class Harness:
             self.sink.set_pause_generator(self.rng.random() < stall for _ in itertools.count())
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
-        cocotb.start_soon(self._ask())
+        cocotb.start_soon(self._request())
         cocotb.start_soon(self._count())
         return self
 
@@ -54,9 +54,9 @@ class Harness:
 
     def read(self, qp: int, mtu: int, slot: int, data: bytes) -> None:
         self.jobs.append((qp, mtu, slot, len(data)))
-        self.asked.append(data)
+        self.requested.append(data)
 
-    async def _ask(self) -> None:
+    async def _request(self) -> None:
         """Hands in jobs as the requester does: at most four unfinished ones."""
         dut = self.dut
         while True:
@@ -77,10 +77,10 @@ class Harness:
             self.done += done
 
     async def check(self) -> None:
-        for n, data in enumerate(self.asked):
+        for n, data in enumerate(self.requested):
             frame = await with_timeout(self.sink.recv(), 20_000 * CLOCK_NS, "ns")
             assert bytes(frame.tdata) == data, f"packet {n}"
-        self.asked.clear()
+        self.requested.clear()
 
 
 def some_packet(rng: random.Random, mtu: int) -> bytes:

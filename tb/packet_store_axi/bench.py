@@ -28,7 +28,7 @@ class Harness:
         self.lanes = len(dut.m_axis_tkeep)
         self.slots: dict[tuple[int, int, int], bytes] = {}  # (qp, mtu code, slot modulo ring)
         self.answers: list[bool] = []  # of the memory, slot by slot: is it bad?
-        self.asked: list[bytes] = []
+        self.requested: list[bytes] = []
         self.headers: list[bool] = []
         self.sent: list[bytes] = []
         self.read_errors = self.write_errors = self.done = 0
@@ -79,7 +79,7 @@ class Harness:
     def read(self, qp: int, mtu: int, slot: int) -> None:
         data = self.slots[qp, mtu, slot % (RING >> (7 + mtu))]
         self.job.send_nowait(AxiStreamFrame((len(data) << 32 | mtu << 28 | slot << 8 | qp).to_bytes(6, "little")))
-        self.asked.append(data)
+        self.requested.append(data)
 
     async def until(self, condition, cycles: int = 100_000) -> None:
         async def wait():
@@ -105,9 +105,9 @@ async def random_traffic(dut, latency, stall: float, rounds: int) -> Harness:
         await h.until(lambda n=written: len(h.answers) == n)
         for qp, slot in rng.choices(places, k=12):
             h.read(qp, mtu, slot)
-        await h.until(lambda: h.done == len(h.asked))  # now the slots may be filled again
-    await h.until(lambda: len(h.sent) == len(h.asked) == len(h.headers))
-    assert h.sent == h.asked and not any(h.headers) and not any(h.answers)
+        await h.until(lambda: h.done == len(h.requested))  # now the slots may be filled again
+    await h.until(lambda: len(h.sent) == len(h.requested) == len(h.headers))
+    assert h.sent == h.requested and not any(h.headers) and not any(h.answers)
     assert min(h.memory.touched) >= BASE >> 12
     assert h.memory.most_writes <= 16
     return h
@@ -133,13 +133,13 @@ async def packets_leave_back_to_back_from_a_memory_of_latency_100(dut):
     for slot in range(30 if h.lanes == 64 else 10):
         h.read(0, 5, slot)
     beats, idle, last_seen = 0, 0, 0
-    while len(h.sent) < len(h.asked):
+    while len(h.sent) < len(h.requested):
         await RisingEdge(dut.clk)
         taken = dut.m_axis_tvalid.value == 1
         idle += beats > 0 and not taken
         last_seen = 0 if taken else last_seen + 1
         beats += taken
-    assert h.sent == h.asked
+    assert h.sent == h.requested
     dut._log.info("%d beats, %d cycles without one in between", beats, idle - last_seen)
     # 4096 bytes a packet, 100 cycles of latency: the buffer of the wide store holds half of that in flight
     assert idle - last_seen <= beats * (0.02 if h.lanes == 8 else 0.1)
@@ -180,8 +180,8 @@ async def a_memory_that_stops_stops_everything_and_loses_nothing(dut):
     await ClockCycles(dut.clk, 500)
     assert dut.s_axis_job_tready.value == 0 and not h.sent
     h.memory.hold(False)
-    await h.until(lambda: len(h.sent) == len(h.asked))
-    assert h.sent == h.asked
+    await h.until(lambda: len(h.sent) == len(h.requested))
+    assert h.sent == h.requested
 
 
 @cocotb.test()
@@ -193,12 +193,12 @@ async def a_memory_that_takes_an_address_only_with_its_data_gets_both(dut):
         h.write(slot % 4, 4, slot // 4, rng.randbytes(rng.choice([2048, rng.randrange(1, 2048)])))
         await h.until(lambda n=slot: len(h.answers) > n, cycles=5000)
         h.read(slot % 4, 4, slot // 4)
-    await h.until(lambda: len(h.sent) == len(h.asked) == 8)
-    assert h.sent == h.asked and not any(h.answers)
+    await h.until(lambda: len(h.sent) == len(h.requested) == 8)
+    assert h.sent == h.requested and not any(h.answers)
 
 
 @cocotb.test()
-async def a_slot_that_was_not_written_is_told_in_its_turn(dut):
+async def a_slot_that_was_not_written_is_reported_in_its_turn(dut):
     rng = seed()
     h = await Harness(dut, rng).start(lambda rng: rng.randrange(40))
     page = BASE + RING + 3 * 4096  # slot 3 of queue pair 1
@@ -247,4 +247,4 @@ async def no_more_than_16_reads_are_outstanding(dut):
         outstanding += dut.m_axi_arvalid.value == 1 and dut.m_axi_arready.value == 1
         outstanding -= dut.m_axi_rvalid.value == 1 and dut.m_axi_rready.value == 1 and dut.m_axi_rlast.value == 1
         most = max(most, outstanding)
-    assert most == 16 and h.sent == h.asked
+    assert most == 16 and h.sent == h.requested

@@ -97,7 +97,7 @@ async def every_register_reads_what_was_written_and_refuses_what_it_should(dut):
 
 
 @cocotb.test()
-async def settings_and_entries_act_on_the_switch_and_its_counters_tell(dut):
+async def settings_and_entries_act_on_the_switch_and_its_counters_count(dut):
     rng, switch = seed(), Switch(dut)
     await switch.start()
     await switch.write_fields("control", learn=0)

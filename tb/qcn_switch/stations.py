@@ -36,7 +36,7 @@ class Line:
     to_send: deque = field(default_factory=deque)  # (frame, bad)
     received: list[bytes] = field(default_factory=list)
     sent: int = 0
-    obeys: bool = True
+    honours_pause: bool = True
     back_to_back: bool = False  # beats without the line's gaps, faster than any MAC
     frame: tuple[bytes, bool] | None = None
     at: int = 0
@@ -138,8 +138,8 @@ class Switch:
     def watch(self, stat_bits: int) -> None:
         if word := int(self.dut.stat.value):
             for port in range(PORTS):
-                if own := word >> stat_bits * port & (1 << stat_bits) - 1:
-                    self.counts[port].update({n: v for n, v in structs.unpack("switch_stat_t", own).items() if v})
+                if port_bits := word >> stat_bits * port & (1 << stat_bits) - 1:
+                    self.counts[port].update({n: v for n, v in structs.unpack("switch_stat_t", port_bits).items() if v})
         if joins := int(self.dut.joins.value):
             then = int(self.dut.level_then.value)
             octets = structs.unpack("switch_pkg::frame_t", int(self.dut.frame_q.value))["bytes"]
@@ -155,7 +155,7 @@ class Switch:
         if line.owed >= RATE:
             return None
         if line.frame is None:
-            if not line.to_send or (line.obeys and self.stopped(line, line.to_send[0][0])):
+            if not line.to_send or (line.honours_pause and self.stopped(line, line.to_send[0][0])):
                 return None
             line.frame, line.at = line.to_send.popleft(), 0
         frame, bad = line.frame

@@ -47,8 +47,8 @@ class Lines:
         cocotb.start_soon(Clock(dut.gmii_tx_clk, OCTET_PS, "ps").start())
         for clock, period in zip(self.clocks, RECEIVE_PS, strict=True):
             cocotb.start_soon(Clock(clock, period, "ps").start())
-        known = {"mac": mac_int(PEER_MAC), "limit_bytes": 200_000, "pause__obey_pause": 1, "cnm_priority": 6}
-        dut.cfg.value = structs.pack("switch_cfg_t", **known, **settings)
+        defaults = {"mac": mac_int(PEER_MAC), "limit_bytes": 200_000, "pause__obey_pause": 1, "cnm_priority": 6}
+        dut.cfg.value = structs.pack("switch_cfg_t", **defaults, **settings)
         dut.rst.value, dut.table_valid.value, dut.link_up.value = 1, 0, links
         await ClockCycles(dut.clk, 8)
         dut.rst.value = 0

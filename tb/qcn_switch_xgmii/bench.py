@@ -37,8 +37,8 @@ class Lines:
     async def start(self, **settings: int) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        known = {"mac": mac_int(PEER_MAC), "limit_bytes": 200_000, "pause__obey_pause": 1, "cnm_priority": 6}
-        dut.cfg.value = structs.pack("switch_cfg_t", **known, **settings)
+        defaults = {"mac": mac_int(PEER_MAC), "limit_bytes": 200_000, "pause__obey_pause": 1, "cnm_priority": 6}
+        dut.cfg.value = structs.pack("switch_cfg_t", **defaults, **settings)
         dut.rst.value, dut.table_valid.value = 1, 0
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0

@@ -191,7 +191,7 @@ async def commands_go_out_once_and_ready_follows_commands_and_failures(dut):
 
 
 @cocotb.test()
-async def live_status_is_that_of_the_queue_pair_asked_for(dut):
+async def live_status_is_that_of_the_selected_queue_pair(dut):
     bus, n_qp = await start(dut), int(dut.N_QP.value)
 
     async def owners():

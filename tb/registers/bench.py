@@ -29,7 +29,7 @@ async def start(dut) -> Registers:
 
 
 @cocotb.test()
-async def identity_and_build_say_what_this_is(dut):
+async def identity_and_build_have_their_values(dut):
     registers = await start(dut)
     assert (await registers.read("id")).to_bytes(4, "big") == b"PSTK"
     assert unpack("build", await registers.read("build")) == {"data_w": 64, "n_qp": 4}
@@ -177,34 +177,34 @@ async def each_value_of_triggers_and_time_is_shown_and_each_setting_reaches_them
     assert shown == plain | {name: status[f"tai.{name}"] for name in ("locked", "holdover")}
 
     assert structs.unpack("timing_cfg_t", int(dut.timing.value))["trigger.veto"] == 1, "no trigger after reset"
-    wanted = {field: rng.getrandbits(32) for field in TIMING_SETTINGS.values()}
+    expected = {field: rng.getrandbits(32) for field in TIMING_SETTINGS.values()}
     for name, field in TIMING_SETTINGS.items():
-        await registers.write(f"timing.{name}", wanted[field])
-    wanted["set_ns"] = rng.getrandbits(64)
-    await registers.write("timing.set_lo", wanted["set_ns"] & 0xFFFFFFFF)
-    await registers.write("timing.set_hi", wanted["set_ns"] >> 32)
+        await registers.write(f"timing.{name}", expected[field])
+    expected["set_ns"] = rng.getrandbits(64)
+    await registers.write("timing.set_lo", expected["set_ns"] & 0xFFFFFFFF)
+    await registers.write("timing.set_hi", expected["set_ns"] >> 32)
     for value in (0b0101, 0b1010):
         bits = {name: value >> i & 1 for i, name in enumerate(("veto", "own_numbers", "discipline", "ten_mhz"))}
         await registers.write_fields("timing.control", **bits)
-        wanted |= {"trigger.veto": bits["veto"], "trigger.own_numbers": bits["own_numbers"]}
-        wanted |= {"tai.discipline": bits["discipline"], "tai.ten_mhz": bits["ten_mhz"]}
-        assert structs.unpack("timing_cfg_t", int(dut.timing.value)) == wanted | {"set": 0, "restart": 0}
+        expected |= {"trigger.veto": bits["veto"], "trigger.own_numbers": bits["own_numbers"]}
+        expected |= {"tai.discipline": bits["discipline"], "tai.ten_mhz": bits["ten_mhz"]}
+        assert structs.unpack("timing_cfg_t", int(dut.timing.value)) == expected | {"set": 0, "restart": 0}
 
 
 @cocotb.test()
 async def each_parameter_of_congestion_control_reaches_its_group_and_no_other(dut):
     rng, registers = seed(), await start(dut)
     names = [n for n in generated().REGISTERS if n.startswith(("cc.", "qcn."))]
-    wanted = {}
+    expected = {}
     for name in names:
         for group in range(4):
-            wanted[name, group] = rng.getrandbits(32)
-            await registers.write(name, wanted[name, group], group)
+            expected[name, group] = rng.getrandbits(32)
+            await registers.write(name, expected[name, group], group)
     for group in range(4):
         dut.cc_group.value = group
         await ReadOnly()
         for law, shown in (("cc", int(dut.cc.value)), ("qcn", int(dut.qcn.value))):
-            words = {n.partition(".")[2]: wanted[n, group] for n in names if n.startswith(f"{law}.")}
+            words = {n.partition(".")[2]: expected[n, group] for n in names if n.startswith(f"{law}.")}
             small = unpack(f"{law}.control", words.pop("control"))
             struct = {"cc": "cc_params_t", "qcn": "qcn_params_t"}[law]
             assert structs.unpack(struct, shown) == words | small, f"{law} of group {group}"

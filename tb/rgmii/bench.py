@@ -30,7 +30,7 @@ class Phy(RgmiiSource):
             if not self.active:
                 self.data.value = self.status
 
-    async def tells(self, up: int, code: int, full_duplex: int, cycles: int = 40) -> None:
+    async def send_status(self, up: int, code: int, full_duplex: int, cycles: int = 40) -> None:
         """From now on; returns when the text has appeared this number of times."""
         self.status = full_duplex << 3 | code << 1 | up
         for _ in range(cycles):
@@ -60,7 +60,7 @@ async def start(dut, mbps: int) -> GmiiMac:
     for _ in range(30):
         await RisingEdge(dut.rgmii_rxc)
     assert mac.level("local_fault"), "a link of which nothing has been told"
-    await mac.wire_in.tells(1, mac.speed.code, 1)
+    await mac.wire_in.send_status(1, mac.speed.code, 1)
     await wait_up(mac)
     while not mac.wire_out.empty():  # what the pins did before the reset
         mac.wire_out.recv_nowait()
@@ -100,23 +100,23 @@ async def the_clock_that_leaves_has_the_period_of_the_speed_and_is_high_for_half
 
 
 @cocotb.test()
-async def the_mac_follows_the_link_as_the_phy_tells_it_and_no_glitch(dut):
+async def the_mac_follows_the_link_as_the_phy_reports_it_and_no_glitch(dut):
     rng = seed()
     mac = await start(dut, 1000)
-    tells = mac.wire_in.tells
-    await tells(0, 2, 1, cycles=12)  # too short to count
-    await tells(1, 2, 1)
+    send_status = mac.wire_in.send_status
+    await send_status(0, 2, 1, cycles=12)  # too short to count
+    await send_status(1, 2, 1)
     assert mac.counts["link_fault"] == 0
     for word in ((0, 2, 1), (1, 2, 0)):  # down; half duplex
-        await tells(*word)
+        await send_status(*word)
         await mac.settle()
         assert mac.level("local_fault")
-        await tells(1, 2, 1)
+        await send_status(1, 2, 1)
         await wait_up(mac)
-    await tells(1, SPEEDS[100].code, 1)
+    await send_status(1, SPEEDS[100].code, 1)
     await mac.settle()
     assert mac.level("line_share") == SPEEDS[100].share
-    await tells(1, 2, 1)
+    await send_status(1, 2, 1)
     await wait_up(mac)
     frame = rng.randbytes(100)
     await mac.tx.send(with_filler(rng, frame))

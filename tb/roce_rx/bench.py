@@ -155,7 +155,7 @@ def malformed_cases(rng) -> list[Case]:
     return cases + [Case(good.frame[:n], "malformed") for n in (1, 8, 13, 14, 20, 33, 34, 41, 42, 53, 54, 57, 58, 61)]
 
 
-def others(rng) -> list[Case]:
+def other_cases(rng) -> list[Case]:
     elsewhere = ack(rng, 0, lower(mac="02:00:00:00:00:01"))
     router_alert = IP(src=PEER_IP, dst="224.0.0.22", proto=2, options=[IPOption(b"\x94\x04\x00\x00")])
     return [
@@ -181,7 +181,7 @@ def all_cases(rng) -> list[Case]:
         + partition_cases(rng)
         + mutable_bytes_changed(rng)
         + malformed_cases(rng)
-        + others(rng)
+        + other_cases(rng)
     )
 
 

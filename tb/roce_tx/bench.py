@@ -159,7 +159,7 @@ async def a_fatal_nak_fails_its_message_and_flushes_the_rest_of_its_queue_pair_a
 
 
 @cocotb.test()
-async def a_silent_peer_is_asked_retry_cnt_times_and_then_given_up(dut):
+async def a_silent_peer_gets_retry_cnt_retries_and_is_then_given_up(dut):
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     dead = await h.open(1, mtu_code=1, retry_cnt=3, ack_timeout=4)
@@ -195,7 +195,7 @@ async def a_receiver_that_is_never_ready_is_given_up_after_rnr_retry(dut):
 
 
 @cocotb.test()
-async def the_rnr_wait_lasts_as_long_as_asked_and_then_the_ack_timer_guards(dut):
+async def the_rnr_wait_lasts_as_long_as_requested_and_then_the_ack_timer_guards(dut):
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     peer = await h.open(0, mtu_code=1, ack_timeout=5)

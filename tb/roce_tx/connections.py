@@ -65,8 +65,8 @@ async def a_message_that_waits_while_its_queue_pair_is_opened_at_another_server_
         # Of those that wait, one alone stands at the input: the next ones come when the new connection is open.
         outcome = {tag: status for _, tag, status in h.completions[done:]}
         order = [tag for qp, tag, _ in h.completions[done:] if qp == 0]
-        own = [first] if blocker == 0 else []
-        assert order == [r.tag for r in (*own, *waiting, fresh)], "in order"
+        head = [first] if blocker == 0 else []
+        assert order == [r.tag for r in (*head, *waiting, fresh)], "in order"
         assert outcome[first.tag] == (FLUSH if blocker == 0 else SUCCESS)
         assert outcome[waiting[0].tag] == FLUSH and len(stale) == counted + 1
         sent = [r for r in (*waiting[1:], fresh)]

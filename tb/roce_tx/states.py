@@ -42,7 +42,7 @@ async def states_follow_the_verbs_and_messages_before_ready_to_send_are_flushed(
 
 
 @cocotb.test()
-async def a_draining_queue_pair_finishes_what_it_began_says_so_and_resumes(dut):
+async def a_draining_queue_pair_finishes_what_it_began_reports_it_and_resumes(dut):
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     for attempt in range(6):
@@ -87,7 +87,7 @@ async def a_row_without_a_source_port_gets_one_of_its_queue_pair_numbers(dut):
 
 
 @cocotb.test()
-async def a_silent_connection_is_asked_at_its_interval_and_messages_go_on_as_if_nothing_were(dut):
+async def a_silent_connection_gets_keep_alives_at_its_interval_and_messages_go_on_as_if_nothing_were(dut):
     rng = seed()
     h = await Harness(dut, rng, Faults()).start()
     dut.keep_alive_ticks.value = 40

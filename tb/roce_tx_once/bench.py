@@ -40,7 +40,7 @@ from roce_tx.cut_through import (  # noqa: F401
     a_stream_that_ends_early_inside_a_packet_on_its_way_is_filled_and_fails_its_message_once,
 )
 from roce_tx.states import (  # noqa: F401
-    a_silent_connection_is_asked_at_its_interval_and_messages_go_on_as_if_nothing_were,
+    a_silent_connection_gets_keep_alives_at_its_interval_and_messages_go_on_as_if_nothing_were,
 )
 
 BENCH = Bench(

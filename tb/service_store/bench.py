@@ -112,7 +112,7 @@ async def whole_frames_of_ours_pass_in_order_and_no_others(dut):
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def a_full_store_drops_whole_frames_and_tells_its_level(dut):
+async def a_full_store_drops_whole_frames_and_reports_its_level(dut):
     rng = seed()
     link = await start(dut)
     dut.hold.value = 1

@@ -150,7 +150,7 @@ async def requests_for_our_address_are_answered_and_others_are_not(dut):
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def a_lookup_asks_and_learns_and_then_knows(dut):
+async def a_lookup_sends_a_request_learns_and_then_hits(dut):
     host, bus = await begin(dut)
     requested = cocotb.start_soon(bus.lookup(HOST_IP))
     question = await host.receive()
@@ -592,9 +592,9 @@ async def services_survive_a_mixture_at_line_rate(dut):
     datagrams = bus.requests.count()
     while not bus.requests.empty():
         await bus.request()
-    known = sum(counts[name] for name in ("malformed", "checksum", "unserved", "udp_dropped", "echo_dropped"))
+    classified = sum(counts[name] for name in ("malformed", "checksum", "unserved", "udp_dropped", "echo_dropped"))
     answered = counts["arp_requests"] + counts["echo_replies"] + counts["arp_refused"]
-    assert datagrams + known + answered == counts["rx_frames"]
+    assert datagrams + classified + answered == counts["rx_frames"]
     assert counts["rx_frames"] + counts["rx_overflow"] + counts["rx_foreign"] <= len(frames)
     await host.send(arp_request())
     assert is_answer(await host.receive())

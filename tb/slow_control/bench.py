@@ -42,7 +42,7 @@ class Server:
     async def resolve(self) -> None:
         """Answers ARP for our address; other frames wait for `receive`."""
         while True:
-            packet = Ether(await self.peer.others.get())
+            packet = Ether(await self.peer.other_frames.get())
             if ARP in packet and packet[ARP].op == 1 and packet[ARP].pdst == PEER_IP:
                 self.arp["asked"] += 1
                 answer = ARP(op=2, hwsrc=PEER_MAC, psrc=PEER_IP, hwdst=LOCAL_MAC, pdst=LOCAL_IP)
@@ -61,12 +61,12 @@ class Server:
     async def receive(self):
         return checked(await with_timeout(self.answers.get(), 500, "us"))
 
-    async def tell(self, message: Message) -> None:
+    async def send_message(self, message: Message) -> None:
         udp = UDP(sport=40000, dport=cm.REQUEST_PORT) / Raw(message.pack())
         await self.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=PEER_IP, dst=LOCAL_IP) / udp)
 
-    async def ask(self, message: Message) -> Message:
-        await self.tell(message)
+    async def exchange(self, message: Message) -> Message:
+        await self.send_message(message)
         reply = await self.receive()
         assert (reply[UDP].sport, reply[UDP].dport) == (cm.REQUEST_PORT, cm.REPLY_PORT)
         return Message.unpack(bytes(reply[UDP].payload)[:64])
@@ -74,9 +74,9 @@ class Server:
     async def open(self, psn: int = PEER.psn) -> tuple[Info, Info]:
         """Both sides of a queue pair that is ready to send."""
         peer = Info(0, psn, PEER.rkey, BASE, PEER.ip)
-        own = (await self.ask(Message(cm.OPEN_QP, peer))).sender
-        self.peer.flows[0].expected = own.psn
-        return peer, own
+        local = (await self.exchange(Message(cm.OPEN_QP, peer))).sender
+        self.peer.flows[0].expected = local.psn
+        return peer, local
 
 
 @cocotb.test(**time_limit(4))
@@ -123,14 +123,14 @@ async def a_server_opens_a_queue_pair_starts_the_source_and_takes_its_messages(d
     board = await start(dut, {})
     board.peer.flows[0] = Flow(0)
     server = Server(board)
-    peer, own = await server.open()
+    peer, local = await server.open()
     assert server.arp["asked"] == 1, "the next hop of the queue pair comes by ARP"
     assert await board.state(0) == RTS
     assert await board.registers.read("qp.rkey", 0) == PEER.rkey
 
     size, count = 3000, 12
     transmit = Transmit(with_imm=True, is_write=True, length=size, count=count, interval=1000)
-    assert (await server.ask(Message(cm.NONE, peer, own, transmit=transmit))).answer == cm.ACK
+    assert (await server.exchange(Message(cm.NONE, peer, local, transmit=transmit))).answer == cm.ACK
     while len(board.peer.received) < count:
         await ClockCycles(dut.clk, 100)
     assert [imm for _, _, imm in board.peer.received] == list(range(count))
@@ -141,7 +141,7 @@ async def a_server_opens_a_queue_pair_starts_the_source_and_takes_its_messages(d
     stream = prbs31(count * size)
     assert bytes(board.peer.memory[BASE : BASE + len(stream)]) == stream
 
-    assert (await server.ask(Message(cm.CLOSE_QP, peer, own))).answer == cm.ACK
+    assert (await server.exchange(Message(cm.CLOSE_QP, peer, local))).answer == cm.ACK
     assert await board.state(0) == RESET
 
 
@@ -159,11 +159,11 @@ async def strangers_neither_write_registers_nor_open_queue_pairs(dut):
     for payload, port in ((scratch, 50001), (opening, cm.REQUEST_PORT), (opening, cm.REPLY_PORT)):
         udp = UDP(sport=40000, dport=port) / Raw(payload)
         await server.send(Ether(src=PEER_MAC, dst=LOCAL_MAC) / IP(src=HOST_IP, dst=LOCAL_IP) / udp)
-    _, own = await server.open()  # answered after the three
+    _, local = await server.open()  # answered after the three
     assert await board.count("udp_strangers") == 3
     assert await board.registers.read("scratch") == 0
     assert await board.state(0) == RTS and await board.registers.read("qp.rkey", 0) == PEER.rkey
-    assert (await server.ask(Message(cm.CLOSE_QP, PEER, own))).answer == cm.ACK
+    assert (await server.exchange(Message(cm.CLOSE_QP, PEER, local))).answer == cm.ACK
     assert server.empty() and await board.count("ipbus_packets") == 0
 
 
@@ -217,12 +217,12 @@ async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
     board.peer.flows[0] = Flow(0)
     server = Server(board)
     await board.registers.write_fields("connection.control", listen=1, offered=1)
-    peer, own = await server.open()
+    peer, local = await server.open()
     await Timer(64, "us")
     assert not board.peer.seen, "the keep-alive comes after seconds"
     for forged in (replace(peer, psn=7), replace(peer, ip=ip_int(HOST_IP))):
-        await server.tell(Message(cm.OPEN_QP, forged))
-    assert (await server.ask(Message(cm.OPEN_QP, replace(peer, qpn=0x666)))).answer == cm.NO_QP
+        await server.send_message(Message(cm.OPEN_QP, forged))
+    assert (await server.exchange(Message(cm.OPEN_QP, replace(peer, qpn=0x666)))).answer == cm.NO_QP
     await Timer(64, "us")
     requested = len(board.peer.seen)
     assert 1 <= requested <= 64 and all(packet.payload == b"" for packet in board.peer.seen)
@@ -230,7 +230,7 @@ async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
     await board.post(0, b"as before", 1, BASE)
     assert (await board.completion())[1:] == (1, 0)
     assert bytes(board.peer.memory[BASE : BASE + 9]) == b"as before"
-    assert (await server.ask(Message(cm.CLOSE_QP, peer, own))).answer == cm.ACK
+    assert (await server.exchange(Message(cm.CLOSE_QP, peer, local))).answer == cm.ACK
 
 
 @cocotb.test(**time_limit(8))
@@ -243,8 +243,8 @@ async def a_forged_connection_gives_way_to_the_server_whose_address_it_has(dut):
     await board.registers.write_fields("connection.transport", mtu=5, ack_timeout=2, retry_cnt=2, rnr_retry=7)
     board.peer.verdict = lambda packet: "drop"
     forged = replace(PEER, qpn=0x666)
-    assert (await server.ask(Message(cm.OPEN_QP, forged))).answer == cm.ACK
-    assert (await server.ask(Message(cm.OPEN_QP, PEER))).answer == cm.NO_QP
+    assert (await server.exchange(Message(cm.OPEN_QP, forged))).answer == cm.ACK
+    assert (await server.exchange(Message(cm.OPEN_QP, PEER))).answer == cm.NO_QP
     for _ in range(60):
         await Timer(6.4, "us")
         if await board.state(0) == ERR:

@@ -91,7 +91,7 @@ async def transfer(
 ) -> tuple[Board, list, EmulatedSwitch]:
     """Fills the machine's ring through the emulated switch and compares every byte of it."""
     payload = seed().randbytes(slots * slot_bytes)
-    with Machine(build.build(say=dut._log.info)) as machine, frames(machine) as SoftRoce.link:
+    with Machine(build.build(log=dut._log.info)) as machine, frames(machine) as SoftRoce.link:
         SoftRoce.link.settimeout(ANSWER_S)
         end = listen(machine, slots, slot_bytes, mtu)
         board = await start(dut, {QP: PSN}, SoftRoce)
@@ -105,8 +105,8 @@ async def transfer(
         assert [await board.completion() for _ in range(slots)] == [(QP, slot, SUCCESS) for slot in range(slots)]
         await ClockCycles(dut.clk, ACTED)
         received = json.loads(machine.wait("sink", 60).output.splitlines()[-1])
-        told = [completion[1:] for completion in received["completions"]]
-        assert told == [[slot, "Success", "write_imm", slot, slot_bytes] for slot in range(slots)]
+        completions = [completion[1:] for completion in received["completions"]]
+        assert completions == [[slot, "Success", "write_imm", slot, slot_bytes] for slot in range(slots)]
         assert machine.check("sha256sum /tmp/ring0").split()[0] == hashlib.sha256(payload).hexdigest()
     assert await board.count("packets_retransmitted") == 0, "a work request was lost on its way"
     return board, samples, watched

@@ -121,8 +121,10 @@ async def ends(h: Harness) -> None:
     h.stall = 0.0
     await ClockCycles(h.dut.clk, 80)
     expected = h.slices if h.slices[-1].data else h.slices[:-1]
-    for (number, time, data), wanted in zip(h.left, expected, strict=True):
-        assert (number, time, data) == (wanted.number, wanted.time, bytes(wanted.data)), f"slice {wanted.number}"
+    for (number, time, data), fragment in zip(h.left, expected, strict=True):
+        assert (number, time, data) == (fragment.number, fragment.time, bytes(fragment.data)), (
+            f"slice {fragment.number}"
+        )
     assert h.fragments == len(expected) and h.empty == sum(not s.data for s in expected)
 
 

@@ -51,8 +51,8 @@ class Switch:
             self.sinks = [XgmiiSink(pin("txd")[p], pin("txc")[p], dut.clk, dut.rst) for p in ports]
         into = (dut.mgmt_gmii_rxd, dut.mgmt_gmii_rx_er, dut.mgmt_gmii_rx_dv, dut.mgmt_gmii_rx_clk)
         out = (dut.mgmt_gmii_txd, dut.mgmt_gmii_tx_er, dut.mgmt_gmii_tx_en, dut.mgmt_gmii_tx_clk)
-        self.host, self.heard = GmiiSource(*into), GmiiSink(*out)
-        for model in (*self.stations, *self.sinks, self.host, self.heard):
+        self.host, self.host_sink = GmiiSource(*into), GmiiSink(*out)
+        for model in (*self.stations, *self.sinks, self.host, self.host_sink):
             model.log.setLevel("WARNING")
 
     async def start(self, ip: str = LOCAL_IP) -> None:
@@ -78,17 +78,17 @@ class Switch:
     async def send(self, port: int, frame: bytes) -> None:
         await self.stations[port].send(self.frame.from_payload(frame))
 
-    async def ask(self, packet) -> None:
+    async def send_from_host(self, packet) -> None:
         await self.host.send(GmiiFrame.from_payload(wire(packet)))
 
     async def answer(self):
-        frame = await with_timeout(self.heard.recv(), 300, "us")
+        frame = await with_timeout(self.host_sink.recv(), 300, "us")
         assert frame.check_fcs()
         return checked(bytes(frame.get_payload()))
 
     async def ipbus(self, *transactions: list[int], src: str = HOST_IP) -> list[int]:
         """The words of the reply to a packet, without its header."""
-        await self.ask(datagram(ipbus.control(*transactions), IPBUS_PORT, src=src))
+        await self.send_from_host(datagram(ipbus.control(*transactions), IPBUS_PORT, src=src))
         reply = await self.answer()
         assert (reply[Ether].dst, reply[IP].dst, reply[UDP].sport) == (PEER_MAC, src, IPBUS_PORT)
         header, *words = ipbus.bytes_to_words(bytes(reply[UDP].payload)[: reply[UDP].len - 8])
@@ -99,7 +99,7 @@ class Switch:
         """The host hears nothing."""
         await self.host.wait()
         await ClockCycles(self.dut.clk, 1500)
-        assert self.heard.empty()
+        assert self.host_sink.empty()
 
 
 def word_of(name: str, copy: int = 0) -> int:
@@ -122,13 +122,13 @@ async def an_operator_is_served_while_the_lines_are_full_and_every_frame_arrives
             expected[1 - source].append(one)
             await switch.send(source, one)
 
-    await switch.ask(arp_request())
+    await switch.send_from_host(arp_request())
     reply = await switch.answer()
     assert (reply[ARP].op, reply[ARP].hwsrc, reply[ARP].psrc) == (2, LOCAL_MAC, LOCAL_IP)
     sizes = (0, 1, 56, 1472)
     for size in sizes:
         payload = rng.randbytes(size)
-        await switch.ask(ping(payload))
+        await switch.send_from_host(ping(payload))
         reply = await switch.answer()
         assert reply[ICMP].type == 0 and (reply[IP].dst, reply[IP].ttl) == (HOST_IP, 64)
         assert bytes(reply[ICMP].payload)[:size] == payload
@@ -209,7 +209,7 @@ async def strangers_are_refused_counted_and_a_locked_list_stays(dut):
     await switch.ipbus(ipbus.transaction(ipbus.WRITE, 1, word_of("access_entry.ip", 3), ip_int(HOST_IP)))
     await switch.ipbus(ipbus.transaction(ipbus.WRITE, 1, word_of("access.control"), 0b11))
     stranger = ipbus.control(ipbus.transaction(ipbus.WRITE, 1, word_of("q_eq"), 1))
-    await switch.ask(datagram(stranger, IPBUS_PORT, src=STRANGER_IP))
+    await switch.send_from_host(datagram(stranger, IPBUS_PORT, src=STRANGER_IP))
     await switch.silence()
     assert len(await switch.ipbus(at_hash)) == 2
     assert await switch.registers.read("q_eq") == 33_000
@@ -233,8 +233,8 @@ async def no_frame_passes_between_the_management_port_and_the_others(dut):
     for sink in switch.sinks:
         for _ in range(2):
             await with_timeout(sink.recv(), 50, "us")
-    await switch.ask(Ether(dst=STATIONS[0], src=PEER_MAC, type=0x88B5) / rng.randbytes(100))
-    await switch.ask(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC, type=0x88B5) / rng.randbytes(100))
+    await switch.send_from_host(Ether(dst=STATIONS[0], src=PEER_MAC, type=0x88B5) / rng.randbytes(100))
+    await switch.send_from_host(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC, type=0x88B5) / rng.randbytes(100))
     await switch.silence()
     spoilt = GmiiFrame.from_payload(wire(arp_request()))
     spoilt.data[-1] ^= 1
@@ -242,7 +242,7 @@ async def no_frame_passes_between_the_management_port_and_the_others(dut):
     await switch.silence()
     assert all(sink.empty() for sink in switch.sinks)
     assert await switch.registers.management_counters() == {"rx_bad": 1}
-    await switch.ask(arp_request())
+    await switch.send_from_host(arp_request())
     assert (await switch.answer())[ARP].psrc == LOCAL_IP
 
 
@@ -250,13 +250,13 @@ async def no_frame_passes_between_the_management_port_and_the_others(dut):
 async def a_switch_without_an_address_is_silent_and_announces_the_one_it_gets(dut):
     switch = Switch(dut)
     await switch.start(ip="0.0.0.0")
-    await switch.ask(arp_request(target="0.0.0.0"))
-    await switch.ask(ping(b"who"))
+    await switch.send_from_host(arp_request(target="0.0.0.0"))
+    await switch.send_from_host(ping(b"who"))
     await switch.silence()
     await switch.registers.write_fields("management.control", gratuitous=1)
     await switch.registers.write("management.ip", ip_int(LOCAL_IP))
     begun = cocotb.utils.get_sim_time("us")
-    frame = await with_timeout(switch.heard.recv(), 4, "ms")
+    frame = await with_timeout(switch.host_sink.recv(), 4, "ms")
     waited = cocotb.utils.get_sim_time("us") - begun
     reported = checked(bytes(frame.get_payload()))
     assert (reported[ARP].psrc, reported[ARP].pdst, reported[ARP].hwsrc) == (LOCAL_IP, LOCAL_IP, LOCAL_MAC)
@@ -264,5 +264,5 @@ async def a_switch_without_an_address_is_silent_and_announces_the_one_it_gets(du
     dut.mgmt_link_up.value = 0
     await ClockCycles(dut.clk, 20)
     await RisingEdge(dut.mgmt_gmii_tx_clk)
-    await switch.ask(arp_request())
+    await switch.send_from_host(arp_request())
     await switch.silence()

@@ -136,7 +136,7 @@ async def the_clock_follows_the_pulses_as_the_loop_on_paper_does(dut):
 
 
 @cocotb.test(timeout_time=200, timeout_unit="ms")
-async def missing_doubled_and_jittering_pulses_are_counted_and_do_what_is_said(dut):
+async def missing_doubled_and_jittering_pulses_are_counted_and_act_as_documented(dut):
     rng = seed()
     h = await Harness(dut, 20).start()
     await h.align()

@@ -90,8 +90,8 @@ async def run(dut, segments: list[Segment], rng=None) -> None:
             await source.send(AxiStreamFrame(one.payload))
     cocotb.start_soon(drive(dut, segments, pause))
     for one in segments:
-        got, want = bytes((await sink.recv()).tdata), one.frame()
-        assert got == want, f"{one.fields}\n got {got.hex()}\nwant {want.hex()}"
+        got, expected = bytes((await sink.recv()).tdata), one.frame()
+        assert got == expected, f"{one.fields}\n got {got.hex()}\nwant {expected.hex()}"
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")

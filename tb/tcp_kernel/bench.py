@@ -84,8 +84,8 @@ class Bed(TcpBed):
     async def until(self, condition, cycles: int = 2_000_000) -> None:
         await super().until(condition, cycles)
 
-    def told(self) -> str:
-        return f"{super().told()}, ended {self.ended}, at the sockets {[len(one) for one in self.received]}"
+    def progress(self) -> str:
+        return f"{super().progress()}, ended {self.ended}, at the sockets {[len(one) for one in self.received]}"
 
     def done(self, done: dict[str, int]) -> None:
         super().done(done)

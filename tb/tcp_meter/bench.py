@@ -297,7 +297,7 @@ async def traffic(h: Harness, events: int, busy: list[int]) -> None:
 
 
 @cocotb.test()
-async def meters_and_histogram_say_what_the_segments_did(dut):
+async def meters_and_histogram_count_what_the_segments_did(dut):
     h = await Harness(dut, seed()).start()
     busy = some(h)
     for _ in range(6):
@@ -317,7 +317,7 @@ async def meters_and_histogram_say_what_the_segments_did(dut):
 
 
 @cocotb.test()
-async def a_series_begins_with_the_first_byte_after_it_was_asked_for(dut):
+async def a_series_begins_with_the_first_byte_after_its_start(dut):
     """By a descriptor, by software, and by a clear of everything, with bytes of before outstanding or not."""
     h = await Harness(dut, seed()).start()
     busy = some(h)

@@ -47,7 +47,7 @@ class Stream:
 
     start: int
     data: bytearray = field(default_factory=bytearray)
-    told: int = 0
+    reported: int = 0
     acked: int = 0
 
 
@@ -59,7 +59,7 @@ class Harness:
         self.streams = [Stream(0) for _ in range(N)]
         self.events: deque[dict[str, int]] = deque()  # of tcp_done_t
         self.jobs: deque[tuple[int, int]] = deque()  # stream and tcp_segment_t
-        self.asked: list[tuple[int, int, int, bytes]] = []  # stream, sequence number, length, bytes
+        self.requested: list[tuple[int, int, int, bytes]] = []  # stream, sequence number, length, bytes
         self.headers: list[dict[str, int]] = []
         self.payloads: list[bytes] = []
         self.laid: list[tuple[int, int]] = []  # dropped, end
@@ -111,34 +111,36 @@ class Harness:
         self.streams[stream].data += message
         self.source.send_nowait(AxiStreamFrame(message, tuser=stream))
 
-    def ask(self, stream: int, first: int, length: int) -> None:
+    def request(self, stream: int, first: int, length: int) -> None:
         """A segment of the stream's bytes from `first` on; of none, an acknowledgement."""
         one = self.streams[stream]
         seq = (one.start + first) % WRAP
         self.jobs.append((stream, pack("tcp_segment_t", valid=1, seq=seq, ack=7, flags__ack=1, len=length)))
-        self.asked.append((stream, seq, length, bytes(one.data[first : first + length])))
+        self.requested.append((stream, seq, length, bytes(one.data[first : first + length])))
 
     async def until(self, condition, cycles: int = 200_000) -> None:
         for _ in range(cycles):
             if condition():
                 return
             await RisingEdge(self.dut.clk)
-        raise AssertionError(f"not within {cycles} cycles: {[(len(s.data), s.told, s.acked) for s in self.streams]}")
+        raise AssertionError(
+            f"not within {cycles} cycles: {[(len(s.data), s.reported, s.acked) for s in self.streams]}"
+        )
 
-    async def told(self) -> None:
-        await self.until(lambda: all(one.told == len(one.data) for one in self.streams))
+    async def all_reported(self) -> None:
+        await self.until(lambda: all(one.reported == len(one.data) for one in self.streams))
 
     async def answered(self) -> None:
         """All segments have left; header, payload and sum of each are right."""
-        await self.until(lambda: not self.jobs and len(self.headers) == len(self.asked))
-        bare = [payload for _, _, _, payload in self.asked if payload]
+        await self.until(lambda: not self.jobs and len(self.headers) == len(self.requested))
+        bare = [payload for _, _, _, payload in self.requested if payload]
         await self.until(lambda: len(self.payloads) == len(bare))
         assert self.payloads == bare
-        for hdr, (stream, seq, length, payload) in zip(self.headers, self.asked, strict=True):
+        for hdr, (stream, seq, length, payload) in zip(self.headers, self.requested, strict=True):
             fields = {name: hdr[name] for name in ("port", "segment.seq", "segment.len", "window", "segment.flags.ack")}
             assert list(fields.values()) == [40_000 + stream, seq, length, 4321, ACK >> 4], fields
             assert hdr["payload_sum"] % 0xFFFF == sum_of(payload), "the sum is wrong"
-        for made in (self.asked, self.headers, self.payloads):
+        for made in (self.requested, self.headers, self.payloads):
             made.clear()
 
     # ---- tasks -----------------------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ class Harness:
             self.cycle += 1
             if dut.write_valid.value == 1 and dut.write_ready.value == 1:
                 write = unpack("tcp_write_t", int(dut.write.value))
-                self._tell(write["stream"], write["bytes"])
+                self._report(write["stream"], write["bytes"])
             if dut.laid_valid.value == 1:
                 laid = unpack("tcp_laid_t", int(dut.laid.value))
                 self.laid.append((laid["dropped"], laid["end_seq"]))
@@ -179,15 +181,15 @@ class Harness:
             self.most_reads = max(self.most_reads, self.reads)
             assert dut.m_axi_rready.value == 1, "the memory is stalled"
 
-    def _tell(self, stream: int, count: int) -> None:
+    def _report(self, stream: int, count: int) -> None:
         """The bytes that the sender hears of are in the memory, at their places."""
         one = self.streams[stream]
-        for at in range(one.told, one.told + count):
+        for at in range(one.reported, one.reported + count):
             place = BASE + stream * self.ring + (one.start + at) % self.ring
             assert self.memory.mem[place] == one.data[at], f"byte {at} of stream {stream} is not in the memory"
-        one.told += count
+        one.reported += count
         if self.echoes:
-            self.acknowledge(stream, one.told)
+            self.acknowledge(stream, one.reported)
 
     async def _payloads(self) -> None:
         while True:
@@ -209,15 +211,15 @@ async def random_traffic(dut, latency, stall: float) -> None:
             free = h.ring - 5 * h.lanes - (len(one.data) - one.acked)
             if free > 0:
                 h.write(stream, rng.randbytes(some_length(rng, free)))
-        await h.told()
+        await h.all_reported()
         for _ in range(12):
             stream = rng.randrange(N)
             one = h.streams[stream]
-            first = rng.randrange(one.acked, one.told + 1)
-            h.ask(stream, first, some_length(rng, one.told - first) if first < one.told else 0)
+            first = rng.randrange(one.acked, one.reported + 1)
+            h.request(stream, first, some_length(rng, one.reported - first) if first < one.reported else 0)
         await h.answered()
         for stream, one in enumerate(h.streams):
-            h.acknowledge(stream, rng.choice([one.told, rng.randrange(one.acked, one.told + 1)]))
+            h.acknowledge(stream, rng.choice([one.reported, rng.randrange(one.acked, one.reported + 1)]))
         await h.until(lambda: not h.events)
     assert min(h.memory.touched) >= BASE >> 12 and h.memory.most_writes <= 16 and h.most_reads <= 16
     assert not h.faults and not h.errors and not any(dropped for dropped, _ in h.laid)
@@ -239,11 +241,11 @@ async def segments_fill_the_line_from_a_memory_of_latency_100(dut):
     h = await Harness(dut, rng).start(lambda rng: 100)
     clock, rate = LINE[h.lanes]
     h.write(0, rng.randbytes(15_000))
-    await h.told()
+    await h.all_reported()
     for mss in (1460, MSS):
         segments = 40 if mss == 1460 else 12
         for _ in range(segments):
-            h.ask(0, rng.randrange(15_000 - mss), mss)
+            h.request(0, rng.randrange(15_000 - mss), mss)
         await h.until(lambda: len(h.payloads) == 4)
         begin = h.cycle
         await h.until(lambda n=segments: len(h.payloads) == n)
@@ -262,9 +264,9 @@ async def messages_enter_a_memory_of_latency_100_at_the_rate_of_the_line(dut):
     h.echoes = True
     for _ in range(16):
         h.write(1, rng.randbytes(5000))
-    await h.until(lambda: h.streams[1].told > 10_000)
-    begin, already = h.cycle, h.streams[1].told
-    await h.told()
+    await h.until(lambda: h.streams[1].reported > 10_000)
+    begin, already = h.cycle, h.streams[1].reported
+    await h.all_reported()
     bytes_a_cycle = (80_000 - already) / (h.cycle - begin)
     line = rate / 8 / clock * 1460 / (1460 + OVERHEAD)
     dut._log.info("%.2f bytes a cycle, the line takes %.2f", bytes_a_cycle, line)
@@ -279,19 +281,19 @@ async def a_memory_that_stops_stops_everything_and_loses_nothing(dut):
     for _ in range(6):
         h.write(rng.randrange(N), rng.randbytes(2 * h.ring // N))
     await ClockCycles(dut.clk, 6000)
-    assert not any(one.told for one in h.streams) and dut.s_axis_tready.value == 0 and dut.unconfirmed.value != 0
+    assert not any(one.reported for one in h.streams) and dut.s_axis_tready.value == 0 and dut.unconfirmed.value != 0
     h.echoes = True
     h.memory.hold(False)
-    await h.told()
+    await h.all_reported()
     h.echoes = False
     h.memory.hold(True)
     h.write(0, rng.randbytes(3000))
     h.memory.hold(False)
-    await h.told()
+    await h.all_reported()
     h.memory.hold(True)
     first = h.streams[0].acked
     for _ in range(12):
-        h.ask(0, first + rng.randrange(1000), 2000)
+        h.request(0, first + rng.randrange(1000), 2000)
     await ClockCycles(dut.clk, 500)
     assert h.jobs and not h.payloads and dut.unread.value != 0
     h.memory.hold(False)
@@ -300,7 +302,7 @@ async def a_memory_that_stops_stops_everything_and_loses_nothing(dut):
 
 
 @cocotb.test()
-async def bytes_that_were_not_written_are_never_told_of_nor_those_after_them(dut):
+async def bytes_that_were_not_written_are_never_reported_nor_those_after_them(dut):
     rng = seed()
     h = await Harness(dut, rng).start(lambda rng: rng.randrange(40))
     one = h.streams[1]
@@ -311,15 +313,15 @@ async def bytes_that_were_not_written_are_never_told_of_nor_those_after_them(dut
     await h.until(lambda: len(h.laid) == 6)
     before = (bad - BASE - h.ring - one.start) % h.ring
     assert h.faults == [("wr", 1)] and h.errors == 1
-    assert h.streams[0].told == 8000 and h.streams[2].told == 4000 and one.told <= before < len(one.data)
+    assert h.streams[0].reported == 8000 and h.streams[2].reported == 4000 and one.reported <= before < len(one.data)
     assert not any(dropped for dropped, _ in h.laid)  # they fail with their stream
     h.memory.fault = lambda address, is_write: False
     h.end(1)
     h.open(1, 77)
     await h.until(lambda: not h.events)
     h.write(1, rng.randbytes(5000))
-    await h.told()
-    h.ask(1, 3, 4900)
+    await h.all_reported()
+    h.request(1, 3, 4900)
     await h.answered()
 
 
@@ -329,7 +331,7 @@ async def a_segment_that_could_not_be_read_is_not_sent_and_its_stream_is_named(d
     h = await Harness(dut, rng).start(lambda rng: rng.randrange(40), stall=0.1)
     for stream in range(N):
         h.write(stream, rng.randbytes(9000))
-    await h.told()
+    await h.all_reported()
     one = h.streams[2]
     bad = 5000
     at = BASE + 2 * h.ring + (one.start + bad) % h.ring
@@ -339,10 +341,10 @@ async def a_segment_that_could_not_be_read_is_not_sent_and_its_stream_is_named(d
     for _ in range(40):
         stream, first = rng.choice([(rng.randrange(N), rng.randrange(8000)), (2, bad - rng.randrange(-20, 200))])
         length = some_length(rng, 1000)
-        h.ask(stream, first, length)
+        h.request(stream, first, length)
         if stream == 2 and (one.start + first) // h.lanes <= beat <= (one.start + first + length - 1) // h.lanes:
             failed += 1
-            h.asked.pop()
+            h.requested.pop()
     assert 0 < failed < 40
     await h.answered()
     await h.until(lambda: len(h.faults) >= failed)
@@ -350,7 +352,7 @@ async def a_segment_that_could_not_be_read_is_not_sent_and_its_stream_is_named(d
 
 
 @cocotb.test()
-async def bytes_of_a_connection_that_has_ended_are_not_told_of(dut):
+async def bytes_of_a_connection_that_has_ended_are_not_reported(dut):
     rng = seed()
     h = await Harness(dut, rng).start(lambda rng: 50)
     h.memory.hold(True)
@@ -364,16 +366,16 @@ async def bytes_of_a_connection_that_has_ended_are_not_told_of(dut):
     h.memory.hold(False)
     await h.until(lambda: len(h.laid) == 4)
     assert [dropped for dropped, _ in h.laid] == [1, 1, 1, 0]
-    assert h.streams[0].told == 0 and h.streams[1].told == 1000
+    assert h.streams[0].reported == 0 and h.streams[1].reported == 1000
     h.end(1)
     h.write(1, rng.randbytes(100))
     await h.until(lambda: len(h.laid) == 5)
-    assert h.laid[4][0] == 1 and h.streams[1].told == 1000
+    assert h.laid[4][0] == 1 and h.streams[1].reported == 1000
     h.open(0, 12345)
     await h.until(lambda: not h.events)
     h.write(0, rng.randbytes(700))
-    await h.until(lambda: h.streams[0].told == 700)
-    h.ask(0, 0, 700)
+    await h.until(lambda: h.streams[0].reported == 700)
+    h.request(0, 0, 700)
     await h.answered()
 
 
@@ -390,10 +392,10 @@ async def a_connection_that_ends_in_a_message_leaves_the_rings_of_others_as_they
         await ClockCycles(dut.clk, rng.randrange(1, 250))
         h.end(0)
         await h.until(lambda laid=laid: len(h.laid) == laid + 2 and h.source.idle())
-        await h.until(lambda: h.streams[1].told == len(h.streams[1].data))
+        await h.until(lambda: h.streams[1].reported == len(h.streams[1].data))
         await h.until(lambda: dut.unconfirmed.value == 0)
         h.open(0, rng.getrandbits(32))
-        h.ask(1, kept, len(h.streams[1].data) - kept)
+        h.request(1, kept, len(h.streams[1].data) - kept)
         await h.answered()
 
 
@@ -406,19 +408,19 @@ async def a_segment_acknowledged_before_it_is_read_has_the_sum_of_the_bytes_it_c
     for _ in range(6):
         first, length = len(one.data), rng.randrange(2000, h.ring // 2)
         h.write(0, rng.randbytes(h.ring // 2))
-        await h.told()
+        await h.all_reported()
         h.memory.slave.read_if.ar_channel.pause = True
         length = min(length, MSS)
-        h.ask(0, first, length)
+        h.request(0, first, length)
         kept = rng.randrange(1, 100)
         h.acknowledge(0, first + length - kept)
         h.write(0, rng.randbytes(h.ring // 2 + length - kept - 5 * h.lanes))  # over the acknowledged bytes, too
-        await h.told()
+        await h.all_reported()
         h.memory.slave.read_if.ar_channel.pause = False
         await h.until(lambda: len(h.payloads) == 1 and len(h.headers) == 1)
-        (payload,), (hdr,), (requested,) = h.payloads, h.headers, h.asked
+        (payload,), (hdr,), (requested,) = h.payloads, h.headers, h.requested
         assert payload != requested[3] and len(payload) == length and payload[-kept:] == requested[3][-kept:]
         assert hdr["payload_sum"] % 0xFFFF == sum_of(payload)
-        for made in (h.asked, h.headers, h.payloads):
+        for made in (h.requested, h.headers, h.payloads):
             made.clear()
         h.acknowledge(0, len(one.data))

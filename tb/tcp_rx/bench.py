@@ -74,7 +74,9 @@ def syn(rng, stream: int, options, payload: int = 0, **expected: int) -> Case:
     return case
 
 
-def told(rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None = None, **tcp: int) -> Case:
+def needs_fragmentation(
+    rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None = None, **tcp: int
+) -> Case:
     """A router's "fragmentation needed" about a segment of a stream; changes to its ICMP, and to what it returns."""
     seq = tcp.get("seq", rng.getrandbits(32))
     ports = {"sport": PORT_BASE + stream, "dport": peer_port(stream)} | tcp | {"seq": seq}
@@ -87,27 +89,29 @@ def told(rng, stream: int, mtu: int, icmp: dict | None = None, ip: dict | None =
     return Case(frame, "other", fields)
 
 
-def told_cases(rng) -> list[Case]:
+def path_mtu_cases(rng) -> list[Case]:
     """Words that are believed, then those that are not."""
-    believed = [told(rng, stream, mtu) for stream in streams() for mtu in (0, 39, 40, 576, 1500, 9000, 65535)]
-    good = told(rng, 1, 1300)
+    accepted = [
+        needs_fragmentation(rng, stream, mtu) for stream in streams() for mtu in (0, 39, 40, 576, 1500, 9000, 65535)
+    ]
+    good = needs_fragmentation(rng, 1, 1300)
     strange = [
-        told(rng, 1, 1300, {"code": 1}),
-        told(rng, 1, 1300, {"type": 11}),
-        told(rng, 1, 1300, {"chksum": 0x1234}),
-        told(rng, 1, 1300, ip={"src": "10.0.1.3"}),
-        told(rng, 1, 1300, ip={"dst": peer_ip(0)}),
-        told(rng, 1, 1300, ip={"proto": 17}),
-        told(rng, 1, 1300, ip={"options": [IPOption(b"\x94\x04\x00\x00")], "ihl": 6}),
-        told(rng, 1, 1300, sport=PORT_BASE + int(os.environ["PARAM_N_STREAMS"])),
-        told(rng, 1, 1300, sport=PORT_BASE - 1),
-        told(rng, 1, 1300, dport=peer_port(0)),
+        needs_fragmentation(rng, 1, 1300, {"code": 1}),
+        needs_fragmentation(rng, 1, 1300, {"type": 11}),
+        needs_fragmentation(rng, 1, 1300, {"chksum": 0x1234}),
+        needs_fragmentation(rng, 1, 1300, ip={"src": "10.0.1.3"}),
+        needs_fragmentation(rng, 1, 1300, ip={"dst": peer_ip(0)}),
+        needs_fragmentation(rng, 1, 1300, ip={"proto": 17}),
+        needs_fragmentation(rng, 1, 1300, ip={"options": [IPOption(b"\x94\x04\x00\x00")], "ihl": 6}),
+        needs_fragmentation(rng, 1, 1300, sport=PORT_BASE + int(os.environ["PARAM_N_STREAMS"])),
+        needs_fragmentation(rng, 1, 1300, sport=PORT_BASE - 1),
+        needs_fragmentation(rng, 1, 1300, dport=peer_port(0)),
         patched(good, "other", {24: good.frame[24] ^ 1}),  # IP checksum
         patched(good, "other", {20: 0x20}, True),  # more fragments
         patched(good, "other", {67: good.frame[67] ^ 1}),  # of the sequence number: the checksum is wrong
         patched(good, "other", {17: 55}, True),  # a byte of it is not there
     ]
-    return believed + [Case(case.frame, "other") for case in strange]
+    return accepted + [Case(case.frame, "other") for case in strange]
 
 
 def streams() -> list[int]:
@@ -174,7 +178,7 @@ def malformed_cases(rng) -> list[Case]:
     return cases + [Case(good.frame[:length], "malformed") for length in (14, 20, 33, 34, 53, 54, 73)]
 
 
-def others(rng) -> list[Case]:
+def other_cases(rng) -> list[Case]:
     tcp = TCP(sport=peer_port(0), dport=PORT_BASE)
     elsewhere = bytes(lower(0, mac="02:00:00:00:00:01") / tcp)
     beyond = PORT_BASE + int(os.environ["PARAM_N_STREAMS"])
@@ -196,7 +200,7 @@ def others(rng) -> list[Case]:
 
 
 def all_cases(rng) -> list[Case]:
-    return good_cases(rng) + bad_checksums(rng) + malformed_cases(rng) + others(rng) + told_cases(rng)
+    return good_cases(rng) + bad_checksums(rng) + malformed_cases(rng) + other_cases(rng) + path_mtu_cases(rng)
 
 
 def syn_cases(rng) -> list[Case]:
@@ -272,18 +276,18 @@ class Bed:
     async def send(self, cases: list[Case]) -> None:
         """The frames one after the other, and all of their counts."""
         width = len(self.dut.s_axis_tdata) // 8
-        wanted = len(self.counted) + sum(case.stat is not None for case in cases)
+        expected = len(self.counted) + sum(case.stat is not None for case in cases)
         for case in cases:
             beats = -(-len(case.frame) // width)
             tuser = [0] * (beats * width - width) + [int(case.mac_error)] * (len(case.frame) - (beats - 1) * width)
             await self.source.send(AxiStreamFrame(case.frame, tuser=tuser))
         await self.source.wait()
         for _ in range(50 * len(cases)):  # a SYN has 40 bytes of options at most
-            if len(self.counted) == wanted:
+            if len(self.counted) == expected:
                 break
             await ClockCycles(self.dut.clk, 1)
         await ClockCycles(self.dut.clk, 10)
-        assert len(self.counted) == wanted, f"{wanted} counts expected, {len(self.counted)} seen"
+        assert len(self.counted) == expected, f"{expected} counts expected, {len(self.counted)} seen"
 
     async def check(self, cases: list[Case]) -> None:
         """Each frame has its count, in their order, and each good one its arrival."""

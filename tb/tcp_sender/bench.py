@@ -292,7 +292,7 @@ async def time_stands_still_while_the_line_is_paused(dut):
 
 
 @cocotb.test()
-async def blind_segments_change_nothing_and_no_stream_hears_what_is_meant_for_another(dut):
+async def blind_segments_change_nothing_and_no_stream_takes_what_is_meant_for_another(dut):
     rng = seed()
     bed = await Bed(dut, rng).start()
     await bed.all_open()

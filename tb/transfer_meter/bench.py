@@ -258,7 +258,7 @@ async def traffic(h: Harness, operations: int, busy: list[int]) -> None:
 
 
 @cocotb.test()
-async def meters_say_what_the_packets_of_the_series_did(dut):
+async def meters_count_what_the_packets_of_the_series_did(dut):
     h = await Harness(dut, seed()).start()
     busy = some(h)
     for _ in range(8):
@@ -277,7 +277,7 @@ async def meters_say_what_the_packets_of_the_series_did(dut):
 
 
 @cocotb.test()
-async def a_series_begins_with_the_first_packet_after_it_was_asked_for(dut):
+async def a_series_begins_with_the_first_packet_after_its_start(dut):
     """By a descriptor, by software, and by a clear of everything, with packets of before outstanding or not."""
     h = await Harness(dut, seed()).start()
     busy = some(h)

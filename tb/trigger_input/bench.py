@@ -40,7 +40,7 @@ class Model:
 
     def __init__(self, cfg: dict[str, int]):
         self.cfg = cfg
-        self.pending = self.dead = self.gate = self.own = 0
+        self.pending = self.dead = self.gate = self.next_number = 0
         self.ring_busy = self.event_busy = False
         self.last: int | None = None
         self.queue: deque[int] = deque()
@@ -66,8 +66,8 @@ class Model:
             self.last = i.number
         self.dead, self.gate = max(self.dead - 1, 0), max(self.gate - 1, 0)
         if verdict == "accepted":
-            number = self.own if c["own_numbers"] else i.number
-            self.own += 1
+            number = self.next_number if c["own_numbers"] else i.number
+            self.next_number += 1
             self.queue.append(structs.pack("fragment_t", event_number=number, timestamp_ns=tai, trigger_type=i.type))
             self.dead, self.gate = c["dead_time"], c["gate"]
         self.pending += (verdict == "accepted") - bool(done)
@@ -187,7 +187,7 @@ async def a_veto_in_an_open_gate_ends_at_the_event_and_not_within_it(dut):
 
 
 @cocotb.test()
-async def own_numbers_have_no_gap_and_begin_again_when_told(dut):
+async def own_numbers_have_no_gap_and_begin_again_on_restart(dut):
     h = await Harness(dut, seed(), own_numbers=1).start()
     for n in (5, 9, 9, 2):
         await h.cycle(Inputs(valid=1, number=n, done=1))
@@ -198,7 +198,7 @@ async def own_numbers_have_no_gap_and_begin_again_when_told(dut):
     dut.restart.value = 1
     await FallingEdge(dut.clk)
     dut.restart.value = 0
-    h.model.own, h.model.last = 0, None
+    h.model.next_number, h.model.last = 0, None
     await h.cycle(Inputs(valid=1, number=77))
     await h.cycle(Inputs())
     assert structs.unpack("fragment_t", h.left[-1])["event_number"] == 0 and h.counts["jumped"] == 3

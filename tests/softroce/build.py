@@ -28,7 +28,7 @@ TARGET = ROOT / "target/release"
 PROGRAMS = ("penstock", "examples/verbs_sink")
 
 
-def build(target: Path = TARGET, update: bool = False, say: Callable[[str], None] = print) -> Image:
+def build(target: Path = TARGET, update: bool = False, log: Callable[[str], None] = print) -> Image:
     """The image with the programs of this folder of cargo's; quick when nothing has changed.
 
     `update` takes Debian's present kernel even if an older one is there. Raises ImageError, MachineError.
@@ -40,7 +40,7 @@ def build(target: Path = TARGET, update: bool = False, say: Callable[[str], None
     with locked(FOLDER):
         unpacked = None if update else kernel.have(FOLDER)
         if unpacked is None:
-            say("softroce: downloading Debian's kernel (70 MB)")
+            log("softroce: downloading Debian's kernel (70 MB)")
             unpacked = kernel.fetch(FOLDER)
         files = initrd.contents(unpacked, programs)
         files |= gpu.libraries(FOLDER, initrd.verbs_library())
@@ -51,8 +51,8 @@ def build(target: Path = TARGET, update: bool = False, say: Callable[[str], None
         image = Image(unpacked, FOLDER / "initrd.cpio", FOLDER / "snapshot")
         reason = stale(parts, image)
         if reason:
-            say(f"softroce: making the machine: {reason}")
-            make(image, initrd.archive(files), parts, say)
+            log(f"softroce: making the machine: {reason}")
+            make(image, initrd.archive(files), parts, log)
     return image
 
 
@@ -73,7 +73,7 @@ def stamped() -> dict[str, str]:
         return {}
 
 
-def make(image: Image, archive: bytes, parts: dict[str, str], say: Callable[[str], None]) -> None:
+def make(image: Image, archive: bytes, parts: dict[str, str], log: Callable[[str], None]) -> None:
     """Writes the archive, boots it once, and keeps the booted machine as the snapshot. The stamp comes last."""
     stamp = FOLDER / "stamp.json"
     stamp.unlink(missing_ok=True)
@@ -81,11 +81,11 @@ def make(image: Image, archive: bytes, parts: dict[str, str], say: Callable[[str
     image.initrd.write_bytes(archive)
     started = time.monotonic()
     machine = Machine(image, cold=True)
-    say(f"softroce: booted in {machine.ready_s:.1f} s")
+    log(f"softroce: booted in {machine.ready_s:.1f} s")
     machine.save()
     stamp.write_text(json.dumps(parts, indent=1))
     megabytes = image.snapshot.stat().st_size / 1e6
-    say(f"softroce: snapshot of {megabytes:.0f} MB, {time.monotonic() - started:.1f} s in all")
+    log(f"softroce: snapshot of {megabytes:.0f} MB, {time.monotonic() - started:.1f} s in all")
 
 
 def digest(source: Path | str | bytes) -> str:

@@ -43,11 +43,11 @@ def compile_all(made: Path, verbs: Path) -> None:
     cuda = ("-include", str(include), str(driver), "-o", str(made / "libcuda.so.1"))
     run(["c++", "-std=c++17", *shared, *static, *cuda])
     versions = re.findall(r"Name: (IBVERBS_\S+)", run(["readelf", "-W", "-V", str(verbs)]))
-    first, *others = dict.fromkeys(versions)
+    first, *rest = dict.fromkeys(versions)
     script = made / "versions"
     script.write_text(
         f"{first} {{ global: ibv_reg_dmabuf_mr; ibv_dereg_mr; local: *; }};\n"
-        + "".join(f"{name} {{ }};\n" for name in others)
+        + "".join(f"{name} {{ }};\n" for name in rest)
     )
     (made / "empty.c").write_text("")
     run(["cc", *shared, f"-Wl,-soname,{REAL}", str(made / "empty.c"), "-o", str(made / "real.so")])

@@ -72,16 +72,16 @@ def cost(machine: Machine, network: Network, mode: str) -> Cost:
 
 def way_us(network: Network) -> float:
     """Median of `ping` through relay and machine, there and back."""
-    said = ended(network.start("b", "ping", "-c", "40", "-i", "0.02", SERVER_IP))
-    times = [float(ms) * 1e3 for ms in re.findall(r"time=([0-9.]+) ms", said.stdout)]
+    result = ended(network.start("b", "ping", "-c", "40", "-i", "0.02", SERVER_IP))
+    times = [float(ms) * 1e3 for ms in re.findall(r"time=([0-9.]+) ms", result.stdout)]
     if not times:
-        sys.exit(f"polling: the machine does not answer: {said.stdout}{said.stderr}")
+        sys.exit(f"polling: the machine does not answer: {result.stdout}{result.stderr}")
     return statistics.median(times)
 
 
 def costs(target: Path) -> tuple[float, list[Cost]]:
     """The way there and back, us, and every mode, in one machine."""
-    image = build.build(target, say=lambda text: print(text, file=sys.stderr))
+    image = build.build(target, log=lambda text: print(text, file=sys.stderr))
     with Machine(image) as machine, tempfile.TemporaryDirectory() as state:
         network = Network(target / "penstock", Path(state))
         try:

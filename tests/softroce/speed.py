@@ -32,7 +32,7 @@ def megabytes_per_second(machine: Machine, source: Path, folder: Path, case: Cas
 
 def rows(target: Path) -> list[dict]:
     """The figures, in the layout of tests/bench.py."""
-    image = build.build(target, say=lambda text: print(text, file=sys.stderr))
+    image = build.build(target, log=lambda text: print(text, file=sys.stderr))
     with Machine(image, cold=True) as machine:
         cold_s = machine.ready_s
     with Machine(image) as machine, tempfile.TemporaryDirectory() as name:

@@ -66,11 +66,11 @@ def receive(machine: Machine, built: Path, *options: str, verb: str = "write-imm
     with board(machine, built, "--events", str(EVENTS), "--verb", verb) as sender:
         machine.start("recv", command(*options, **how))
         result = machine.wait("recv", 120)
-        said = machine.check("job err recv")
+        stderr = machine.check("job err recv")
         if result.status == 0:
             sent, errors = sender.communicate(timeout=240)
-            assert sender.returncode == 0, f"{sent}\n{errors}\n{result.output}\n{said}"
-    return result, said
+            assert sender.returncode == 0, f"{sent}\n{errors}\n{result.output}\n{stderr}"
+    return result, stderr
 
 
 def table(machine: Machine, folder: str) -> dict[int, bytes]:
@@ -120,8 +120,8 @@ def test_events_of_the_gateware_are_no_fragments_for_rings_on_the_gpu(gpu, built
 )
 def test_events_are_stored_byte_for_byte_beside_their_charges(gpu, built, recorded, verb, memory):
     options = f"--gpu-direct off {memory} --out /tmp/run --gpu-charges /tmp/charges"
-    result, said = receive(gpu, built, options, verb=verb)
-    assert result.status == 0, f"{result.output}\n{said}"
+    result, stderr = receive(gpu, built, options, verb=verb)
+    assert result.status == 0, f"{result.output}\n{stderr}"
     stored = table(gpu, "/tmp/run")
     assert sorted(stored) == list(range(EVENTS))
     for event, payload in stored.items():
@@ -133,18 +133,18 @@ def test_events_are_stored_byte_for_byte_beside_their_charges(gpu, built, record
 def test_a_nic_that_takes_no_dma_buf_is_named_and_done_without(gpu, built):
     options = "--slots 8 --gpu-charges /tmp/charges --gpu-direct"
     refused = gpu.run(command(options, "on", libraries="/gpu"))
-    told = "the RDMA device rxe0 does not take memory of GPU 0: ibv_reg_dmabuf_mr: Operation not supported"
-    assert refused.status == 2 and told in refused.output, refused.output
-    result, said = receive(gpu, built, options, "auto", libraries="/gpu")
-    assert result.status == 0 and "WARNING: no GPUDirect, fragments go through pinned memory" in said, said
-    assert told in said and "cuMemcpyHtoDAsync_v2" in log(gpu)
+    refusal = "the RDMA device rxe0 does not take memory of GPU 0: ibv_reg_dmabuf_mr: Operation not supported"
+    assert refused.status == 2 and refusal in refused.output, refused.output
+    result, stderr = receive(gpu, built, options, "auto", libraries="/gpu")
+    assert result.status == 0 and "WARNING: no GPUDirect, fragments go through pinned memory" in stderr, stderr
+    assert refusal in stderr and "cuMemcpyHtoDAsync_v2" in log(gpu)
     assert_charges(gpu)
 
 
-def test_a_gpu_that_fails_takes_what_lies_on_it_and_the_run_says_so(gpu, built):
+def test_a_gpu_that_fails_takes_what_lies_on_it_and_the_run_reports_it(gpu, built):
     configure(gpu, "fail cuLaunchKernel 3 719")
-    result, said = receive(gpu, built, "--gpu-direct on --slots 8 --out /tmp/run --gpu-charges /tmp/charges")
-    assert result.status == 1, f"{result.output}\n{said}"
+    result, stderr = receive(gpu, built, "--gpu-direct on --slots 8 --out /tmp/run --gpu-charges /tmp/charges")
+    assert result.status == 1, f"{result.output}\n{stderr}"
     report = json.loads(result.output)
     lost = [fault for fault in report["faults"] if "were acknowledged to boards lie there unread" in fault]
     assert len(lost) == 1 and "CUDA_ERROR_LAUNCH_FAILED (719)" in lost[0], report["faults"]
@@ -177,7 +177,7 @@ def test_a_receiver_that_is_killed_is_followed_by_one_with_new_rings_on_the_gpu(
     assert "cuMemHostRegister_v2" not in log(gpu)
 
 
-def test_gpu_check_says_which_devices_can_write_to_the_gpu(gpu):
+def test_gpu_check_lists_the_devices_that_can_write_to_the_gpu(gpu):
     report = json.loads(gpu.check(f"sh -c 'LD_LIBRARY_PATH={WITH_NIC} penstock gpu-check --seconds 0.01 --json'"))
     assert report["verified"] and report["direct"]["nics"] == [{"device": "rxe0", "writes": True, "refusal": None}]
     report = json.loads(gpu.check("sh -c 'LD_LIBRARY_PATH=/gpu penstock gpu-check --seconds 0.01 --json'"))

@@ -40,8 +40,8 @@ def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(mac
             sent, errors = sender.communicate(timeout=120)
         finally:
             killed(sender)
-    said = machine.check("job err recv")
-    assert result.status == 0, f"{result.output}\n{said}\n{sent}\n{errors}"
+    stderr = machine.check("job err recv")
+    assert result.status == 0, f"{result.output}\n{stderr}\n{sent}\n{errors}"
     assert sender.returncode == 0, f"{sent}\n{errors}"
     report = json.loads(result.output)
     builder, receiver = report["readout"]["builder"], report["readout"]["receiver"]
@@ -53,7 +53,7 @@ def test_camera_events_of_the_gateware_are_built_and_checked_by_the_receiver(mac
 def test_a_path_mtu_that_the_device_cannot_take_is_warned_of(machine):
     machine.check("ip link set eth0 mtu 1500")
     try:
-        said = machine.run(f"penstock recv --backend verbs {HOST_IP} --seconds 0.1 --state none --json").output
+        stderr = machine.run(f"penstock recv --backend verbs {HOST_IP} --seconds 0.1 --state none --json").output
     finally:
         machine.check("ip link set eth0 mtu 4200")
-    assert "WARNING: rxe0 takes a path MTU of 1024 at most, 4096 is asked for" in said and "--mtu 1024" in said
+    assert "WARNING: rxe0 takes a path MTU of 1024 at most, 4096 is asked for" in stderr and "--mtu 1024" in stderr

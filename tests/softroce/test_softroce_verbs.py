@@ -81,15 +81,15 @@ def test_a_slow_consumer_holds_the_sender_by_rnr_and_loses_nothing(transfer, ver
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["rings", "pool"])
-def test_what_was_acknowledged_and_is_not_yet_taken_when_a_queue_pair_is_closed_is_told(transfer, shared):
+def test_what_was_acknowledged_and_is_not_yet_taken_when_a_queue_pair_is_closed_is_reported(transfer, shared):
     messages = [Message("send_imm", 500 + n, slot=n // 2, qp=n % 2, imm=n) for n in range(20)]
     sink = {"unpolled": True, "shared": shared, "receives": 24}  # of a pool each queue pair has a quarter at first
     case = Case(messages, qps=2, slots=48, sink=sink, dump=False)
     outcome = transfer(case)
     assert [end[2] for end in outcome.sent["completions"]] == ["Success"] * 20, "the machine has acknowledged all"
-    came = [tuple(told) for told in outcome.received["last"] if told[2] == "Success"]
+    came = [tuple(completion) for completion in outcome.received["last"] if completion[2] == "Success"]
     for qp in range(2):
-        of_qp = [(told[4], told[5]) for told in came if told[0] == qp]
+        of_qp = [(completion[4], completion[5]) for completion in came if completion[0] == qp]
         assert of_qp == [(n, 500 + n) for n in range(qp, 20, 2)]
     posted = 24 if shared else 48
     assert len(outcome.received["last"]) == posted, "what was not filled is told too: the driver has flushed a ring's"
@@ -157,12 +157,12 @@ def test_a_queue_pair_opens_and_closes_a_hundred_times(machine, built, tmp_path)
     qpns = set()
     with subprocess.Popen(source, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as peer:
         for line in machine.lines(f"verbs_sink '{json.dumps(sink_plan(case))}'"):
-            if "qps" in (told := json.loads(line or "{}")):
-                qpns.add(told["qps"][0]["qpn"])
-                print(json.dumps(source_plan(machine, payload, case, told["qps"])), file=peer.stdin, flush=True)
+            if "qps" in (report := json.loads(line or "{}")):
+                qpns.add(report["qps"][0]["qpn"])
+                print(json.dumps(source_plan(machine, payload, case, report["qps"])), file=peer.stdin, flush=True)
                 assert json.loads(peer.stdout.readline())["completions"] == [[17, 0, "Success"]]
-            elif told:
-                assert told["completions"] == [[0, 0, "Success", "write_imm", 9, 3000]]
+            elif report:
+                assert report["completions"] == [[0, 0, "Success", "write_imm", 9, 3000]]
     assert len(qpns) == lives, "each life has a number of its own"
 
 

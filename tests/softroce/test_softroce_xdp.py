@@ -36,7 +36,7 @@ def without_rxe(image: Image) -> Iterator[Machine]:
         (1500, 1024, None),
     ],
 )
-def test_camera_events_of_the_gateware_come_by_the_native_mode_or_it_is_said_why_not(
+def test_camera_events_of_the_gateware_come_by_the_native_mode_or_the_reason_is_printed(
     without_rxe, built, mtu, path_mtu, reason
 ):
     machine = without_rxe
@@ -59,9 +59,9 @@ def test_camera_events_of_the_gateware_come_by_the_native_mode_or_it_is_said_why
             sent, errors = sender.communicate(timeout=120)
         finally:
             killed(sender)
-    said = machine.check("job err recv")
-    assert result.status == 0 == sender.returncode, f"{result.output}\n{said}\n{sent}\n{errors}"
-    assert (f"ring; no AF_XDP: {reason}" if reason else "eth0: AF_XDP, native mode") in said, said
+    stderr = machine.check("job err recv")
+    assert result.status == 0 == sender.returncode, f"{result.output}\n{stderr}\n{sent}\n{errors}"
+    assert (f"ring; no AF_XDP: {reason}" if reason else "eth0: AF_XDP, native mode") in stderr, stderr
     report = json.loads(result.output)
     builder, receiver = report["readout"]["builder"], report["readout"]["receiver"]
     assert (builder["events_complete"], builder["events_incomplete"]) == (EVENTS, 0)

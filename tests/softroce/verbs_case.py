@@ -68,11 +68,11 @@ class Outcome:
     def assert_clean(self, case: Case) -> None:
         """Every message arrived once, byte for byte, and every work request ended without error."""
         assert [end[2] for end in self.sent["completions"]] == ["Success"] * len(case.messages), self.sent
-        told = [message for message in case.messages if message.completes]
-        assert not any(self.received["faults"]) and len(self.received["completions"]) == len(told), self.received
+        completing = [message for message in case.messages if message.completes]
+        assert not any(self.received["faults"]) and len(self.received["completions"]) == len(completing), self.received
         for qp in range(case.qps):
             arrived = [tuple(c[2:]) for c in self.received["completions"] if c[0] == qp]
-            assert arrived == [_completion(message) for message in told if message.qp == qp]
+            assert arrived == [_completion(message) for message in completing if message.qp == qp]
         assert self.hashes == self.expected, f"memory differs; seed {case.seed}"
 
 

@@ -35,7 +35,7 @@ def listed(path: Path) -> list[tuple[str, str]]:
         address, name = table.get("address"), table.get("name", table.get("address"))
         if not isinstance(address, str) or not isinstance(name, str) or not name:
             raise ValueError(f'{path}: [[board]] number {number + 1} needs address = "10.0.0.2"; its name is a text')
-        if name in (known for known, _ in boards):
+        if name in (other for other, _ in boards):
             raise ValueError(f"{path}: two boards are named {name!r}; each has a name of its own")
         boards.append((name, address))
     return boards

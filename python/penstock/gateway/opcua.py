@@ -164,14 +164,14 @@ class OpcUaGateway(Gateway):
         of = self._boards[board]
         if of.registers != registers:
             await self._build(board, registers)
-        await self._tell(board, True, "")
+        await self._publish(board, True, "")
 
     async def lost(self, board: int, why: str) -> None:
         for node in self._boards[board].variables:
             await self._set(node, ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNoCommunication)))
-        await self._tell(board, False, why)
+        await self._publish(board, False, why)
 
-    async def _tell(self, board: int, is_there: bool, why: str) -> None:
+    async def _publish(self, board: int, is_there: bool, why: str) -> None:
         of, name = self._boards[board], self._camera.names[board]
         await of.connected.write_value(is_there)
         await of.problem.write_value(why)
@@ -245,16 +245,16 @@ class OpcUaGateway(Gateway):
         return node.nodeid
 
     def board_of(self, node: ua.NodeId) -> int | None:
-        known = self._of.get(node)
-        return None if known is None else known[0]
+        found = self._of.get(node)
+        return None if found is None else found[0]
 
     async def write(self, item: ua.WriteValue, operator: str) -> int:
         """What became of a client's write, as a status code."""
-        known = self._of.get(item.NodeId)
-        if known is None:
+        found = self._of.get(item.NodeId)
+        if found is None:
             is_there = item.NodeId in self._server.iserver.aspace
             return ua.StatusCodes.BadNotWritable if is_there else ua.StatusCodes.BadNodeIdUnknown
-        board, register = known
+        board, register = found
         if item.AttributeId != ua.AttributeIds.Value or item.IndexRange:
             return ua.StatusCodes.BadWriteNotSupported
         if item.Value.StatusCode is not None and not item.Value.StatusCode.is_good():
