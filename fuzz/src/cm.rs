@@ -184,9 +184,9 @@ fn listener(input: &mut Input) {
         assert_eq!((answer.request, answer.other), (message.request, message.sender));
         assert_eq!(answer.info_valid, answer.answer == Some(CmAnswer::Ack));
         // A closing request is known again by the queue pair of its sender.
-        let known = host.closed_by != Some(message.sender.qpn);
+        let repeated = host.closed_by != Some(message.sender.qpn);
         let closes = matches!(message.request, CmRequest::CloseQp | CmRequest::Error);
-        let repeats = host.whims & 0x3F == 0 && message.transmit.is_none() && !(closes && known);
+        let repeats = host.whims & 0x3F == 0 && message.transmit.is_none() && !(closes && repeated);
         if repeats && answer.answer == Some(CmAnswer::Ack) {
             let before = host.clone();
             assert_eq!(listener.handle_message(now, host.from, &message, &mut host), Some(answer), "{message:?}");
@@ -207,12 +207,12 @@ fn opener(input: &mut Input) {
     let board = address(1);
     input.u8();
     let config = CmOpenerConfig { timeout: Time(1000), retries: 2, keep_alive: Some(Time(10_000)) };
-    let own = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
+    let local = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
     let (mut opener, mut now) = (CmOpener::new(config, board), Time::ZERO);
-    opener.open(now, own);
+    opener.open(now, local);
     while !input.is_empty() {
         match input.u8() % 8 {
-            0 => opener.open(now, own),
+            0 => opener.open(now, local),
             1 => opener.close(now),
             2 => opener.data_arrived(now),
             3 => {
@@ -221,7 +221,7 @@ fn opener(input: &mut Input) {
                 let event = opener.handle_message(now, from, &message(input));
                 assert!(from == board || (event.is_none() && format!("{opener:?}") == before), "a stranger was heard");
             }
-            4 | 5 => answer_what_was_asked(&mut opener, now, input.u8()),
+            4 | 5 => answer_request(&mut opener, now, input.u8()),
             _ => {
                 now += Time(u64::from(input.u16()));
                 opener.handle_timeout(now);
@@ -244,12 +244,12 @@ fn opener(input: &mut Input) {
     assert!(matches!(opener.state(), CmState::Closed | CmState::Failed(_)), "{:?}", opener.state());
 }
 
-fn answer_what_was_asked(opener: &mut CmOpener, now: Time, code: u8) {
-    let CmState::Asking(step) = opener.state() else { return };
-    let own = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
+fn answer_request(opener: &mut CmOpener, now: Time, code: u8) {
+    let CmState::Requesting(step) = opener.state() else { return };
+    let local = CmInfo { qpn: Qpn::new(1), ..CmInfo::default() };
     let peer = CmInfo { qpn: Qpn::new(7), ..CmInfo::default() };
     let answers = [CmAnswer::Ack, CmAnswer::Ack, CmAnswer::Ack, CmAnswer::NoQp, CmAnswer::Nak, CmAnswer::Error];
     let answer = answers[usize::from(code) % answers.len()];
-    let asked = CmMessage::request(step, own, peer);
-    opener.handle_message(now, opener.ip(), &asked.answered(answer, (code & 0x80 == 0).then_some(peer)));
+    let request = CmMessage::request(step, local, peer);
+    opener.handle_message(now, opener.ip(), &request.answered(answer, (code & 0x80 == 0).then_some(peer)));
 }

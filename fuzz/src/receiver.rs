@@ -68,8 +68,8 @@ pub fn run(data: &[u8]) {
     let report = bench.receiver.report();
     let builder = report.builder;
     assert_eq!(builder.fragments_accepted, seen.borrow().fragments, "every accepted fragment is stored");
-    let known = builder.fragments_accepted + builder.duplicates + builder.strays();
-    assert_eq!(report.receiver.fragments_good, known);
+    let classified = builder.fragments_accepted + builder.duplicates + builder.strays();
+    assert_eq!(report.receiver.fragments_good, classified);
 }
 
 struct Bench {

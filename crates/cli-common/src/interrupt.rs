@@ -5,7 +5,7 @@
 //! has no effect while no report is known yet, or while the command prints.
 
 use crate::outcome::Failure;
-use crate::output::screen::{leave, say};
+use crate::output::screen::{leave, notify};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ enum Words {
     /// This one, if the command does not come to print its own.
     Last(String),
     /// The command prints its own.
-    Own,
+    ByCommand,
 }
 
 /// A flag that Ctrl-C (or SIGTERM) raises; a second one raises [`gives_up`].
@@ -46,7 +46,7 @@ pub fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
                 end();
             });
         } else if !QUIET.load(Ordering::Relaxed) {
-            say("\ninterrupted: coming to its end; once more to give up what it waits for");
+            notify("\ninterrupted: coming to its end; once more to give up what it waits for");
         }
     })
     .map_err(|error| Failure::Fault(format!("cannot watch for Ctrl-C: {error}")))?;
@@ -75,8 +75,8 @@ pub fn last_words(report: String) {
 }
 
 /// The command prints its own report, now or as soon as it can.
-pub fn speaks_itself() {
-    set(Words::Own);
+pub fn prints_itself() {
+    set(Words::ByCommand);
 }
 
 fn set(words: Words) {
@@ -86,7 +86,7 @@ fn set(words: Words) {
 fn give_up() {
     leave();
     let is_third = GIVES_UP.swap(true, Ordering::Relaxed);
-    if QUIET.load(Ordering::Relaxed) || (is_third && !speaks()) {
+    if QUIET.load(Ordering::Relaxed) || (is_third && !prints_report()) {
         end();
     }
     if is_third {
@@ -94,7 +94,7 @@ fn give_up() {
     }
     std::thread::spawn(|| {
         std::thread::sleep(GRACE);
-        if speaks() {
+        if prints_report() {
             std::thread::sleep(GRACE); // it prints, and has then nothing to wait for
         }
         end();
@@ -102,8 +102,8 @@ fn give_up() {
 }
 
 /// Whether the command prints its own report.
-fn speaks() -> bool {
-    matches!(*WORDS.lock().unwrap_or_else(PoisonError::into_inner), Words::Own)
+fn prints_report() -> bool {
+    matches!(*WORDS.lock().unwrap_or_else(PoisonError::into_inner), Words::ByCommand)
 }
 
 /// Ends the process at once, after the last words of a command that has not come to its own.

@@ -2,7 +2,7 @@
 //! The commands that simulate: scenarios, the verilated boards and switch as live endpoints, and the sweeps, searches
 //! and figures that run in Python.
 
-// They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
+// They panic where the other end of a pipe has gone; `output::screen::notify` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod board;

@@ -16,7 +16,7 @@ use crate::servers_file::{read_tables, servers};
 use penstock_cli_common::arguments::pattern::PatternName;
 use penstock_cli_common::outcome::Verdict;
 use penstock_cli_common::output::print;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::table::{columns, terminal_width};
 
 /// The maximum number of listed gaps in the event numbers.
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
             print(if arguments.json { json() } else { text(&report) }, verdict)
         }
         Err(refusal) => {
-            say(format_args!("error: {refusal}"));
+            notify(format_args!("error: {refusal}"));
             Verdict::Refused
         }
     }

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use penstock_cli_common::outcome::Verdict;
 use penstock_cli_common::output::print;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -82,14 +82,14 @@ pub fn run(arguments: &Arguments) -> Verdict {
     let gpu = match Gpu::open(arguments.gpu) {
         Ok(gpu) => gpu,
         Err(error) => {
-            say(format_args!("error: {error}"));
+            notify(format_args!("error: {error}"));
             return if matches!(error, GpuError::Driver(_)) { Verdict::Fault } else { Verdict::Refused };
         }
     };
     let report = match check(&gpu, arguments) {
         Ok(report) => report,
         Err(error) => {
-            say(format_args!("error: GPU {}: {error}", arguments.gpu));
+            notify(format_args!("error: GPU {}: {error}", arguments.gpu));
             return Verdict::Fault;
         }
     };

@@ -2,7 +2,7 @@
 //! The commands that operate a readout: receivers, software front ends, slow control, farms, stored runs. They need
 //! neither the simulator nor the verilated gateware.
 
-// They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
+// They panic where the other end of a pipe has gone; `output::screen::notify` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;

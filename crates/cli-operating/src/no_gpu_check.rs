@@ -2,7 +2,7 @@
 //! Replaces `gpu_check.rs` in a build without the feature `gpu`: names the build that has it.
 
 use penstock_cli_common::outcome::Verdict;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 
 /// Why there is no GPU, and what to do.
 pub const WITHOUT_GPU: &str = "this penstock was built without GPUs, which are experimental; \
@@ -16,6 +16,6 @@ pub struct Arguments {
 
 /// Refuses.
 pub fn run(_arguments: &Arguments) -> Verdict {
-    say(format_args!("error: gpu-check: {WITHOUT_GPU}"));
+    notify(format_args!("error: gpu-check: {WITHOUT_GPU}"));
     Verdict::Refused
 }

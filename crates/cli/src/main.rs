@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `penstock` command. Exit status: 0 done and verified, 1 ran and found a fault, 2 invalid request.
 
-// They panic where the other end of a pipe has gone; `output::screen::say` and `output::print` do not.
+// They panic where the other end of a pipe has gone; `output::screen::notify` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod manual;
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     let level = match log_level(std::env::var_os("PENSTOCK_LOG").as_deref()) {
         Ok(level) => level,
         Err(wrong) => {
-            output::screen::say(format_args!("error: {wrong}"));
+            output::screen::notify(format_args!("error: {wrong}"));
             return outcome::Verdict::Refused.into();
         }
     };
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         .init();
     #[cfg(not(feature = "laboratory"))]
     if let Some(name) = std::env::args().nth(1).filter(|name| LABORATORY.contains(&name.as_str())) {
-        output::screen::say(format_args!(
+        output::screen::notify(format_args!(
             "error: this `penstock` operates readouts and has no `{name}`: install the wheel, which has the laboratory"
         ));
         return outcome::Verdict::Refused.into();

@@ -46,7 +46,7 @@ impl Coordinator {
         let held: Vec<(usize, Vec<u8>)> = without.flat_map(|server| self.takes_messages(*server)).collect();
         for server in living {
             let server = self.config.servers[server].number;
-            self.say_once(Notice::Unread { server, first: change.first });
+            self.notify_once(Notice::Unread { server, first: change.first });
         }
         if !held.is_empty() && waited < self.config.read_patience.saturating_add(self.config.board_patience) {
             for (board, queue_pairs) in held {

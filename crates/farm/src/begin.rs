@@ -53,7 +53,7 @@ impl Coordinator {
                 Some((_, view)) if view.live > 0 => {
                     self.has_abandoned = true;
                     let why = format!("{name} sends events of another run, and has been commanded to hold them");
-                    self.say_once(Notice::Waits { why });
+                    self.notify_once(Notice::Waits { why });
                     return false;
                 }
                 Some((_, view)) => first = first.max(view.announced).max(view.next_event),
@@ -101,7 +101,7 @@ impl Coordinator {
     pub(crate) fn end_run(&mut self, now: Time, since: Time) {
         if let Some(why) = self.obstacle() {
             if !self.may_end_at_rest() {
-                self.say_once(Notice::Waits { why });
+                self.notify_once(Notice::Waits { why });
                 if now.saturating_sub(since) >= self.config.start_patience {
                     self.leave_out();
                 }
@@ -136,7 +136,7 @@ impl Coordinator {
             let board = &self.boards[at];
             let Some(why) = self.obstacle_at(at).filter(|_| !board.is_out()) else { continue };
             self.boards[at].is_left_out = true;
-            self.say(Notice::BoardLeftOut { board: self.config.boards[at].clone(), why });
+            self.notify(Notice::BoardLeftOut { board: self.config.boards[at].clone(), why });
         }
     }
 }

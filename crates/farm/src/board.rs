@@ -23,7 +23,7 @@ pub enum Claim {
     /// Its heartbeat does not tell.
     #[default]
     Unknown,
-    Own,
+    Matching,
 }
 
 /// A queue pair of a board.
@@ -84,7 +84,8 @@ impl BoardView {
     /// The queue pair to a server: the one that the server names, else one that takes messages, else one that did.
     pub(crate) fn queue_pair(&self, server: Ipv4Addr) -> Option<(u8, u8)> {
         let to_it = self.queue_pairs.iter().zip(0..).filter(|(qp, _)| qp.peer == server);
-        let (qp, at) = to_it.max_by_key(|(qp, _)| (qp.claim == Claim::Own, qp.state_for_server() == READY_TO_SEND))?;
+        let (qp, at) =
+            to_it.max_by_key(|(qp, _)| (qp.claim == Claim::Matching, qp.state_for_server() == READY_TO_SEND))?;
         Some((at, qp.state_for_server()))
     }
 

@@ -20,7 +20,7 @@ pub struct ServerConfig {
 /// The settings of a coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FarmConfig {
-    /// For `destination.owner` of all boards; not 0, and another one for each farm.
+    /// The number for `destination.owner` of all boards; not 0, and another one for each farm.
     pub owner: u16,
     /// Boards that have another owner are taken from it, once.
     pub take_over: bool,

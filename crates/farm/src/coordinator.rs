@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// Views after which rows are not what they seem.
-const DOUBTS: u32 = 5;
+const MAX_REFUSED_VIEWS: u32 = 5;
 
 /// The coordinator.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Coordinator {
     pub(crate) phase: Phase,
     pub(crate) boards: Vec<Board>,
     pub(crate) servers: Vec<Server>,
-    pub(crate) wanted_out: BTreeSet<u16>,
+    pub(crate) excluded: BTreeSet<u16>,
     /// When the change at hand was wanted, and from when on the next may be.
     pub(crate) started: Time,
     pub(crate) begun: Time,
@@ -70,7 +70,7 @@ impl Coordinator {
             phase: Phase::Steady,
             boards,
             servers,
-            wanted_out: BTreeSet::new(),
+            excluded: BTreeSet::new(),
             started: now,
             begun: now,
             not_before: now,
@@ -134,10 +134,10 @@ impl Coordinator {
 
     /// Servers that shall take no events though they could.
     pub fn take_out(&mut self, servers: impl IntoIterator<Item = u16>) {
-        self.wanted_out = servers.into_iter().collect();
+        self.excluded = servers.into_iter().collect();
     }
 
-    /// From now on the server has this weight.
+    /// Sets the server's weight from now on.
     pub fn set_weight(&mut self, server: u16, weight: u8) {
         self.config
             .servers
@@ -161,11 +161,11 @@ impl Coordinator {
             let is_taken = answer.as_ref().is_ok_and(|view| !view.refused);
             state.attempt = if is_taken { Attempt::Taken } else { Attempt::Failed };
         }
-        let answer = answer.and_then(|view| match self.doubt(now, board, &view) {
+        let answer = answer.and_then(|view| match self.why_implausible(now, board, &view) {
             None => Ok(view),
             Some(why) => {
                 self.refusals.boards += 1;
-                self.say_once(Notice::AnswerRefused { board: self.config.boards[board].clone(), why: why.clone() });
+                self.notify_once(Notice::AnswerRefused { board: self.config.boards[board].clone(), why: why.clone() });
                 Err(why)
             }
         });
@@ -234,20 +234,20 @@ impl Coordinator {
     /// The change is in the log and lasts, or is not in it.
     pub fn handle_logged(&mut self, now: Time, result: Result<(), String>) {
         let Phase::Logging(change) = std::mem::replace(&mut self.phase, Phase::Steady) else { return };
-        let known = result.and_then(|()| match self.log.announce(change.clone()) {
+        let announced = result.and_then(|()| match self.log.announce(change.clone()) {
             true => Ok(()),
             false => Err("the log has a later change".into()),
         });
-        match known {
+        match announced {
             Ok(()) => {
                 self.boards.iter_mut().for_each(|board| board.is_left_out = false);
-                self.say(match change.mark {
+                self.notify(match change.mark {
                     Mark::None => Notice::Decided { first: change.first, live: change.live.clone() },
                     Mark::Begin => Notice::RunBegins { first: change.first, live: change.live.clone() },
                     Mark::End => Notice::RunEnds { first: change.first },
                 });
                 if change.mark == Mark::Begin && self.has_abandoned {
-                    self.say(Notice::RunAbandoned { first: change.first });
+                    self.notify(Notice::RunAbandoned { first: change.first });
                 }
                 self.enter(now, Phase::Announced { change, since: now });
             }
@@ -263,14 +263,14 @@ impl Coordinator {
 
     // ---- what goes on -----------------------------------------------------------------------------------
 
-    pub(crate) fn say(&mut self, notice: Notice) {
-        self.out.push_back(Action::Say(notice));
+    pub(crate) fn notify(&mut self, notice: Notice) {
+        self.out.push_back(Action::Notify(notice));
     }
 
     /// Says it once, until `told` forgets it.
-    pub(crate) fn say_once(&mut self, notice: Notice) {
+    pub(crate) fn notify_once(&mut self, notice: Notice) {
         if self.reported.insert(notice.to_string()) {
-            self.say(notice);
+            self.notify(notice);
         }
     }
 
@@ -306,7 +306,7 @@ impl Coordinator {
                     self.lead = self.config.lead;
                     self.reported.clear();
                     let took = now.saturating_sub(self.begun);
-                    self.say(Notice::Done { first: change.first, live: change.live, took });
+                    self.notify(Notice::Done { first: change.first, live: change.live, took });
                 }
             }
         }
@@ -319,7 +319,7 @@ impl Coordinator {
             if let Some(request) = request.or(look) {
                 self.boards[at].is_pending = true;
                 self.boards[at].last_command = LastCommand::by(&request).or(self.boards[at].last_command);
-                self.out.push_back(Action::Ask { board: at, request });
+                self.out.push_back(Action::Request { board: at, request });
             }
         }
     }
@@ -369,7 +369,7 @@ impl Coordinator {
         !board.is_out()
             && self.is_in_force(view)
             && live == self.log.live()
-            && (board.refused_views >= DOUBTS
+            && (board.refused_views >= MAX_REFUSED_VIEWS
                 || self
                     .rows(view, live)
                     .is_some_and(|rows| rows.iter().zip(old).any(|(new, old)| new != old && is_ready(new))))
@@ -380,7 +380,7 @@ impl Coordinator {
         if now < self.not_before || self.log.end().is_some() || !self.begin_run(now) {
             return;
         }
-        let (mut live, why) = self.wanted(now);
+        let (mut live, why) = self.target_rows(now);
         self.free_stuck(now, &live);
         if let Some(since) = self.ending_since {
             return self.end_run(now, since);
@@ -390,23 +390,23 @@ impl Coordinator {
             if !self.weigh(now) {
                 return;
             }
-            live = self.wanted(now).0;
+            live = self.target_rows(now).0;
             if live == self.log.live() {
                 return;
             }
         }
         if live.is_empty() {
-            self.say_once(Notice::NoServer);
+            self.notify_once(Notice::NoServer);
         }
         if let Some(why) = self.obstacle() {
-            return self.say_once(Notice::Waits { why });
+            return self.notify_once(Notice::Waits { why });
         }
         if let Some((server, why)) = why {
-            self.say_once(Notice::ServerDead { server, why });
+            self.notify_once(Notice::ServerDead { server, why });
         }
         for server in live.iter().copied().collect::<BTreeSet<u16>>() {
             if !self.log.live().contains(&server) {
-                self.say_once(Notice::ServerReady { server });
+                self.notify_once(Notice::ServerReady { server });
             }
         }
         self.request(now, Change::new(self.first_event(now), live));
@@ -416,7 +416,7 @@ impl Coordinator {
     pub(crate) fn request(&mut self, now: Time, change: Change) {
         self.boards.iter_mut().for_each(|board| (board.attempt, board.refused_views) = (Attempt::None, 0));
         self.begun = now;
-        self.say(Notice::Begun { first: change.first, live: change.live.clone() });
+        self.notify(Notice::Begun { first: change.first, live: change.live.clone() });
         self.enter(now, Phase::Preparing(change));
     }
 
@@ -516,7 +516,7 @@ impl Coordinator {
     }
 
     fn postpone(&mut self, now: Time, change: &Change, why: String) {
-        self.say(Notice::Postponed { first: change.first, why });
+        self.notify(Notice::Postponed { first: change.first, why });
         self.not_before = now + self.config.look;
         // Boards that were told to hold the events after the end have their tables again.
         self.boards.iter_mut().for_each(|board| {

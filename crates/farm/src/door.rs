@@ -41,8 +41,8 @@ impl Coordinator {
         let is_away = |number: &u16, address| {
             !live.contains(number) || view.queue_pair(address).is_none_or(|(_, state)| state != READY_TO_SEND)
         };
-        let mut wanted = self.config.servers.iter().filter(|server| !self.wanted_out.contains(&server.number));
-        wanted.any(|server| is_away(&server.number, server.address))
+        let mut included = self.config.servers.iter().filter(|server| !self.excluded.contains(&server.number));
+        included.any(|server| is_away(&server.number, server.address))
             && board.rows.as_ref().is_some_and(are_safe)
             && (view.is_past() || board.rows_before.as_ref().is_some_and(are_safe))
     }
@@ -76,7 +76,7 @@ impl Coordinator {
             let load = &mut self.servers[server].load;
             (load.part, load.changed) = (Part::Nothing, now);
             let (board, server) = (self.config.boards[board].clone(), self.config.servers[server].number);
-            self.say(Notice::Stuck { board, server });
+            self.notify(Notice::Stuck { board, server });
         }
     }
 

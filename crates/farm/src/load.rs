@@ -148,7 +148,7 @@ impl Coordinator {
             }
         }
         let any = !notices.is_empty();
-        notices.into_iter().for_each(|notice| self.say(notice));
+        notices.into_iter().for_each(|notice| self.notify(notice));
         any
     }
 }

@@ -87,7 +87,7 @@ pub enum Notice {
         first: u64,
         why: String,
     },
-    /// In the log: from here on the change is final.
+    /// The log has the change: it is final from here on.
     Decided {
         first: u64,
         live: Vec<u16>,
@@ -97,7 +97,7 @@ pub enum Notice {
         server: u16,
         first: u64,
     },
-    /// In the log: the run begins here.
+    /// The log has the begin of the run.
     RunBegins {
         first: u64,
         live: Vec<u16>,
@@ -106,7 +106,7 @@ pub enum Notice {
     RunAbandoned {
         first: u64,
     },
-    /// In the log: the last event of the run is the one before.
+    /// The log has the end of the run: its last event is the one before.
     RunEnds {
         first: u64,
     },

@@ -18,7 +18,7 @@ impl Coordinator {
                 return None;
             }
             if view.owner != 0 && !self.boards[at].may_take {
-                self.say(Notice::Taken { board: name, owner: view.owner });
+                self.notify(Notice::Taken { board: name, owner: view.owner });
                 self.is_over = true;
                 return None;
             }
@@ -50,7 +50,7 @@ impl Coordinator {
                 phase => {
                     let confirmed = self.log.changes_at(first, view.rows.len());
                     if !is_defiant && !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
-                        self.say(Notice::Resolved { board: name, first, confirmed });
+                        self.notify(Notice::Resolved { board: name, first, confirmed });
                         if confirmed && first == self.log.first() && self.phase == Phase::Steady {
                             // Servers may not have read it: as if it had just been written.
                             let change = self.log.last().clone();
@@ -138,11 +138,11 @@ impl Coordinator {
                 true => format!("server {server} has sent no heartbeat yet"),
                 false => format!("{name} has no queue pair to server {server} yet"),
             };
-            self.say_once(Notice::Waits { why });
+            self.notify_once(Notice::Waits { why });
             return self.door(at, view);
         }
         if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {
-            self.say(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
+            self.notify(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
         }
         let rows = self.rows(view, &live)?;
         // The two tables are two packets: of a board whose next event is the last table's none may go in between.
@@ -156,8 +156,8 @@ impl Coordinator {
         (board.rows, board.rows_before, board.staged) = (Some(rows.clone()), rows_before, None);
         board.last_event = None;
         match board.is_defiant {
-            true => self.say_once(Notice::BoardSetUp { board: name, first }),
-            false => self.say(Notice::BoardSetUp { board: name, first }),
+            true => self.notify_once(Notice::BoardSetUp { board: name, first }),
+            false => self.notify(Notice::BoardSetUp { board: name, first }),
         }
         Some(Request::SetUp { before, first, rows })
     }

@@ -30,7 +30,7 @@ pub struct ServerView {
     /// When its process began, and how often its receiving thread has come round since.
     pub started: u64,
     pub turns: u64,
-    /// By name.
+    /// The boards by name.
     pub boards: BTreeMap<String, BoardAtServer>,
 }
 

@@ -62,11 +62,11 @@ pub(crate) fn table(servers: &[(u16, u64)]) -> Vec<u16> {
     let mut servers: Vec<(u16, u64)> = servers.iter().copied().filter(|(_, units)| *units > 0).collect();
     let divisor = servers.iter().fold(0, |divisor, (_, units)| greatest_common_divisor(divisor, *units));
     servers.iter_mut().for_each(|(_, units)| *units /= divisor);
-    let wanted: Vec<u64> = servers.iter().map(|(_, units)| *units).collect();
+    let shares: Vec<u64> = servers.iter().map(|(_, units)| *units).collect();
     while servers.iter().map(|(_, rows)| rows).sum::<u64>() > MAX_ROWS as u64 {
         // The one with the most rows for its units gives one away.
         let over = (0..servers.len()).filter(|at| servers[*at].1 > 1);
-        let Some(at) = over.max_by(|a, b| (servers[*a].1 * wanted[*b]).cmp(&(servers[*b].1 * wanted[*a]))) else {
+        let Some(at) = over.max_by(|a, b| (servers[*a].1 * shares[*b]).cmp(&(servers[*b].1 * shares[*a]))) else {
             break;
         };
         servers[at].1 -= 1;
@@ -114,8 +114,8 @@ mod tests {
             assert!(rows.len() <= MAX_ROWS, "{servers:?}");
             for (server, units) in &servers {
                 let has = rows.iter().filter(|other| *other == server).count() as f64;
-                let wanted = total * *units as f64 / all;
-                assert!(has >= 1.0 && (has - wanted).abs() < 1.0, "{servers:?}: server {server}: {has}, not {wanted}");
+                let shares = total * *units as f64 / all;
+                assert!(has >= 1.0 && (has - shares).abs() < 1.0, "{servers:?}: server {server}: {has}, not {shares}");
             }
         }
     }

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Answer it by [`Coordinator::handle_board`].
-    Ask {
+    Request {
         board: usize,
         request: Request,
     },
     /// Append it to the log, so that it lasts; answer by [`Coordinator::handle_logged`].
     Log(Change),
-    Say(Notice),
+    Notify(Notice),
 }
 
 /// Answers that were not believed.
@@ -39,9 +39,9 @@ pub struct Refusals {
 /// How boards are given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// With queue pairs for every server that asks for one.
+    /// It has queue pairs for every server that requests one.
     Open,
-    /// Without queue pairs.
+    /// It has no queue pairs.
     Closed,
 }
 
@@ -102,7 +102,7 @@ impl LastCommand {
         }
     }
 
-    /// For messages.
+    /// The name for messages.
     pub fn order(self) -> &'static str {
         match self {
             LastCommand::Belong => "take its owner's number",
@@ -172,8 +172,8 @@ impl Board {
             let events = next_event.checked_sub(since).filter(|events| since > 0 || *events == 0);
             events.map(|events| (events, now.saturating_sub(at)))
         };
-        if let Some((at, known)) = before {
-            self.pace = pace(*at, known.next_event);
+        if let Some((at, view)) = before {
+            self.pace = pace(*at, view.next_event);
         }
         let long = self.long_since.and_then(|(at, since)| pace(at, since));
         if long.is_none_or(|(_, time)| time >= look) {

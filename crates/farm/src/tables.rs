@@ -38,7 +38,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// From event 0 on these servers. `run` tells the log from those of other runs.
+    /// The log with these servers from event 0 on. `run` separates it from those of other runs.
     pub fn new(run: String, live: Vec<u16>) -> Self {
         Tables { run, begin: Change::new(0, live), changes: Vec::new() }
     }

@@ -41,7 +41,7 @@ impl Coordinator {
         };
         if let Some(why) = why {
             self.servers[at].foreign_since.get_or_insert(now);
-            self.say_once(Notice::HeartbeatRefused { server: number, why });
+            self.notify_once(Notice::HeartbeatRefused { server: number, why });
             return false;
         }
         let (patience, server) = (self.config.heartbeat_patience, &mut self.servers[at]);
@@ -74,7 +74,7 @@ impl Coordinator {
                 None => Claim::Unknown,
                 Some((_, view)) => match view.boards.get(&self.config.boards[at]).and_then(|board| board.queue_pair) {
                     None => Claim::Unknown,
-                    Some(number) if number == qp.number => Claim::Own,
+                    Some(number) if number == qp.number => Claim::Matching,
                     Some(_) => Claim::Foreign,
                 },
             });
@@ -131,7 +131,7 @@ impl Coordinator {
             (board.last_command, board.defiance) = (None, None);
             if board.is_defiant && is_in_force {
                 board.is_defiant = false;
-                self.say(Notice::BoardObeys { board: name });
+                self.notify(Notice::BoardObeys { board: name });
             }
             return;
         }
@@ -140,12 +140,12 @@ impl Coordinator {
         if !board.is_defiant && answers >= DEFIANT_ANSWERS && now.saturating_sub(since) >= patience {
             let order = board.last_command.map_or("finish a command", LastCommand::order);
             board.is_defiant = true;
-            self.say(Notice::BoardDefies { board: name, order });
+            self.notify(Notice::BoardDefies { board: name, order });
         }
     }
 
     /// Why a view cannot be true.
-    pub(crate) fn doubt(&self, now: Time, at: usize, view: &BoardView) -> Option<String> {
+    pub(crate) fn why_implausible(&self, now: Time, at: usize, view: &BoardView) -> Option<String> {
         if usize::from(view.live) > MAX_ROWS || view.rows.len() > MAX_ROWS {
             return Some(format!("it says that {} servers are live, and its table has {MAX_ROWS} rows", view.live));
         }
@@ -153,15 +153,15 @@ impl Coordinator {
             let event = view.next_event.max(view.announced);
             return Some(format!("it says that it is at event {event}, which is above all that a run can have"));
         }
-        let (before, known) = self.boards[at].last_event.filter(|_| view.owner == self.config.owner)?;
-        if view.next_event < known {
-            return Some(format!("it says that it is at event {}, and it was at {known} before", view.next_event));
+        let (before, last) = self.boards[at].last_event.filter(|_| view.owner == self.config.owner)?;
+        if view.next_event < last {
+            return Some(format!("it says that it is at event {}, and it was at {last} before", view.next_event));
         }
         // More than one each nanosecond.
         let most = now.saturating_sub(before).as_ps() / 1000 + 1000;
-        (view.next_event - known > most).then(|| {
+        (view.next_event - last > most).then(|| {
             format!(
-                "it says that it is at event {}, and it was at {known} {} before",
+                "it says that it is at event {}, and it was at {last} {} before",
                 view.next_event,
                 now.saturating_sub(before)
             )

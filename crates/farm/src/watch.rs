@@ -36,7 +36,7 @@ impl Coordinator {
                 if !silent {
                     board.is_gone = false;
                 }
-                self.say(if silent {
+                self.notify(if silent {
                     Notice::BoardMissing { board: name, why }
                 } else {
                     Notice::BoardBack { board: name }
@@ -51,10 +51,10 @@ impl Coordinator {
                     .collect();
                 if !answers.is_empty() && !answers.contains(&true) {
                     self.boards[at].is_gone = true;
-                    self.say(Notice::BoardGone { board: name });
+                    self.notify(Notice::BoardGone { board: name });
                 } else if is_edge && silence >= self.config.start_patience {
                     self.boards[at].is_gone = true;
-                    self.say(Notice::BoardLeftOut { board: name, why });
+                    self.notify(Notice::BoardLeftOut { board: name, why });
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Coordinator {
         for at in 0..self.boards.len() {
             let is_cut_off = rest && failed.contains(&at);
             if is_cut_off && !self.boards[at].is_cut_off {
-                self.say(Notice::BoardCutOff { board: self.config.boards[at].clone() });
+                self.notify(Notice::BoardCutOff { board: self.config.boards[at].clone() });
             }
             let board = &mut self.boards[at];
             board.is_cut_off = is_cut_off;
@@ -127,7 +127,7 @@ impl Coordinator {
     }
 
     /// The rows of those who shall take events; why the first that leaves does.
-    pub(crate) fn wanted(&self, now: Time) -> (Vec<u16>, Option<(u16, &'static str)>) {
+    pub(crate) fn target_rows(&self, now: Time) -> (Vec<u16>, Option<(u16, &'static str)>) {
         let (mut servers, mut why) = (Vec::new(), None);
         for (at, config) in self.config.servers.iter().enumerate() {
             let (server, number) = (&self.servers[at], config.number);
@@ -138,7 +138,7 @@ impl Coordinator {
                     .as_ref()
                     .is_some_and(|(at, _)| now.saturating_sub(*at) >= self.config.heartbeat_patience);
             let leaves = match self.vote(now, at) {
-                _ if self.wanted_out.contains(&number) => Some("it shall take no more events"),
+                _ if self.excluded.contains(&number) => Some("it shall take no more events"),
                 _ if server
                     .foreign_since
                     .is_some_and(|since| now.saturating_sub(since) >= self.config.heartbeat_patience) =>

@@ -264,8 +264,8 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
         self.inner.warning()
     }
 
-    fn want_payloads(&mut self, wanted: bool) {
-        self.fetching = wanted;
+    fn fetch_payloads(&mut self, enabled: bool) {
+        self.fetching = enabled;
     }
 
     fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {

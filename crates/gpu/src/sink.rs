@@ -340,8 +340,8 @@ impl<S: EventSink> EventSink for OnGpu<S> {
         self.restarted.push(board);
     }
 
-    fn wants_payloads(&self) -> bool {
-        !self.in_slots || self.inner.wants_payloads()
+    fn needs_payloads(&self) -> bool {
+        !self.in_slots || self.inner.needs_payloads()
     }
 
     /// A GPU that has failed reads nothing any more.

@@ -143,7 +143,7 @@ impl<S: EventSink> Bench<S> {
         let nic = Arc::new(Mutex::new(State::default()));
         let mut backend = direct(gpu, &nic).unwrap();
         let sink = sink(&backend);
-        backend.want_payloads(sink.wants_payloads());
+        backend.fetch_payloads(sink.needs_payloads());
         let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let memories: Vec<_> = (0..BOARDS).map(|_| RingMemory::allocate(shape.len(), Pages::Normal).unwrap()).collect();
         let (mut rings, mut specs) = (Vec::new(), Vec::new());
@@ -226,7 +226,7 @@ impl<S: EventSink> Bench<S> {
     }
 
     fn counter(&mut self, name: &str) -> u64 {
-        self.backend.counters().into_iter().find(|(known, _)| known == name).unwrap().1
+        self.backend.counters().into_iter().find(|(other, _)| other == name).unwrap().1
     }
 }
 

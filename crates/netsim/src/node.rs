@@ -96,7 +96,7 @@ impl Default for NodeTerms {
 
 impl NodeTerms {
     /// Nodes with their own MAC, or that rarely have more to send: they request notifications when needed.
-    pub fn asking() -> Self {
+    pub fn on_request() -> Self {
         NodeTerms { reports_tx_done: false, ..Self::default() }
     }
 

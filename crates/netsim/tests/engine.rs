@@ -146,7 +146,7 @@ impl Node for Reflector {
     }
     fn on_timer(&mut self, _now: Time, _token: u64, _out: &mut Outbox) {}
     fn terms(&self) -> NodeTerms {
-        NodeTerms::asking()
+        NodeTerms::on_request()
     }
 }
 

@@ -185,7 +185,7 @@ pub trait EventSink {
     /// Whether the bytes of payloads are read here, [`Fragment::payload`]. Where the slots lie on another device they
     /// are brought to the host only if so; otherwise only a payload's length and its first and last four bytes are
     /// right.
-    fn wants_payloads(&self) -> bool {
+    fn needs_payloads(&self) -> bool {
         true
     }
 
@@ -254,7 +254,7 @@ impl EventSink for Discard {
         Ok(())
     }
 
-    fn wants_payloads(&self) -> bool {
+    fn needs_payloads(&self) -> bool {
         false
     }
 

@@ -122,7 +122,7 @@ fn a_board_cannot_write_into_the_ring_of_another() {
 }
 
 #[test]
-fn a_board_cannot_speak_for_another_in_its_fragments() {
+fn a_board_cannot_send_fragments_of_another() {
     let mut bench = Bench::new();
     let (base, rkey) = (bench.locals[0].base, bench.locals[0].rkey);
     bench.write(0, base, rkey, &fragment(1));

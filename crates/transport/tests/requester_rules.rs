@@ -116,9 +116,9 @@ fn a_window_that_shrinks_takes_nothing_back_and_leaves_an_ack_to_come() {
 #[test]
 fn a_packet_requests_an_ack_at_its_turn_at_a_messages_end_and_at_the_windows_end() {
     let mut by_turn = Sender::with(RequesterConfig { ack_every: 16, ..config() }, Verb::Write, &[30]);
-    let asking: Vec<u32> =
+    let requesting: Vec<u32> =
         by_turn.send(Time::ZERO).into_iter().filter(|(_, ack_req)| *ack_req).map(|(psn, _)| psn).collect();
-    assert_eq!(asking, [111, 127, 129]);
+    assert_eq!(requesting, [111, 127, 129]);
     let mut by_window = Sender::with(RequesterConfig { ack_every: 0, window: 4, ..config() }, Verb::Write, &[2, 9]);
     assert_eq!(by_window.send(Time::ZERO), [(100, false), (101, true), (102, false), (103, true)]);
     by_window.ack(Time(1), 101, 1);

@@ -147,7 +147,7 @@ fn forged_answers_neither_open_nor_kill_a_connection() {
                 _ => forged.request = CmRequest::ModifyQpRts,
             }
             assert_eq!(opener.handle_message(Time(1), from, &forged), None);
-            assert_eq!(opener.state(), CmState::Asking(CmRequest::OpenQp));
+            assert_eq!(opener.state(), CmState::Requesting(CmRequest::OpenQp));
         }
         let answer = request.answered(CmAnswer::Ack, Some(info(1)));
         assert!(matches!(opener.handle_message(Time(1), board, &answer), Some(CmEvent::Open(_))));

@@ -73,7 +73,7 @@ macro_rules! opcodes {
 
         impl Opcode {
             /// Every opcode that Penstock speaks.
-            pub const KNOWN: &'static [Opcode] = &[$(Opcode::$name),*];
+            pub const DEFINED: &'static [Opcode] = &[$(Opcode::$name),*];
 
             /// The operation or reply of the packet.
             #[inline]
@@ -198,8 +198,8 @@ mod tests {
         for code in 0..=255u8 {
             assert_eq!(u8::from(Opcode::from(code)), code);
         }
-        assert_eq!(Opcode::KNOWN.len(), 19);
-        assert!(Opcode::KNOWN.iter().all(|o| o.operation() != Operation::Unknown));
+        assert_eq!(Opcode::DEFINED.len(), 19);
+        assert!(Opcode::DEFINED.iter().all(|o| o.operation() != Operation::Unknown));
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    const OWN: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 2));
+    const LOCAL: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 2));
     const PEER: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 1));
 
     /// Answers the given request, after other frames.
@@ -106,7 +106,7 @@ mod tests {
         fn send(&mut self, _now: Time, sent: &Bytes) -> Result<Sent, WireError> {
             assert_eq!(sent[..6], [0xff; 6]);
             let stranger = (MacAddr([2; 6]), Ipv4Addr::new(10, 0, 0, 7));
-            self.0.extend([frame(REQUEST, PEER, OWN), frame(REPLY, stranger, OWN), frame(REPLY, PEER, OWN)]);
+            self.0.extend([frame(REQUEST, PEER, LOCAL), frame(REPLY, stranger, LOCAL), frame(REPLY, PEER, LOCAL)]);
             Ok(Sent::Done)
         }
 
@@ -121,16 +121,16 @@ mod tests {
 
     #[test]
     fn only_the_peer_s_own_reply_gives_its_address() {
-        let found = resolve(&mut Cable(VecDeque::new()), OWN, PEER.1, Duration::from_secs(5), || false);
+        let found = resolve(&mut Cable(VecDeque::new()), LOCAL, PEER.1, Duration::from_secs(5), || false);
         assert_eq!(found.unwrap(), PEER.0);
     }
 
     #[test]
     fn a_request_is_the_one_that_etherparse_reads() {
-        let request = frame(REQUEST, OWN, (MacAddr::default(), PEER.1));
+        let request = frame(REQUEST, LOCAL, (MacAddr::default(), PEER.1));
         let arp = etherparse::ArpPacketSlice::from_slice(&request[14..]).unwrap();
         assert_eq!(arp.operation(), etherparse::ArpOperation::REQUEST);
-        assert_eq!((arp.sender_hw_addr(), arp.sender_protocol_addr()), (&OWN.0 .0[..], &OWN.1.octets()[..]));
+        assert_eq!((arp.sender_hw_addr(), arp.sender_protocol_addr()), (&LOCAL.0 .0[..], &LOCAL.1.octets()[..]));
         assert_eq!(arp.target_protocol_addr(), &PEER.1.octets());
     }
 }

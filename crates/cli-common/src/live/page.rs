@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::interrupt;
 use crate::outcome::{Failure, Verdict};
 use crate::output::results;
-use crate::output::screen::say;
+use crate::output::screen::notify;
 use penstock_dashboard::{
     write_report, Applied, Listener, Manifest, Phase, Progress, Recording, Request, Server, Settings, Shared,
 };
@@ -82,9 +82,9 @@ impl Page {
         let serve = |listener: Listener| listener.serve(recording.clone());
         let server = listener.map(serve).transpose().map_err(|error| Failure::Fault(format!("--live: {error}")))?;
         if let Some(server) = &server {
-            say(format_args!("live page: http://{}", server.address));
+            notify(format_args!("live page: http://{}", server.address));
             if !server.address.ip().is_loopback() {
-                say(format_args!(
+                notify(format_args!(
                     "warning: every host that reaches {} can watch this run and steer it",
                     server.address
                 ));
@@ -151,7 +151,7 @@ impl Page {
         match write_report(&file, &self.recording) {
             Ok(()) => verdict,
             Err(error) => {
-                say(format_args!("error: cannot write {}: {error}", file.display()));
+                notify(format_args!("error: cannot write {}: {error}", file.display()));
                 Verdict::Fault
             }
         }
@@ -163,7 +163,7 @@ impl Page {
         if interrupted.load(Ordering::Relaxed) {
             return;
         }
-        say(format_args!("the run has ended; its page stays at http://{} until Ctrl-C", server.address));
+        notify(format_args!("the run has ended; its page stays at http://{} until Ctrl-C", server.address));
         interrupt::be_quiet();
         while !interrupted.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(50));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writes to standard output, and the message of a command that ends without a verdict.
 
-use super::screen::say;
+use super::screen::notify;
 use crate::outcome::{Failure, Verdict};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Write};
 pub fn print(report: impl Display, verdict: Verdict) -> Verdict {
     match writeln!(std::io::stdout(), "{report}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            say(format_args!("error: cannot write to standard output: {error}"));
+            notify(format_args!("error: cannot write to standard output: {error}"));
             Verdict::Fault
         }
         _ => verdict,
@@ -25,6 +25,6 @@ pub fn to_verdict(result: Result<Verdict, Failure>) -> Verdict {
         Err(Failure::Refused(message)) => (message, Verdict::Refused),
         Err(Failure::Fault(message)) => (message, Verdict::Fault),
     };
-    say(format_args!("error: {message}"));
+    notify(format_args!("error: {message}"));
     verdict
 }

@@ -24,7 +24,7 @@ pub enum OutputError {
     #[error("--out {folder}: cannot write in this folder: {source}; give one that can be written")]
     ReadOnly { folder: PathBuf, source: Error },
     #[error("--out {folder}: holds the results of {what}; give another folder, or replace them with --overwrite")]
-    Others { folder: PathBuf, what: String },
+    ForeignResults { folder: PathBuf, what: String },
     #[error("--out: cannot replace {file} of an earlier run: {source}; remove it or give another folder")]
     Stale { file: PathBuf, source: Error },
 }
@@ -43,7 +43,7 @@ pub fn refuse_foreign(folder: &Path, scenario: Option<&Path>) -> Result<(), Outp
         }
         Err(_) => stored().map(|_| "`penstock recv`".to_owned()),
     };
-    other.map_or(Ok(()), |what| Err(OutputError::Others { folder: folder.into(), what }))
+    other.map_or(Ok(()), |what| Err(OutputError::ForeignResults { folder: folder.into(), what }))
 }
 
 /// Whether a file is one that `penstock recv` stores: `events-000000.parquet`, or the one that it writes.

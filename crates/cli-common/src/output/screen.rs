@@ -14,10 +14,10 @@ const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 const KEPT: usize = 1000;
 
 /// The messages of the time while a page is shown; none while no page is shown.
-static SAID: Mutex<Option<Vec<String>>> = Mutex::new(None);
+static PENDING: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn messages_below() -> MutexGuard<'static, Option<Vec<String>>> {
-    SAID.lock().unwrap_or_else(PoisonError::into_inner)
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A page on standard error.
@@ -77,7 +77,7 @@ pub fn leave() {
 }
 
 /// Prints to standard error: now, or when the page is closed. A run continues if standard error is closed.
-pub fn say(message: impl Display) {
+pub fn notify(message: impl Display) {
     match messages_below().as_mut() {
         Some(messages) => {
             if messages.len() == KEPT {
@@ -99,7 +99,7 @@ pub struct Log;
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        say(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        notify(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
         Ok(bytes.len())
     }
 

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use super::session::Session;
 use super::setup::configure;
 use penstock_cli_common::outcome::Failure;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_wire::gateware::BOARD_INPUTS;
 use serde::Serialize;
 use std::io::BufRead;
@@ -58,14 +58,14 @@ impl Control {
                     let lost = session.board.board().reset_input(input);
                     self.resets.inputs[input] += 1;
                     self.resets.fragments_lost += lost;
-                    say(format_args!("input {input} was reset; its digitiser has lost {lost} fragments"));
+                    notify(format_args!("input {input} was reset; its digitiser has lost {lost} fragments"));
                 }
                 Ok(Domain::FrontEnd) => {
                     reset(session, plan)?;
                     self.resets.front_end += 1;
-                    say("the front end was reset and set up again");
+                    notify("the front end was reset and set up again");
                 }
-                Err(why) => say(format_args!("WARNING: {why}")),
+                Err(why) => notify(format_args!("WARNING: {why}")),
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ use penstock_cc::Law;
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::live::Page;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_dashboard::Listener;
 use plan::Plan;
@@ -47,7 +47,7 @@ fn live(plan: &Plan) -> Result<Verdict, Failure> {
     };
     let mut control = plan.control.then(Control::open);
     if !plan.json {
-        say(format_args!("{}; Ctrl-C ends it", setup::greeting(plan)));
+        notify(format_args!("{}; Ctrl-C ends it", setup::greeting(plan)));
     }
     let end = follow(&mut session, plan, &interrupted, watched.as_mut(), control.as_mut());
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;

@@ -10,7 +10,7 @@ pub use home::Home;
 pub use options::described;
 
 use penstock_cli_common::outcome::Verdict;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -50,7 +50,7 @@ pub fn become_figures(arguments: &Arguments) -> Verdict {
     match figures(&home) {
         Ok(()) => become_python(&home, &["figures"], arguments, home.python_path(&["python", "."])),
         Err(error) => {
-            say(format_args!("error: {error}"));
+            notify(format_args!("error: {error}"));
             Verdict::Refused
         }
     }
@@ -74,7 +74,7 @@ fn become_python(home: &Home, module: &[&str], arguments: &Arguments, path: OsSt
         process.env("PENSTOCK", executable);
     }
     let error = process.exec();
-    say(format_args!(
+    notify(format_args!(
         "error: cannot run {}: {error}; set PENSTOCK_PYTHON to a Python with the package penstock",
         python.display()
     ));

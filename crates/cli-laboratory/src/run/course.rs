@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::live::Page;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, results};
 use penstock_lab::report::{self, per, End, LabSummary, Timing};
 use penstock_lab::{Lab, LabScenario, RunError, SenderKind};
@@ -45,7 +45,7 @@ struct Course<'a> {
 pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let scenario = LabScenario::load(&arguments.scenario, &arguments.set).map_err(refused)?;
     for warning in &scenario.warnings {
-        say(format_args!("warning: {warning}"));
+        notify(format_args!("warning: {warning}"));
     }
     if !arguments.overwrite {
         results::refuse_foreign(&arguments.out, Some(&arguments.scenario)).map_err(refused)?;
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     if !arguments.no_plots {
         verdict = page.report(&arguments.out, verdict);
         if let Err(message) = plots::draw_of(&summary, &arguments.out, &interrupted) {
-            say(format_args!("warning: {message}"));
+            notify(format_args!("warning: {message}"));
         }
     }
     let out = arguments.out.display();
@@ -162,7 +162,7 @@ impl Course<'_> {
             trace.finish().map_err(fault)?;
         }
         stored.map_err(fault)?;
-        warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
+        warnings.iter().for_each(|warning| notify(format_args!("warning: {warning}")));
         Ok(warnings)
     }
 

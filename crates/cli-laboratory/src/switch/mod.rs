@@ -12,7 +12,7 @@ use penstock_board::live::{LiveSwitch, WireError};
 use penstock_board::{switch_regs, RegisterError};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_wire::gateware::SWITCH_PORTS;
 use penstock_wire::MacAddr;
@@ -45,7 +45,7 @@ fn live(arguments: &Arguments) -> Result<Verdict, Failure> {
     set_address(&mut switch, mac, u32::from(*ip))?;
     if !json {
         let of = ports.iter().enumerate().map(|(port, cable)| format!(", port {port} on {cable}")).collect::<String>();
-        say(format_args!("switch {ip} ({mac}), management port on {management}{of}; Ctrl-C ends it"));
+        notify(format_args!("switch {ip} ({mac}), management port on {management}{of}; Ctrl-C ends it"));
     }
     let begun = Instant::now();
     let end = loop {

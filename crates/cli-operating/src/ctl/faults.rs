@@ -2,7 +2,7 @@
 //! Failed requests, by board and register.
 
 use penstock_cli_common::outcome::Verdict;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_ipbus::change::{Fault, FaultKind};
 use penstock_ipbus::BoardAddress;
 use serde_json::{json, Value};
@@ -40,8 +40,8 @@ impl Faults {
             let register = fault.register.as_ref().map_or(String::new(), |register| format!(" {register}:"));
             let message = &fault.message;
             match boards.as_slice() {
-                [board] => say(format_args!("{board}:{register} {message}")),
-                [first, rest @ ..] => say(format_args!("{first} and {} more:{register} {message}", rest.len())),
+                [board] => notify(format_args!("{board}:{register} {message}")),
+                [first, rest @ ..] => notify(format_args!("{first} and {} more:{register} {message}", rest.len())),
                 [] => {}
             }
         }

@@ -17,7 +17,7 @@ use log::Log;
 use metrics::Metrics;
 use penstock_cli_common::interrupt::{self, be_quiet, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, ServerConfig};
 use penstock_units::Time;
@@ -89,15 +89,15 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     while !leaves.now(boards.now(), &interrupted, &mut coordinator, &log, arguments) && !coordinator.is_over() {
         while let Some(action) = coordinator.poll() {
             match action {
-                Action::Ask { board, request } => boards.request(board, &request),
+                Action::Request { board, request } => boards.request(board, &request),
                 Action::Log(change) => {
                     // A busy disk may take seconds; they must not count as time that servers had to read it.
                     let written = log.append(&change);
                     coordinator.handle_logged(boards.now(), written);
                 }
-                Action::Say(notice) => {
+                Action::Notify(notice) => {
                     metrics.count(&notice);
-                    voice.say(boards.now(), &notice);
+                    voice.notify(boards.now(), &notice);
                 }
             }
         }
@@ -119,8 +119,8 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
         coordinator.handle_timeout(boards.now());
     }
     while let Some(action) = coordinator.poll() {
-        if let Action::Say(notice) = action {
-            voice.say(boards.now(), &notice);
+        if let Action::Notify(notice) = action {
+            voice.notify(boards.now(), &notice);
         }
     }
     Ok(if voice.faults == 0 { Verdict::Verified } else { Verdict::Fault })
@@ -162,7 +162,7 @@ impl Leaves {
             Some(until) => {
                 let kept: Vec<&str> = coordinator.boards_kept().collect();
                 if !kept.is_empty() && now >= until {
-                    say(format_args!(
+                    notify(format_args!(
                         "WARNING: {} did not answer and still belong to this coordinator: start it again, or the next one \
                          with --take-over",
                         kept.join(", ")
@@ -221,7 +221,7 @@ fn look_again(file: &Path, plan: &mut Plan, coordinator: &mut Coordinator) {
                 && now.servers.iter().map(same).eq(plan.servers.iter().map(same));
             now.servers.iter().for_each(|server| coordinator.set_weight(server.number, server.weight));
             if !is_same {
-                say(format_args!("WARNING: {}: other boards or servers; start again to use them", file.display()));
+                notify(format_args!("WARNING: {}: other boards or servers; start again to use them", file.display()));
             }
             *plan = now;
         }
@@ -252,7 +252,7 @@ struct Voice {
 }
 
 impl Voice {
-    fn say(&mut self, now: Time, notice: &Notice) {
+    fn notify(&mut self, now: Time, notice: &Notice) {
         self.faults += u64::from(notice.is_fault());
         let line = match self.is_json {
             false => notice.to_string(),

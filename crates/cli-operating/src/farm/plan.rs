@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
-/// With more, a server of weight 1 would get more than its part, as it has one row at least.
+/// The largest weight: with more, a server of weight 1 would get more than its part, as it has one row at least.
 const MAX_WEIGHT: u8 = MAX_ROWS as u8 - 1;
 
 #[derive(Deserialize)]

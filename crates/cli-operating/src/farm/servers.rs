@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_millis(50);
-/// With one answer, however slowly it comes.
+/// Time for one answer, however slowly it comes.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Metrics of a thousand boards take less.
 const LONGEST: usize = 16 << 20;

@@ -79,9 +79,9 @@ pub fn read_boards(file: &Path, opens: Opens) -> Result<Boards, String> {
                 return Err(fail(&format!("two boards are called {name}")));
             }
             if let Some(other) = boards.iter().find(|other| other.spec.ip == ip && other.weight != entry.weight) {
-                let known = other.weight;
+                let weight = other.weight;
                 return Err(fail(&format!(
-                    "{ip} has weight {known} and {}: queue pairs of one board have one weight",
+                    "{ip} has weight {weight} and {}: queue pairs of one board have one weight",
                     entry.weight
                 )));
             }

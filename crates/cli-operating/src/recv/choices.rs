@@ -68,7 +68,7 @@ impl FromStr for NumaChoice {
 /// This server's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChoice {
-    /// As the kernel reports the interface's speed.
+    /// The interface's speed as the kernel reports it.
     Auto,
     Rate(Rate),
     /// Boards get no share.

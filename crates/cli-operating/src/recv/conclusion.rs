@@ -14,9 +14,9 @@ use penstock_readout::session::{Session, SessionReport};
 
 /// What the report of a run is made of.
 pub struct Outcome {
-    /// Before the boards were closed.
+    /// The report before the boards were closed.
     pub before: SessionReport,
-    /// At the end.
+    /// The report at the end.
     pub after: SessionReport,
     pub gpu: Option<gpu::Done>,
     /// Each board's share of the line.

@@ -6,7 +6,7 @@ use super::observer::{Observer, Turn};
 use super::plan::{EndPlan, Plan};
 use super::sink::Sink;
 use penstock_cli_common::interrupt;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_readout::session::{Session, SessionError};
 use penstock_readout::StoreError;
 use penstock_units::Time;
@@ -63,7 +63,9 @@ pub struct WaitNotices {
 impl WaitNotices {
     fn report_disk(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.disk_reported, true) {
-            say(format_args!("waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"));
+            notify(format_args!(
+                "waiting: {error}; events are held until they can be stored, Ctrl-C twice gives them up"
+            ));
         }
     }
 }
@@ -79,7 +81,7 @@ impl Observer for WaitNotices {
         let boards = turn.session.out_of_reach();
         if !boards.is_empty() && !std::mem::replace(&mut self.boards_reported, true) {
             let boards = boards.join(", ");
-            say(format_args!(
+            notify(format_args!(
                 "waiting: {boards} cannot be reached; events wait for --outage seconds, Ctrl-C twice gives them up"
             ));
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::choices::GpuDirectChoice;
 use super::plan::{GpuPlan, GpuTask, Plan};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_gpu::{BatchSize, DeviceRings, Gpu, GpuConfig, GpuDirect, GpuReport, GpuWork, OnGpu};
 use penstock_readout::backend::{Backend, SessionClock, WritesDevice};
 use penstock_readout::{EventSink, PatternReport, RunOptions, RunWriter, WriterOptions};
@@ -35,7 +35,7 @@ pub fn open(plan: &Plan) -> Result<Option<Opened>, String> {
     let Some(planned) = plan.gpu.clone() else { return Ok(None) };
     let gpu = Gpu::open(planned.index).map_err(|error| error.to_string())?;
     if !plan.json {
-        say(gpu.description().map_err(|error| error.to_string())?);
+        notify(gpu.description().map_err(|error| error.to_string())?);
     }
     Ok(Some(Opened { gpu, rings: None, planned }))
 }
@@ -55,7 +55,7 @@ impl Opened {
                 self.rings = Some(direct.rings());
                 if !plan.json {
                     let device = direct.inner().device();
-                    say(format_args!("GPUDirect: {device} writes to the memory of GPU {}", self.gpu.index()));
+                    notify(format_args!("GPUDirect: {device} writes to the memory of GPU {}", self.gpu.index()));
                 }
                 Ok(Box::new(direct))
             }
@@ -64,7 +64,7 @@ impl Opened {
                 if choice == GpuDirectChoice::On {
                     return Err(format!("--gpu-direct on: {error}; without it fragments go through pinned memory"));
                 }
-                say(format_args!("WARNING: no GPUDirect, fragments go through pinned memory: {error}"));
+                notify(format_args!("WARNING: no GPUDirect, fragments go through pinned memory: {error}"));
                 Ok(Box::new(nic))
             }
         }

@@ -11,7 +11,7 @@ use super::sink::Sink;
 use super::tables;
 use penstock_cc::{DcqcnParams, Profile};
 use penstock_cli_common::interrupt;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_ipbus::dcqcn::{groups, profile_words, show_share, InForce};
 use penstock_ipbus::regs::cc;
 use penstock_ipbus::{
@@ -94,8 +94,8 @@ impl Line {
         let mut boards: Vec<ShareState> = Vec::new();
         for ((at, source), share) in sources.iter().enumerate().zip(shares(*rate, &weights)) {
             let address = BoardAddress(SocketAddrV4::new(source.spec.ip, PORT));
-            match addresses.iter().position(|known| known.0 == address.0) {
-                Some(known) => boards[known].sources.push(at),
+            match addresses.iter().position(|at| at.0 == address.0) {
+                Some(at) => boards[at].sources.push(at),
                 None => {
                     addresses.push(address);
                     let name = source.spec.name.clone();
@@ -122,7 +122,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Until every board that was asked has answered, or none has for [`WAIT`], or there is no time left.
+    /// Waits until every board that got a request has answered, or none has for [`WAIT`], or there is no time left.
     fn wait(&mut self, is_stopped: impl Fn() -> bool) -> Result<(), FleetError> {
         let mut answered = Instant::now();
         let is_requested = |board: &ShareState| board.requested.is_some();
@@ -153,7 +153,7 @@ impl Line {
             }
         }
         if let Err(error) = self.turn(Time::ZERO) {
-            say(format_args!("WARNING: boards do not get their shares: {error}"));
+            notify(format_args!("WARNING: boards do not get their shares: {error}"));
         }
         let unaware = self
             .boards
@@ -167,7 +167,7 @@ impl Line {
             }
         }
         for (names, why) in tables::alike(named) {
-            say(format_args!("{names}: keeps its own congestion control: {why}"));
+            notify(format_args!("{names}: keeps its own congestion control: {why}"));
         }
     }
 
@@ -249,7 +249,7 @@ impl ShareState {
                 let (writes, reported) = self.writes(share, identity, &found)?;
                 let news: Vec<String> =
                     reported.into_iter().filter(|reported| !self.reported.contains(reported)).collect();
-                news.iter().for_each(|reported| say(format_args!("{}: {reported}", self.name)));
+                news.iter().for_each(|reported| notify(format_args!("{}: {reported}", self.name)));
                 self.reported.extend(news);
                 Ok((!writes.is_empty()).then_some((Step::Write, writes)))
             }
@@ -290,7 +290,7 @@ impl ShareState {
             reported.push(format!("share {} replaces {}", show(share), replaced.join(", ")));
         }
         let words = profile_words(Profile::Penstock, share, identity)?;
-        let has_registers = |group: &InForce| group.share.map(show).is_some_and(|known| known == show(share));
+        let has_registers = |group: &InForce| group.share.map(show).is_some_and(|current| current == show(share));
         let is_written = |address: u32| {
             let group = &found[((address - cc::BASE) / cc::STRIDE) as usize];
             is_ours(group) && !has_registers(group)

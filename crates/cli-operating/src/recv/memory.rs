@@ -39,14 +39,14 @@ pub fn pool(arguments: &MemoryArguments, boards: usize) -> Result<Option<PoolSiz
 
 /// Rings must leave the machine a quarter of its memory.
 pub fn check_memory(what: &str, slots: u64, slot_bytes: u32) -> Result<(), String> {
-    let wanted = u128::from(slots) * u128::from(slot_bytes);
+    let needed = u128::from(slots) * u128::from(slot_bytes);
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib: Option<u128> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
     match kib.map(|kib| kib * 1024) {
-        Some(free) if wanted > free / 4 * 3 => Err(format!(
+        Some(free) if needed > free / 4 * 3 => Err(format!(
             "{what} of {slot_bytes} bytes are {} MB, but {} MB are free; use fewer or smaller ones",
-            wanted / 1_000_000,
+            needed / 1_000_000,
             free / 1_000_000
         )),
         _ => Ok(()),

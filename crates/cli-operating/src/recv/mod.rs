@@ -35,7 +35,7 @@ use metrics::Metrics;
 use observer::{Observer, Turn};
 use penstock_cli_common::interrupt::{self, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_readout::backend::{Backend, PacketBackend, SessionClock, TcpBackend, Verbs};
 use penstock_readout::session::{Session, SessionConfig, SessionError};
@@ -79,10 +79,10 @@ fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
     // Before that there is nothing to bring to an end: a signal ends the wait for a device at once.
     let interrupted = on_interrupt()?;
     if let Some(notice) = backend.notice() {
-        say(notice);
+        notify(notice);
     }
     if let Some(warning) = backend.warning() {
-        say(format_args!("WARNING: {warning}"));
+        notify(format_args!("WARNING: {warning}"));
     }
     let address = backend.address();
     plan::no_board_is_here(&plan.session.boards, address.ip).map_err(Failure::Refused)?;
@@ -96,12 +96,12 @@ fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
     let title = tables::opening(&plan, &address);
     let mut view = None;
     if !plan.json {
-        line.iter().filter_map(Line::summary).for_each(say);
-        say(&title);
+        line.iter().filter_map(Line::summary).for_each(notify);
+        notify(&title);
         view = View::open(title, plan.end.events.or(plan.end.messages), plan.out.is_some());
     }
     plan.end.events.iter().for_each(|events| session.end_after(*events));
-    interrupt::speaks_itself();
+    interrupt::prints_itself();
     let observers = Observers {
         sharing,
         waits: WaitNotices::default(),
@@ -179,7 +179,7 @@ impl Run {
         let shares = self.observers.line.as_mut().map(Line::shares);
         let outcome = Outcome { before, after: self.session.report(), gpu, shares, faults, needs_boards };
         let (text, verdict) = outcome.conclude(&self.plan);
-        interrupt::speaks_itself();
+        interrupt::prints_itself();
         print(text, verdict)
     }
 
@@ -231,7 +231,7 @@ impl Observers {
     }
 }
 
-/// Before any memory is touched and any thread started.
+/// Keeps to the node, before any memory is touched and any thread started.
 fn stay(plan: &Plan) -> Result<(), NumaError> {
     match plan.numa {
         None => Ok(()),
@@ -245,7 +245,7 @@ fn open_backend(plan: &Plan, clock: SessionClock, gpu: Option<&mut gpu::Opened>)
         BackendPlan::Verbs(config) => {
             let verbs = Verbs::open(config, clock.clone()).map_err(refused)?;
             if !plan.json {
-                say(verbs.found());
+                notify(verbs.found());
             }
             match gpu {
                 Some(gpu) => gpu.under(verbs, plan, clock).map_err(refused),
@@ -254,7 +254,7 @@ fn open_backend(plan: &Plan, clock: SessionClock, gpu: Option<&mut gpu::Opened>)
         }
         BackendPlan::Packet(config) => {
             if plan.gpu.as_ref().is_some_and(|gpu| gpu.direct == GpuDirectChoice::Auto) {
-                say(format_args!(
+                notify(format_args!(
                     "WARNING: no GPUDirect, fragments go through pinned memory: --backend packet has no NIC"
                 ));
             }

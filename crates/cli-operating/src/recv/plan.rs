@@ -89,7 +89,7 @@ pub struct CheckPlan {
 /// Where events are served.
 pub struct ServingPlan {
     pub at: ServeAt,
-    /// As the command line has it.
+    /// The text of the command line.
     pub given: String,
     pub options: ServeOptions,
 }

@@ -6,7 +6,7 @@
 use super::observer::{Observer, ServerState, Turn};
 use super::sink::Sink;
 use crate::servers_file::Farm;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_farm::{Change, Mark};
 use penstock_readout::session::{Session, SessionError};
 use penstock_readout::{Share, ShareError};
@@ -35,7 +35,7 @@ impl Sharing {
         }
         if !sharing.has_part() {
             let file = file.display();
-            say(format_args!(
+            notify(format_args!(
                 "WARNING: server {server} is in no table of {file}: no event is its own until it is put in"
             ));
         }
@@ -75,7 +75,7 @@ impl Sharing {
         let changes = match self.farm.look() {
             None => return Ok(()),
             Some(Err(error)) => {
-                say(format_args!("WARNING: {error}; the table stays as it was"));
+                notify(format_args!("WARNING: {error}; the table stays as it was"));
                 return Ok(());
             }
             Some(Ok(changes)) => changes,
@@ -104,7 +104,7 @@ impl Sharing {
                     self.farm.accept(change);
                 }
                 Err(error) => {
-                    say(format_args!("WARNING: {error}"));
+                    notify(format_args!("WARNING: {error}"));
                     self.faults.push(error.to_string());
                     self.farm.refuse(change);
                 }
@@ -144,12 +144,14 @@ impl Sharing {
     fn report(&self, change: &Change) {
         let Share { from_event, rows, ours } = self.share(change);
         match (change.mark, ours.is_empty()) {
-            (Mark::End, _) => say(format_args!("the run ends before event {from_event}")),
-            (Mark::Begin, _) => say(format_args!("the run begins at event {from_event}")),
-            (Mark::None, true) => say(format_args!("from event {from_event} on no event is this server's")),
+            (Mark::End, _) => notify(format_args!("the run ends before event {from_event}")),
+            (Mark::Begin, _) => notify(format_args!("the run begins at event {from_event}")),
+            (Mark::None, true) => notify(format_args!("from event {from_event} on no event is this server's")),
             (Mark::None, false) => {
                 let ours = ours.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-                say(format_args!("from event {from_event} on this server takes those that are {ours} modulo {rows}"));
+                notify(format_args!(
+                    "from event {from_event} on this server takes those that are {ours} modulo {rows}"
+                ));
             }
         }
     }

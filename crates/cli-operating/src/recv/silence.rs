@@ -6,7 +6,7 @@
 use super::observer::{Observer, Turn};
 use super::plan::Plan;
 use super::tables;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_readout::session::SessionError;
 use penstock_units::Time;
 
@@ -64,7 +64,7 @@ impl Observer for Silence {
         let waits = turn.session.receiver().stalled().is_some() || turn.server.is_some();
         let may_send = if waits { 0 } else { turn.session.boards_up() };
         if let Some(message) = self.look(turn.now, turn.session.messages(), may_send).filter(|_| !turn.is_ending) {
-            say(message);
+            notify(message);
         }
         Ok(())
     }
@@ -88,11 +88,11 @@ impl Observer for BringUp {
     fn observe(&mut self, turn: &mut Turn<'_>) -> Result<(), SessionError> {
         match self.silence_due {
             None if turn.now > self.time || turn.session.boards_up() == self.boards => {
-                tables::brought_up(&turn.session.report()).iter().for_each(say);
+                tables::brought_up(&turn.session.report()).iter().for_each(notify);
                 self.silence_due = Some(turn.now.saturating_add(self.time.max(Time::from_s(5))));
             }
             Some(due) if turn.now >= due => {
-                tables::silent(&turn.session.report()).iter().for_each(say);
+                tables::silent(&turn.session.report()).iter().for_each(notify);
                 self.silence_due = Some(Time::MAX);
             }
             _ => {}

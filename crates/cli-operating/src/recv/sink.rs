@@ -5,7 +5,7 @@
 use super::gpu;
 use super::listening::not_listening;
 use super::plan::Plan;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_readout::{Discard, Event, EventSink, Kept, RunWriter, Serving, StoreError};
 use penstock_units::Time;
 
@@ -25,7 +25,7 @@ impl Sink {
                 let writer = RunWriter::open(folder, plan.files.clone()).map_err(text)?;
                 if writer.found() > 0 {
                     let (folder, found) = (folder.display(), writer.found());
-                    say(format_args!(
+                    notify(format_args!(
                         "{folder}: event files of an earlier run ({found}) are there; those of this run are added"
                     ));
                 }
@@ -62,8 +62,8 @@ impl EventSink for Sink {
         self.sink.handle_timeout(now)
     }
 
-    fn wants_payloads(&self) -> bool {
-        self.sink.wants_payloads()
+    fn needs_payloads(&self) -> bool {
+        self.sink.needs_payloads()
     }
 
     fn settled(&self) -> u64 {

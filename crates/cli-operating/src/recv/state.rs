@@ -44,7 +44,10 @@ impl State {
             Err(error) if !self.warned => {
                 self.warned = true;
                 let what = "after a crash boards may have no free queue pair";
-                penstock_cli_common::output::screen::say(format_args!("warning: {}: {error}; {what}", file.display()));
+                penstock_cli_common::output::screen::notify(format_args!(
+                    "warning: {}: {error}; {what}",
+                    file.display()
+                ));
             }
             Err(_) => {}
         }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// More boards than this are not listed one by one.
 const LISTED: usize = 32;
-/// At least this number of boards that are down for the same reason are reported together.
+/// Boards that are down for the same reason are reported together from this number on.
 const ALIKE: usize = 5;
 
 pub fn opening(plan: &Plan, address: &LocalAddress) -> String {
@@ -61,7 +61,7 @@ pub fn brought_up(report: &SessionReport) -> Vec<String> {
 pub fn alike(boards: impl IntoIterator<Item = (String, String, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for (name, called, what) in boards {
-        match groups.iter_mut().find(|(known, _)| *known == what) {
+        match groups.iter_mut().find(|(other, _)| *other == what) {
             Some((_, group)) => group.push((name, called)),
             None => groups.push((what, vec![(name, called)])),
         }
@@ -122,9 +122,9 @@ pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
         let times = if board.lives == 1 { "once".to_owned() } else { format!("{} times", board.lives) };
         let trouble = board.trouble.as_ref().map_or(String::new(), |_| format!(": {}", why(board)));
         // Only the board knows of packets that the interface or the network drops for their length; TCP finds it out.
-        let is_known = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
+        let is_explained = board.trouble.is_some() && why(board).starts_with(IN_ERROR);
         let hint =
-            if is_known || report.backend == "tcp" { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
+            if is_explained || report.backend == "tcp" { "" } else { "; is its path MTU no longer than ours (--mtu)?" };
         format!("{} came up {times} and sent nothing{trouble}{hint}", called(board))
     }));
     let ended = report.boards.iter().filter(|board| !fruitless(board) && board.lives > 0);
@@ -178,7 +178,7 @@ pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
     faults
 }
 
-/// After a total over all boards: its boards, those with the largest counts first.
+/// The boards of a total over all boards, those with the largest counts first.
 fn by_board(report: &SessionReport, what: &str, count: &dyn Fn(&SourceCounters) -> u64) -> String {
     let mut boards: Vec<(u64, &str)> = report.boards.iter().map(|b| (count(&b.events), b.name.as_str())).collect();
     boards.retain(|(count, _)| *count > 0);
@@ -253,7 +253,7 @@ pub fn silent(report: &SessionReport) -> Vec<String> {
     let silent = report.boards.iter().filter(|board| board.state == BoardState::Up && board.messages == 0);
     let silent = silent.map(|board| {
         let of = |name: &str| board.counters.get(name).copied().unwrap_or(0);
-        (board, unheard(of("rcvd_pkts"), of("rx_write_requests"), of("rx_payload_bytes")))
+        (board, why_silent(of("rcvd_pkts"), of("rx_write_requests"), of("rx_payload_bytes")))
     });
     let mut lines: Vec<String> =
         silent.map(|(board, trouble)| format!("{} is up, and no message has come: {trouble}", called(board))).collect();
@@ -266,7 +266,7 @@ pub fn silent(report: &SessionReport) -> Vec<String> {
 }
 
 /// Why no message of a board has come that has sent so much.
-fn unheard(packets: u64, writes: u64, bytes: u64) -> String {
+fn why_silent(packets: u64, writes: u64, bytes: u64) -> String {
     match (writes, bytes) {
         (0, _) if packets == 0 => "it has sent nothing yet".to_owned(),
         (0, _) => format!("of its {packets} packets none has ended a message"),
@@ -391,10 +391,10 @@ mod tests {
 
     #[test]
     fn keep_alives_are_not_taken_for_messages_without_an_immediate() {
-        assert_eq!(unheard(0, 0, 0), "it has sent nothing yet");
-        assert_eq!(unheard(3, 0, 8192), "of its 3 packets none has ended a message");
-        assert_eq!(unheard(10, 10, 0), "it has sent nothing yet but 10 signs of life");
-        assert!(unheard(10, 10, 640).starts_with("its 10 WRITEs have no immediate"));
+        assert_eq!(why_silent(0, 0, 0), "it has sent nothing yet");
+        assert_eq!(why_silent(3, 0, 8192), "of its 3 packets none has ended a message");
+        assert_eq!(why_silent(10, 10, 0), "it has sent nothing yet but 10 signs of life");
+        assert!(why_silent(10, 10, 640).starts_with("its 10 WRITEs have no immediate"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct View {
     screen: Screen,
     title: String,
     /// Events or messages that the run is to have.
-    wanted: Option<u64>,
+    requested: Option<u64>,
     is_stored: bool,
     earlier: Option<SessionReport>,
     drawn: Option<Instant>,
@@ -26,9 +26,9 @@ pub struct View {
 
 impl View {
     /// None if it is not visible. `is_stored`: events go to files.
-    pub fn open(title: String, wanted: Option<u64>, is_stored: bool) -> Option<View> {
+    pub fn open(title: String, requested: Option<u64>, is_stored: bool) -> Option<View> {
         let screen = Screen::enter()?;
-        Some(View { screen, title, wanted, is_stored, earlier: None, drawn: None })
+        Some(View { screen, title, requested, is_stored, earlier: None, drawn: None })
     }
 
     /// Draws; `stalled` is why storage waits.
@@ -36,7 +36,7 @@ impl View {
         let (width, height) = Screen::size();
         let page = Page {
             title: &self.title,
-            wanted: self.wanted,
+            requested: self.requested,
             is_stored: self.is_stored,
             now: &report,
             earlier: self.earlier.as_ref().unwrap_or(&report),
@@ -61,17 +61,17 @@ impl Observer for View {
 
 struct Page<'a> {
     title: &'a str,
-    wanted: Option<u64>,
+    requested: Option<u64>,
     is_stored: bool,
     now: &'a SessionReport,
-    /// For rates.
+    /// The report with which rates are computed.
     earlier: &'a SessionReport,
     stalled: Option<String>,
     messages: Vec<String>,
 }
 
 impl Page<'_> {
-    /// At most `height` lines of at most `width` columns.
+    /// The page's lines: at most `height`, of at most `width` columns.
     fn lines(&self, width: usize, height: usize) -> Vec<String> {
         let mut lines = self.head(width);
         let tail: Vec<String> = self.messages.iter().flat_map(|message| message.lines().map(str::to_owned)).collect();
@@ -127,11 +127,11 @@ impl Page<'_> {
     }
 
     fn progress(&self, width: usize) -> Option<String> {
-        let wanted = self.wanted?.max(1);
+        let requested = self.requested?.max(1);
         let builder = &self.now.readout.builder;
         let compared = self.now.readout.pattern.iter().flatten().map(|board| board.messages).sum::<u64>();
-        let have = (builder.events_complete + builder.events_incomplete).max(compared).min(wanted);
-        let share = have as f64 / wanted as f64;
+        let have = (builder.events_complete + builder.events_incomplete).max(compared).min(requested);
+        let share = have as f64 / requested as f64;
         let (room, text) = (width.clamp(8, 60) - 7, (share * 100.0).floor());
         let full = (room as f64 * share) as usize;
         Some(format!("{}{} {text:3.0} %", "█".repeat(full), "░".repeat(room - full)))
@@ -236,7 +236,7 @@ mod tests {
     fn page_of<'a>(now: &'a SessionReport, earlier: &'a SessionReport) -> Page<'a> {
         let messages = vec!["a line of the log that is longer than a narrow terminal has columns".to_owned()];
         let stalled = Some("the disk is full".into());
-        Page { title: "veth0", wanted: Some(10), is_stored: true, now, earlier, stalled, messages }
+        Page { title: "veth0", requested: Some(10), is_stored: true, now, earlier, stalled, messages }
     }
 
     #[test]

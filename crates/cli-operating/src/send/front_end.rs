@@ -396,7 +396,7 @@ impl CmHost for Side {
         match why {
             Ending::Failed => lane.trouble = Some(format!("{}: the server says that it has failed", lane.peer().ip)),
             Ending::HalfOpen => lane.trouble = Some("a server began to open the queue pair and did not finish".into()),
-            Ending::Asked | Ending::Replaced => {}
+            Ending::PeerClosed | Ending::Replaced => {}
         }
     }
 

@@ -27,7 +27,7 @@ use front_end::FrontEnd;
 use link::{is_gone, Link};
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::to_verdict;
 use penstock_readout::backend::SessionClock;
 use penstock_readout::ShareError;
@@ -78,7 +78,7 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
     let mut registers = Registers::bind(plan, link.mac()).map_err(Failure::Refused)?;
     if !plan.json {
-        say(tables::opening(plan, link.mac()));
+        notify(tables::opening(plan, link.mac()));
     }
     let (mut now, mut cm_due, mut farm_due, mut failure) = (clock.now(), Time::ZERO, FARM, None);
     let mut registers_due = Time::ZERO;
@@ -150,7 +150,7 @@ impl Crowd {
     fn look(&mut self, farm: &mut Farm) {
         match farm.look() {
             None => {}
-            Some(Err(error)) => say(format_args!("WARNING: {error}; the table stays as it was")),
+            Some(Err(error)) => notify(format_args!("WARNING: {error}; the table stays as it was")),
             Some(Ok(changes)) => {
                 for change in changes {
                     let begun = self.front_ends.iter().filter_map(FrontEnd::last_event).max();
@@ -158,7 +158,7 @@ impl Crowd {
                         None => farm.accept(change),
                         Some(taken) => {
                             let error = ShareError::TooLate { from_event: change.first, taken };
-                            say(format_args!("WARNING: {error}"));
+                            notify(format_args!("WARNING: {error}"));
                             self.refused.push(error.to_string());
                             farm.refuse(change);
                         }
@@ -188,7 +188,7 @@ impl Crowd {
 
     fn warn(&mut self) {
         for warning in self.front_ends.iter_mut().filter_map(FrontEnd::take_warning) {
-            say(format_args!("WARNING: {warning}"));
+            notify(format_args!("WARNING: {warning}"));
         }
     }
 

@@ -47,7 +47,7 @@ pub struct Board {
     /// The youngest coordinator that has written.
     pub epoch: u64,
     pub silent_until: u64,
-    /// Without power.
+    /// It has no power.
     pub is_off: bool,
     /// Its inputs are disabled: it has no events.
     pub is_idle: bool,
@@ -192,7 +192,7 @@ impl Board {
 
     /// A server asks for a queue pair: this one, or the one that the gateware's connection manager gives it: its own
     /// where they are kept, else the first that is closed or else has failed. Whether it got one.
-    pub fn asked(&mut self, server: u16, at: Option<usize>) -> bool {
+    pub fn give_queue_pair(&mut self, server: u16, at: Option<usize>) -> bool {
         if self.engaged || self.is_off {
             return false;
         }

@@ -19,12 +19,12 @@ fn is_settled(world: &World, seed: u64, troubled: &BTreeSet<u16>) {
         assert_eq!(board.event, end, "seed {seed}: board {at} is past the end: {:?}", world.log);
         for event in first..end {
             let (owner, went) = (tables.server_of(event), board.went[&event]);
-            let is_known = match (owner, went) {
+            let is_right = match (owner, went) {
                 (Some(owner), Some(went)) => went == address(owner),
                 (Some(owner), None) => troubled.contains(&owner),
                 (None, went) => went.is_none(),
             };
-            assert!(is_known, "seed {seed}: board {at}: event {event} of {owner:?} went to {went:?}: {:?}", world.log);
+            assert!(is_right, "seed {seed}: board {at}: event {event} of {owner:?} went to {went:?}: {:?}", world.log);
         }
     }
 }
@@ -109,7 +109,7 @@ fn whatever_happens_every_event_is_in_one_place_or_lost_with_a_server_and_every_
         println!("seed {seed}");
         let mut world = World::new(seed, 2, SERVERS);
         world.detection = 20;
-        world.asks_again = true;
+        world.repeats_requests = true;
         world.refusals = Some(0);
         begin(&mut world);
         let mut troubled = BTreeSet::new();

@@ -15,7 +15,7 @@ fn resting(seed: u64, rests: u64) -> World {
     let mut world = World::new(seed, 3, 3);
     begin(&mut world);
     world.rests_at = Some(rests);
-    world.until("queue pairs", |world| world.asking.is_empty());
+    world.until("queue pairs", |world| world.requesting.is_empty());
     world.until("rest", |world| world.boards.iter().all(|board| board.event == rests));
     world.run(200);
     world
@@ -58,7 +58,7 @@ fn a_run_ends_at_the_last_event_though_none_has_come_since_a_change() {
         }
         world.stop_coordinator();
         begin(&mut world);
-        world.until("queue pairs", |world| world.asking.is_empty());
+        world.until("queue pairs", |world| world.requesting.is_empty());
         // One that has not begun ends too, where it would have begun.
         if seed % 2 == 0 {
             world.until("the begin", |world| world.log.iter().any(|change| change.mark == Mark::Begin));
@@ -66,7 +66,7 @@ fn a_run_ends_at_the_last_event_though_none_has_come_since_a_change() {
             assert_eq!(end(&mut world, seed), rests, "seed {seed}");
             world.stop_coordinator();
             begin(&mut world);
-            world.until("queue pairs", |world| world.asking.is_empty());
+            world.until("queue pairs", |world| world.requesting.is_empty());
         }
         world.until("all tables", |world| world.coordinator.as_ref().unwrap().boards_in_force() == 3);
         world.run(1000);
@@ -139,7 +139,7 @@ fn a_run_ends_without_a_board_that_is_off_or_sends_nothing_and_names_it() {
 }
 
 #[test]
-fn a_run_begins_without_a_board_that_obeys_nobody() {
+fn a_run_begins_without_a_board_that_ignores_all_commands() {
     for seed in seeds(6) {
         let mut world = World::new(seed, 3, 2);
         begin(&mut world);

@@ -21,7 +21,7 @@ fn refusals(world: &World) -> Refusals {
     world.coordinator.as_ref().unwrap().refusals()
 }
 
-/// For so long server 1 says this instead of the truth, every 100 ms.
+/// Server 1 reports this instead of the truth for so long, every 100 ms.
 fn lies(world: &mut World, ms: u64, mut lie: impl FnMut(ServerView) -> Option<ServerView>) {
     world.servers[1].is_running = false;
     for _ in 0..ms / 100 {
@@ -138,7 +138,7 @@ fn a_board_that_is_always_busy_has_the_change_postponed_and_the_others_go_on() {
 }
 
 #[test]
-fn a_board_that_says_it_holds_events_and_has_sent_one_has_the_change_postponed() {
+fn a_board_that_reports_events_held_and_has_sent_one_has_the_change_postponed() {
     let mut world = flowing(6);
     world.lies[0] = Some(|view| view.next_event += if view.prepared { 1000 } else { 0 });
     world.kill_server(1);
@@ -165,8 +165,9 @@ fn a_board_that_has_other_rows_than_were_written_has_the_change_postponed() {
     });
     world.kill_server(1);
     world.run(1000);
-    let others = |notice: &Notice| matches!(notice, Notice::Postponed { why, .. } if why.contains("other rows"));
-    assert!(world.log.len() == 1 && world.notices.iter().any(others), "{:#?}", world.notices);
+    let names_other_rows =
+        |notice: &Notice| matches!(notice, Notice::Postponed { why, .. } if why.contains("other rows"));
+    assert!(world.log.len() == 1 && world.notices.iter().any(names_other_rows), "{:#?}", world.notices);
     world.lies[0] = None;
     world.run(1500);
     world.flows_to(7, &[0]);
@@ -174,7 +175,7 @@ fn a_board_that_has_other_rows_than_were_written_has_the_change_postponed() {
 }
 
 #[test]
-fn a_board_that_does_not_do_what_it_is_told_holds_its_own_events_and_no_other_change() {
+fn a_board_that_ignores_its_commands_holds_its_own_events_and_no_other_change() {
     let mut world = flowing(8);
     world.kill_server(1);
     while world.log.len() == 1 {
@@ -199,7 +200,7 @@ fn a_board_that_does_not_do_what_it_is_told_holds_its_own_events_and_no_other_ch
 }
 
 #[test]
-fn a_board_that_never_takes_its_table_is_told_of_and_the_others_change() {
+fn a_board_that_never_takes_its_table_is_reported_and_the_others_change() {
     let mut world = World::new(9, 3, 2);
     world.open_all();
     world.boards[1].is_deaf = true;
@@ -221,27 +222,27 @@ fn a_coordinator_that_takes_over_claims_again_until_a_claim_has_succeeded() {
     board.table.owner = OWNER;
     let mut coordinator = Coordinator::new(config, Tables::new("run".into(), vec![0, 1]), Time::ZERO);
     let mut now = Time::ZERO;
-    let asked = |coordinator: &mut Coordinator, now: Time| {
+    let next_request = |coordinator: &mut Coordinator, now: Time| {
         coordinator.handle_timeout(now);
         let actions: Vec<Action> = std::iter::from_fn(|| coordinator.poll()).collect();
         actions.into_iter().find_map(|action| match action {
-            Action::Ask { request, .. } => Some(request),
+            Action::Request { request, .. } => Some(request),
             _ => None,
         })
     };
     // Every claim gets lost, and the other coordinator has the board still.
     for _ in 0..5 {
         now += Time::from_ms(100);
-        assert_eq!(asked(&mut coordinator, now), Some(Request::Look));
+        assert_eq!(next_request(&mut coordinator, now), Some(Request::Look));
         coordinator.handle_board(now, 0, Ok(board.carry_out(9, &Request::Look)));
-        assert_eq!(asked(&mut coordinator, now), Some(Request::Claim));
+        assert_eq!(next_request(&mut coordinator, now), Some(Request::Claim));
         coordinator.handle_board(now, 0, Err("no answer".into()));
         assert!(!coordinator.is_over());
     }
     now += Time::from_ms(100);
-    asked(&mut coordinator, now);
+    next_request(&mut coordinator, now);
     coordinator.handle_board(now, 0, Ok(board.carry_out(9, &Request::Claim)));
-    asked(&mut coordinator, now);
+    next_request(&mut coordinator, now);
     // It has had it: who takes it now ends this one.
     board.table.owner = OWNER;
     coordinator.handle_board(now, 0, Ok(board.carry_out(9, &Request::Look)));

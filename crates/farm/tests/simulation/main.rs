@@ -78,7 +78,7 @@ fn whatever_is_lost_delayed_reset_or_killed_no_event_is_split() {
         world.loss = 0;
         world.dies_with_log = false;
         // They ask again for a queue pair that the coordinator fails, and are then given less for up to half a minute.
-        world.asks_again = true;
+        world.repeats_requests = true;
         for server in 0..3 {
             world.revive_server(server);
         }
@@ -97,7 +97,7 @@ fn whatever_is_lost_delayed_reset_or_killed_no_event_is_split() {
 }
 
 #[test]
-fn a_second_coordinator_is_told_and_does_nothing_and_one_that_takes_over_stops_the_first() {
+fn a_second_coordinator_is_refused_and_does_nothing_and_one_that_takes_over_stops_the_first() {
     let mut world = World::new(1, 2, 2);
     world.open_all();
     world.start();
@@ -117,19 +117,20 @@ fn a_second_coordinator_is_told_and_does_nothing_and_one_that_takes_over_stops_t
     let view = world.boards[0].carry_out(9, &Request::Look);
     second.handle_board(now, 0, Ok(view.clone()));
     assert!(second.is_over());
-    let mut asked = Vec::new();
+    let mut owners = Vec::new();
     while let Some(action) = second.poll() {
         match action {
-            Action::Say(Notice::Taken { owner, .. }) => asked.push(owner),
-            Action::Ask { request, .. } => assert_eq!(request, Request::Look),
+            Action::Notify(Notice::Taken { owner, .. }) => owners.push(owner),
+            Action::Request { request, .. } => assert_eq!(request, Request::Look),
             _ => {}
         }
     }
-    assert_eq!(asked, [OWNER]);
+    assert_eq!(owners, [OWNER]);
 
     let mut third = Coordinator::new(config(9, true), world.tables(), now);
     third.handle_board(now, 0, Ok(view));
-    let claims = std::iter::from_fn(|| third.poll()).any(|a| matches!(a, Action::Ask { request: Request::Claim, .. }));
+    let claims =
+        std::iter::from_fn(|| third.poll()).any(|a| matches!(a, Action::Request { request: Request::Claim, .. }));
     assert!(claims && !third.is_over());
     world.boards[0].carry_out(9, &Request::Claim);
     world.run(100);
@@ -187,7 +188,7 @@ fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boa
         };
         let mut coordinators = vec![begun(0, Time::ZERO), begun(1, Time::ZERO)];
         let mut first = 0;
-        let (mut taken, mut asked, mut answers) = ([0; 3], vec![], vec![]);
+        let (mut taken, mut requests, mut answers) = ([0; 3], vec![], vec![]);
         for ms in 1..2000 {
             let now = Time::from_ms(ms);
             if ms == 1000 {
@@ -201,8 +202,8 @@ fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boa
             for (who, coordinator) in coordinators.iter_mut().enumerate() {
                 while let Some(action) = coordinator.poll() {
                     match action {
-                        Action::Ask { board, request } => asked.push((who, board, request)),
-                        Action::Say(notice) => taken[who] += u32::from(matches!(notice, Notice::Taken { .. })),
+                        Action::Request { board, request } => requests.push((who, board, request)),
+                        Action::Notify(notice) => taken[who] += u32::from(matches!(notice, Notice::Taken { .. })),
                         // The other one had set boards up already.
                         Action::Log(change) => {
                             assert_eq!(change.mark, Mark::Begin, "seed {seed}: {change:?}");
@@ -213,8 +214,8 @@ fn of_two_that_begin_at_once_one_or_both_end_and_one_that_takes_over_has_all_boa
                 }
             }
             for _ in 0..random.below(4) {
-                if !asked.is_empty() {
-                    let (who, at, request) = asked.swap_remove(random.below(asked.len() as u64) as usize);
+                if !requests.is_empty() {
+                    let (who, at, request) = requests.swap_remove(random.below(requests.len() as u64) as usize);
                     answers.push((who, at, boards[at].carry_out(OWNERS[who], &request)));
                 }
                 if !answers.is_empty() && random.happens(600) {
@@ -256,7 +257,7 @@ fn a_heartbeat_of_a_server_that_the_boards_cannot_reach_keeps_nobody_in_the_tabl
 }
 
 #[test]
-fn a_server_without_a_heartbeat_is_taken_out_after_patience_and_one_board_without_servers_has_no_say() {
+fn a_server_without_a_heartbeat_is_taken_out_after_patience_and_one_board_without_servers_has_no_vote() {
     let mut world = World::new(4, 3, 2);
     world.open_all();
     world.start();
@@ -279,7 +280,7 @@ fn a_server_without_a_heartbeat_is_taken_out_after_patience_and_one_board_withou
 }
 
 #[test]
-fn a_server_that_does_not_read_the_log_is_told_of_and_holds_events_no_longer_than_patience() {
+fn a_server_that_does_not_read_the_log_is_reported_and_holds_events_no_longer_than_patience() {
     let mut world = World::new(5, 2, 3);
     world.open_all();
     world.start();
@@ -300,7 +301,7 @@ fn a_server_that_does_not_read_the_log_is_told_of_and_holds_events_no_longer_tha
 }
 
 #[test]
-fn a_board_that_nobody_hears_of_holds_up_no_change_and_is_set_up_anew_when_it_is_back() {
+fn a_silent_board_holds_up_no_change_and_is_set_up_anew_when_it_is_back() {
     let mut world = World::new(6, 3, 2);
     world.open_all();
     world.start();

@@ -48,11 +48,11 @@ fn a_run_begins_after_every_other_one_on_boards_that_live_and_every_event_of_it_
             begin(&mut world);
             world.until("events of the run", |world| {
                 let (begin, _) = span(world);
-                let is_known = run == 0 || begin > 0;
-                is_known && world.boards.iter().all(|board| board.event > begin + 200)
+                let has_begun = run == 0 || begin > 0;
+                has_begun && world.boards.iter().all(|board| board.event > begin + 200)
             });
-            let is_said = world.notices.iter().any(|notice| matches!(notice, Notice::RunAbandoned { .. }));
-            assert_eq!(is_said, run > 0 && last_end.is_none(), "seed {seed}: {:#?}", world.notices);
+            let is_reported = world.notices.iter().any(|notice| matches!(notice, Notice::RunAbandoned { .. }));
+            assert_eq!(is_reported, run > 0 && last_end.is_none(), "seed {seed}: {:#?}", world.notices);
             world.notices.retain(|notice| !matches!(notice, Notice::RunAbandoned { .. }));
             if let Some(end) = last_end {
                 assert_eq!(span(&world).0, end, "seed {seed}: no event is lost between runs: {:#?}", world.notices);
@@ -122,7 +122,7 @@ fn a_run_begins_without_the_queue_pairs_of_receivers_that_were_killed() {
                 let (begin, _) = span(world);
                 begin > last && world.boards.iter().all(|board| board.event > begin + 50)
             });
-            assert!(world.asking.is_empty(), "seed {seed}: receivers without queue pairs: {:#?}", world.notices);
+            assert!(world.requesting.is_empty(), "seed {seed}: receivers without queue pairs: {:#?}", world.notices);
             for board in &world.boards {
                 let newest =
                     |server| board.qps.iter().filter(|qp| qp.peer == address(server)).map(|qp| qp.number).max();
@@ -155,7 +155,7 @@ fn a_detector_that_rests_does_not_keep_a_run_from_ending_or_the_next_one_from_be
         is_whole(&world, seed);
         world.stop_coordinator();
         begin(&mut world);
-        world.until("queue pairs", |world| world.asking.is_empty());
+        world.until("queue pairs", |world| world.requesting.is_empty());
         world.rests_at = None;
         world.until("events", |world| world.boards.iter().all(|board| board.event > last + 100));
         assert_eq!(span(&world).0, last, "seed {seed}");
@@ -226,7 +226,7 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
     for at in 0..2 {
         world.boards[2].qps[at].state = IN_ERROR;
     }
-    world.asking = vec![(1, 2, None), (0, 2, None)];
+    world.requesting = vec![(1, 2, None), (0, 2, None)];
     world.run(3000);
     assert_eq!(world.tables().live(), [0, 1]);
     world.flows_to(7, &[0, 1]);
@@ -239,12 +239,12 @@ fn no_board_begins_a_run_before_the_others_have_their_queue_pairs() {
         let mut world = World::new(seed, 3, 2);
         world.loss = world.random.below(60);
         begin(&mut world);
-        let late: Vec<_> = world.asking.iter().copied().filter(|(_, board, _)| *board == 2).collect();
-        world.asking.retain(|(_, board, _)| *board != 2);
+        let late: Vec<_> = world.requesting.iter().copied().filter(|(_, board, _)| *board == 2).collect();
+        world.requesting.retain(|(_, board, _)| *board != 2);
         world.run(3000);
         let events: Vec<u64> = world.boards.iter().map(|board| board.event).collect();
         assert_eq!(events, [0; 3], "seed {seed}: servers give up what lacks the third board: {:#?}", world.notices);
-        world.asking.extend(late);
+        world.requesting.extend(late);
         world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
         is_whole(&world, seed);
     }
@@ -302,7 +302,7 @@ fn a_server_that_was_suspended_before_it_has_read_a_change_gets_no_event_of_it()
 
 #[test]
 fn a_server_that_takes_nothing_holds_up_no_change() {
-    for (seed, is_told) in seeds(40).map(|seed| (seed, seed % 2 == 0)) {
+    for (seed, is_configured) in seeds(40).map(|seed| (seed, seed % 2 == 0)) {
         let mut world = World::new(seed, 2, 2);
         world.open_all();
         world.start();
@@ -317,7 +317,7 @@ fn a_server_that_takes_nothing_holds_up_no_change() {
             board.room.insert(1, 3);
         }
         world.servers[1].credits = 0;
-        if is_told {
+        if is_configured {
             world.run(100);
             world.coordinator.as_mut().unwrap().take_out([1]);
         }

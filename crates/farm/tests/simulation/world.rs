@@ -74,13 +74,13 @@ pub struct World {
     /// What a board says instead of the truth.
     pub lies: Vec<Option<fn(&mut BoardView)>>,
     /// Servers that want a queue pair of a board, and which one they would get if it is not as the gateware has it.
-    pub asking: Vec<(u16, usize, Option<usize>)>,
+    pub requesting: Vec<(u16, usize, Option<usize>)>,
     /// Coordinators begin a run.
     pub begins: bool,
     /// Servers that take nothing, and those that do nothing at all; the others ask again for queue pairs that they lack.
     pub full: BTreeSet<u16>,
     pub suspended: BTreeSet<u16>,
-    pub asks_again: bool,
+    pub repeats_requests: bool,
     /// Servers refuse events of others; how many they have refused.
     pub refusals: Option<u64>,
     /// The detector has no later event for now.
@@ -106,11 +106,11 @@ impl World {
             owner: OWNER,
             weights: vec![1; servers.into()],
             lies: vec![None; boards],
-            asking: Vec::new(),
+            requesting: Vec::new(),
             begins: false,
             full: BTreeSet::new(),
             suspended: BTreeSet::new(),
-            asks_again: false,
+            repeats_requests: false,
             refusals: None,
             rests_at: None,
         }
@@ -179,7 +179,7 @@ impl World {
 
     pub fn kill_server(&mut self, server: u16) {
         self.servers[usize::from(server)].is_alive = false;
-        self.asking.retain(|(other, ..)| *other != server);
+        self.requesting.retain(|(other, ..)| *other != server);
     }
 
     pub fn revive_server(&mut self, server: u16) {
@@ -188,24 +188,24 @@ impl World {
         self.start_server(server, Some(place));
     }
 
-    /// Its `recv` begins anew; which queue pair it gets, as in [`Board::asked`].
+    /// Its `recv` begins anew; which queue pair it gets, as in [`Board::give_queue_pair`].
     pub fn start_server(&mut self, server: u16, place: Option<usize>) {
         self.begin_process(server);
-        self.asking.retain(|(other, ..)| *other != server);
+        self.requesting.retain(|(other, ..)| *other != server);
         for (at, board) in self.boards.iter_mut().enumerate() {
             // It closes its queue pair of before, or the board looks for one that asks, and fails it.
             let state = if place.is_none() && self.random.happens(700) { CLOSED } else { IN_ERROR };
             let is_old = |qp: &&mut QueuePair| qp.peer == address(server) && qp.state == READY_TO_SEND;
             board.qps.iter_mut().filter(is_old).for_each(|qp| qp.state = state);
-            self.asking.push((server, at, place));
+            self.requesting.push((server, at, place));
         }
     }
 
     /// Its `recv` begins anew, knows nothing of the queue pairs before, and no board has noticed that they are dead.
     pub fn start_unaware(&mut self, server: u16) {
         self.begin_process(server);
-        self.asking.retain(|(other, ..)| *other != server);
-        self.asking.extend((0..self.boards.len()).map(|at| (server, at, None)));
+        self.requesting.retain(|(other, ..)| *other != server);
+        self.requesting.extend((0..self.boards.len()).map(|at| (server, at, None)));
     }
 
     fn begin_process(&mut self, server: u16) {
@@ -244,13 +244,13 @@ impl World {
             }
         }
         self.incidents();
-        for _ in 0..self.asking.len() {
-            let at = self.random.below(self.asking.len() as u64) as usize;
-            let (server, board, place) = self.asking[at];
-            if self.boards[board].asked(server, place) {
-                self.asking.swap_remove(at);
+        for _ in 0..self.requesting.len() {
+            let at = self.random.below(self.requesting.len() as u64) as usize;
+            let (server, board, place) = self.requesting[at];
+            if self.boards[board].give_queue_pair(server, place) {
+                self.requesting.swap_remove(at);
             }
-            if self.asking.is_empty() {
+            if self.requesting.is_empty() {
                 break;
             }
         }
@@ -294,13 +294,14 @@ impl World {
                     let its = (0..QPS).filter(|qp| is_its(&board.qps[*qp])).collect::<Vec<_>>();
                     its.into_iter().for_each(|qp| _ = board.room.entry(qp as u8).or_insert(3));
                 }
-                let asks = self.asks_again && self.servers[usize::from(number)].is_alive && !is_full && !is_still;
-                let is_asking = self.asking.iter().any(|(other, place, _)| (*other, *place) == (number, at));
+                let requests =
+                    self.repeats_requests && self.servers[usize::from(number)].is_alive && !is_full && !is_still;
+                let is_requesting = self.requesting.iter().any(|(other, place, _)| (*other, *place) == (number, at));
                 // Who has refused an event asks again a second later.
                 let is_off = board.refused_by == Some(address(number));
-                let asks = asks && (!is_off || self.now.is_multiple_of(1000));
-                if asks && !is_asking && !board.qps.iter().any(is_its) {
-                    self.asking.push((number, at, None));
+                let requests = requests && (!is_off || self.now.is_multiple_of(1000));
+                if requests && !is_requesting && !board.qps.iter().any(is_its) {
+                    self.requesting.push((number, at, None));
                     board.refused_by = board.refused_by.filter(|by| *by != address(number));
                 }
             }
@@ -388,7 +389,7 @@ impl World {
     fn act(&mut self, now: Time) {
         while let Some(action) = self.coordinator.as_mut().and_then(Coordinator::poll) {
             match action {
-                Action::Ask { board, request } => {
+                Action::Request { board, request } => {
                     let due = self.now + self.random.below(self.delay);
                     self.wire.push((due, Message::ToBoard { epoch: self.epoch, board, request }));
                 }
@@ -405,7 +406,7 @@ impl World {
                         coordinator.handle_logged(now, Ok(()));
                     }
                 }
-                Action::Say(notice) => self.notices.push(notice),
+                Action::Notify(notice) => self.notices.push(notice),
             }
         }
     }

@@ -362,7 +362,7 @@ impl Node for Station {
     }
 
     fn terms(&self) -> NodeTerms {
-        NodeTerms::asking()
+        NodeTerms::on_request()
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

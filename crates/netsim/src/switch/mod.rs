@@ -54,7 +54,7 @@ use scheduler::Discipline;
 type Markers = [Option<RedMarker>; CLASSES];
 
 /// The ingress of frames made by the switch itself: no port can be paused for them.
-const OWN: u16 = u16::MAX;
+const INTERNAL: u16 = u16::MAX;
 
 /// The switch node.
 pub struct Switch {
@@ -254,7 +254,7 @@ impl Switch {
     fn notify(&mut self, notification: Packet, out: &mut Outbox) {
         self.stats.cnm_sent += 1;
         let frame = out.frame(notification);
-        self.on_frame(out.now(), PortId(OWN), frame, out);
+        self.on_frame(out.now(), PortId(INTERNAL), frame, out);
     }
 
     /// Takes room in the buffer, or counts a drop.
@@ -527,7 +527,7 @@ impl Node for Switch {
 
     /// Most ports are idle after most frames.
     fn terms(&self) -> NodeTerms {
-        NodeTerms::asking()
+        NodeTerms::on_request()
     }
 
     fn sample(&mut self, now: Time, trace: &mut TraceSink) {

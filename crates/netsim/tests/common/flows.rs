@@ -266,6 +266,6 @@ impl Node for Probe {
     }
 
     fn terms(&self) -> NodeTerms {
-        NodeTerms::asking()
+        NodeTerms::on_request()
     }
 }

@@ -193,7 +193,7 @@ pub trait Backend {
 
     /// Whether payloads are read on the host; called before a board is connected. A back end that holds them elsewhere
     /// copies them only then; headers are copied always.
-    fn want_payloads(&mut self, _wanted: bool) {}
+    fn fetch_payloads(&mut self, _enabled: bool) {}
 
     /// How messages are received, as a sentence for the user: which of several methods is used, and why.
     fn notice(&self) -> Option<String> {

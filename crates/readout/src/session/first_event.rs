@@ -11,9 +11,9 @@ use crate::backend::Completion;
 /// How the search waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// For boards that are up and send nothing, after the first message and after the latest board came up.
+    /// Time for boards that are up and send nothing, after the first message and after the latest board came up.
     pub(super) silent: Time,
-    /// For boards that are not up: until this time of the session.
+    /// Time of the session until which boards that are not up are waited for.
     pub(super) bring_up: Time,
     /// And after the latest board came up: boards that are switched on together are not found at the same moment.
     pub(super) settle: Time,
@@ -22,11 +22,11 @@ pub(super) struct Patience {
 /// Waits until every board has sent something, or long enough.
 pub(super) struct FirstEvent {
     held: Vec<Completion>,
-    /// For each board: whether it is up, whether it has sent, and the first event that it has sent.
+    /// Whether a board is up, whether it has sent, and the first event that it has sent, for each.
     up: Vec<bool>,
     has_sent: Vec<bool>,
     first: Vec<Option<u64>>,
-    /// For each board: its next event follows its first one.
+    /// Whether a board's next event follows its first one, for each.
     is_followed: Vec<bool>,
     /// Boards agree if their first events can be open together.
     reach: u64,

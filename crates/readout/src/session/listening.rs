@@ -59,7 +59,7 @@ impl<S: EventSink> CmHost for Core<S> {
                      does the board send SEND_QP_INFO and MODIFY_QP_RTS, or all in OPEN_QP?"
                 ));
             }
-            Ending::Asked | Ending::Replaced => {}
+            Ending::PeerClosed | Ending::Replaced => {}
         }
     }
 
@@ -72,8 +72,8 @@ impl<S: EventSink> CmHost for Core<S> {
         self.boards[entry].opener.is_quiet(self.now, QUIET)
     }
 
-    fn doubt(&mut self, entry: usize) {
-        self.boards[entry].opener.doubt(self.now);
+    fn check_peer(&mut self, entry: usize) {
+        self.boards[entry].opener.probe_if_idle(self.now);
     }
 
     fn is_dead(&self, entry: usize) -> bool {

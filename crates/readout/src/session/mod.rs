@@ -107,7 +107,7 @@ impl<S: EventSink> Session<S> {
         let (mut rings, mut memories, mut boards, mut specs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let shared = config.pool.is_some();
         // What is copied out of a pool is copied on the host.
-        backend.want_payloads(sink.wants_payloads() || shared);
+        backend.fetch_payloads(sink.needs_payloads() || shared);
         let mut pool = None;
         if let Some(size) = config.pool {
             let (ring, memory, made) = Pool::make(&mut *backend, shape, config.pages, size.copies, sources)?;
@@ -187,7 +187,7 @@ impl<S: EventSink> Session<S> {
     /// Compares every fragment with `reference` before it is stored.
     #[must_use]
     pub fn with_reference(mut self, reference: impl Reference + Send + 'static) -> Self {
-        self.core.backend.want_payloads(true);
+        self.core.backend.fetch_payloads(true);
         self.core.receiver = self.core.receiver.with_reference(reference);
         self
     }
@@ -195,7 +195,7 @@ impl<S: EventSink> Session<S> {
     /// Compares payloads with a test pattern; `bare` messages are nothing but the pattern, and there are no events.
     #[must_use]
     pub fn with_pattern(mut self, pattern: Pattern, bare: bool) -> Self {
-        self.core.backend.want_payloads(true);
+        self.core.backend.fetch_payloads(true);
         self.core.receiver = match bare {
             true => self.core.receiver.with_bare_pattern(pattern),
             false => self.core.receiver.with_pattern(pattern),

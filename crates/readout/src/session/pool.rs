@@ -16,7 +16,7 @@ use crate::sys::{Pages, RingMemory};
 /// The size of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSize {
-    /// At least two a board: an event that is stored, and one that comes in.
+    /// Slots, at least two a board: an event that is stored, and one that comes in.
     pub slots: u32,
     /// Fragments that may be copied out of it while they wait for others; memory for them is taken when it is needed.
     pub copies: u32,

@@ -103,7 +103,7 @@ pub(super) fn of<S: EventSink>(
         ip: board.spec.ip.to_string(),
         state: board.state,
         step: match board.opener.state() {
-            CmState::Asking(request) => Some(request.to_string()),
+            CmState::Requesting(request) => Some(request.to_string()),
             _ => None,
         },
         lives: board.lives,

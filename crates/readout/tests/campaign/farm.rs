@@ -59,7 +59,7 @@ pub struct WireCounts {
     pub duplicated: u64,
     pub reordered: u64,
     pub damaged: u64,
-    /// Of these, packets that no checksum gave away since the damage is where routers may write.
+    /// Those of them that no checksum gave away, since the damage is where routers may write.
     pub damaged_accepted: u64,
 }
 
@@ -179,7 +179,7 @@ pub struct BoardEnd {
     local: LocalQp,
     requester: Requester,
     messages: Messages,
-    /// Of its life: messages posted.
+    /// Messages posted in its life.
     posted: u64,
     pub next_event: u64,
     /// Its clock, against everybody's.
@@ -360,7 +360,7 @@ impl Farm {
         }
     }
 
-    /// Until every fragment of the events before `until` has been acknowledged.
+    /// Runs until every fragment of the events before `until` has been acknowledged.
     pub fn run(&mut self, until: u64) {
         let limit = self.now + TICK * ((until + 1000) * 1000);
         while self.boards.iter().any(|board| board.first_unacknowledged() < until) {

@@ -32,7 +32,7 @@ pub enum Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// Its peer has closed it.
-    Asked,
+    PeerClosed,
     /// Its peer reports that it has failed.
     Failed,
     /// Another connection takes its place, or its set-up has failed.
@@ -96,7 +96,7 @@ pub trait CmHost {
 
     /// A message with its peer's address, which may be forged, requests a queue pair while this one is active: the
     /// owner checks whether the peer is alive. The sender repeats its request meanwhile.
-    fn doubt(&mut self, _entry: usize) {}
+    fn check_peer(&mut self, _entry: usize) {}
 
     /// The manager that holds it has sent a request: a sign of life.
     fn request_arrived(&mut self, _entry: usize) {}
@@ -277,7 +277,7 @@ impl CmListener {
                 return Some((CmAnswer::NoQp, self.held_by()));
             }
             if self.lives(at, host) {
-                host.doubt(at);
+                host.check_peer(at);
                 return None;
             }
             self.end(at, Ending::Replaced, host);
@@ -309,7 +309,7 @@ impl CmListener {
         let is_of_sender =
             |at: &usize| self.entries[*at].owner.ip == from && self.lives(*at, host) && host.serves(*at, from);
         let suspects: Vec<_> = (0..self.entries.len()).filter(is_of_sender).collect();
-        suspects.into_iter().for_each(|at| host.doubt(at));
+        suspects.into_iter().for_each(|at| host.check_peer(at));
         Some((CmAnswer::NoQp, self.held_by()))
     }
 
@@ -411,7 +411,7 @@ impl CmListener {
             CmRequest::CloseQp | CmRequest::Error if owner => {
                 self.entries[at].phase = Phase::Closed;
                 let is_error = message.request == CmRequest::Error;
-                host.close(at, if is_error { Ending::Failed } else { Ending::Asked });
+                host.close(at, if is_error { Ending::Failed } else { Ending::PeerClosed });
                 Some((ack, local))
             }
             CmRequest::CloseQp | CmRequest::Error

@@ -38,7 +38,7 @@ pub enum CmState {
     /// Not begun, or closed.
     Closed,
     /// This step has been requested.
-    Asking(CmRequest),
+    Requesting(CmRequest),
     /// The board may send.
     Open,
     /// It did not come up, or is up no longer.
@@ -164,7 +164,7 @@ impl CmOpener {
 
     /// Another connection of the board's address is asked for: a board that has answered a keep-alive before is asked
     /// now whether it lives, unless something of it came just now.
-    pub fn doubt(&mut self, now: Time) {
+    pub fn probe_if_idle(&mut self, now: Time) {
         let was_active = now < self.last_arrival.saturating_add(self.config.timeout / 2);
         if self.state == CmState::Open && self.question.is_none() && self.keeps_alive && !was_active {
             self.probe(now);
@@ -276,7 +276,7 @@ impl CmOpener {
     }
 
     fn request(&mut self, now: Time, step: CmRequest) {
-        self.state = CmState::Asking(step);
+        self.state = CmState::Requesting(step);
         self.question = Some(self.question(now, step, self.config.retries));
     }
 

@@ -27,7 +27,7 @@ struct Board {
     stuck: bool,
     quiet: bool,
     abandoned: bool,
-    doubted: Vec<usize>,
+    probed: Vec<usize>,
 }
 
 impl CmHost for Board {
@@ -60,8 +60,8 @@ impl CmHost for Board {
         self.quiet
     }
 
-    fn doubt(&mut self, entry: usize) {
-        self.doubted.push(entry);
+    fn check_peer(&mut self, entry: usize) {
+        self.probed.push(entry);
     }
 
     fn request_arrived(&mut self, _entry: usize) {
@@ -96,11 +96,11 @@ fn exchange((listener, host): &mut (CmListener, Board), from: Ipv4Addr, message:
 }
 
 /// OPEN_QP that gets no answer and changes nothing: which entries' peers are to be asked whether they live.
-fn doubted(board: &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> Vec<usize> {
+fn probed(board: &mut (CmListener, Board), from: Ipv4Addr, message: CmMessage) -> Vec<usize> {
     let before = (board.1.log.clone(), board.0.connection(0));
     assert_eq!(board.0.handle_message(Time::ZERO, from, &message, &mut board.1), None);
     assert_eq!((board.1.log.clone(), board.0.connection(0)), before);
-    std::mem::take(&mut board.1.doubted)
+    std::mem::take(&mut board.1.probed)
 }
 
 fn opened(board: &mut (CmListener, Board), peer: CmInfo) -> CmInfo {
@@ -147,8 +147,8 @@ fn feroce_s_own_messages_open_start_and_close_a_queue_pair() {
     let began = ["open 0 10.77.0.1", "connect 0 0x1f2e 10.77.0.1 17185", "ready 0"];
     let started = [false, true].into_iter().flat_map(|write| [false, true].map(|imm| (write, imm)));
     let started: Vec<_> = started.map(|(write, imm)| format!("transmit 0 true 16 {imm} {write}")).collect();
-    let log: Vec<&str> = started.iter().map(String::as_str).chain(["close 0 Asked"]).collect();
-    assert_eq!(board.1.log, [&began[..], &log, &began, &["close 0 Asked"]].concat());
+    let log: Vec<&str> = started.iter().map(String::as_str).chain(["close 0 PeerClosed"]).collect();
+    assert_eq!(board.1.log, [&began[..], &log, &began, &["close 0 PeerClosed"]].concat());
 }
 
 #[test]
@@ -219,7 +219,10 @@ fn a_repeated_request_gets_the_same_answer_and_changes_nothing() {
         }
         assert_eq!((first.answer, board.1.log.clone()), (Some(CmAnswer::Ack), log));
     }
-    assert_eq!(board.1.log, ["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0", "close 0 Asked"]);
+    assert_eq!(
+        board.1.log,
+        ["open 0 10.0.0.1", "connect 0 0xc0ffee01 10.0.0.1 17185", "ready 0", "close 0 PeerClosed"]
+    );
 }
 
 #[test]
@@ -300,7 +303,7 @@ fn a_peer_that_comes_back_with_another_number_takes_the_oldest_of_its_own_once_t
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let again = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
     assert_eq!(exchange(&mut board, SERVER, again).answer, Some(CmAnswer::NoQp), "their data come: not yet");
-    assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
+    assert_eq!(std::mem::take(&mut board.1.probed), [0, 1]);
     board.1.quiet = true;
     assert_eq!(opened(&mut board, peer(3)).qpn, owned[0].qpn);
     assert_eq!(opened(&mut board, peer(4)).qpn, owned[1].qpn);
@@ -315,14 +318,14 @@ fn no_opening_takes_a_living_queue_pair_even_from_its_peer_s_own_address() {
     {
         for info_valid in [true, false] {
             let open = CmMessage { info_valid, ..CmMessage::request(CmRequest::OpenQp, forged, CmInfo::default()) };
-            assert_eq!(doubted(&mut board, SERVER, open), [0], "{forged:?}");
+            assert_eq!(probed(&mut board, SERVER, open), [0], "{forged:?}");
         }
         assert_eq!(opened(&mut board, server()), local, "its own request, repeated");
     }
     let another = CmInfo { qpn: Qpn::new(99), ..server() };
     let open = CmMessage::request(CmRequest::OpenQp, another, CmInfo::default());
     assert_eq!(exchange(&mut board, SERVER, open).answer, Some(CmAnswer::NoQp));
-    assert_eq!((opened(&mut board, server()), std::mem::take(&mut board.1.doubted)), (local, vec![0]));
+    assert_eq!((opened(&mut board, server()), std::mem::take(&mut board.1.probed)), (local, vec![0]));
     // One that came before its peer's gives way once it is quiet, which it is: nobody is there.
     let close = CmMessage::request(CmRequest::CloseQp, server(), local);
     assert_eq!(exchange(&mut board, SERVER, close).answer, Some(CmAnswer::Ack));
@@ -337,18 +340,18 @@ fn an_idle_board_is_probed_at_once_if_it_answers_keep_alives_and_nothing_has_jus
     let (ms, mut opener) = (Time::from_ms(1), CmOpener::new(CmOpenerConfig::default(), BOARD));
     let peer = CmInfo { qpn: Qpn::new(0x200), ip: BOARD, ..CmInfo::default() };
     opener.adopt(Time::ZERO, server(), peer, 0);
-    opener.doubt(ms * 150);
+    opener.probe_if_idle(ms * 150);
     assert_eq!(opener.poll_transmit(), None, "it is not known whether it answers");
     assert!(!opener.is_quiet(ms * 199, ms * 200) && opener.is_quiet(ms * 200, ms * 200));
     assert_eq!(opener.handle_timeout(ms * 200), None);
     let probe = opener.poll_transmit().expect("the first keep-alive");
     opener.handle_message(ms * 201, BOARD, &probe.answered(CmAnswer::Ack, Some(peer)));
     assert!(!opener.is_quiet(ms * 900, ms * 200), "it is asked");
-    opener.doubt(ms * 250);
+    opener.probe_if_idle(ms * 250);
     assert_eq!(opener.poll_transmit(), None, "it has just answered");
-    opener.doubt(ms * 350);
+    opener.probe_if_idle(ms * 350);
     assert_eq!(opener.poll_transmit().map(|probe| probe.request), Some(CmRequest::ModifyQpRts));
-    opener.doubt(ms * 351);
+    opener.probe_if_idle(ms * 351);
     assert_eq!(opener.poll_transmit(), None, "it is being asked");
     let forgotten = probe.answered(CmAnswer::NoQp, None);
     assert!(matches!(opener.handle_message(ms * 352, BOARD, &forgotten), Some(CmEvent::Failed(_))));
@@ -373,7 +376,7 @@ fn a_server_that_comes_back_takes_its_queue_pair_again() {
     let local = opened(&mut board, server());
     let again = CmInfo { psn: Psn::new(7), rkey: 8, ..server() };
     let open = CmMessage::request(CmRequest::OpenQp, again, CmInfo::default());
-    assert_eq!(doubted(&mut board, SERVER, open), [0], "it lives");
+    assert_eq!(probed(&mut board, SERVER, open), [0], "it lives");
     board.1.quiet = true;
     assert_eq!(opened(&mut board, again).qpn, local.qpn);
     board.1.quiet = false;
@@ -420,7 +423,7 @@ fn an_address_that_has_as_many_as_it_may_gets_one_of_its_own_or_none() {
     let owned = [opened(&mut board, peer(1)), opened(&mut board, peer(2))];
     let third = CmMessage::request(CmRequest::OpenQp, peer(3), CmInfo::default());
     assert_eq!(exchange(&mut board, SERVER, third).answer, Some(CmAnswer::NoQp), "two are free, and not for it");
-    assert_eq!(std::mem::take(&mut board.1.doubted), [0, 1]);
+    assert_eq!(std::mem::take(&mut board.1.probed), [0, 1]);
     let other = CmInfo { ip: STRANGER, ..server() };
     assert_eq!(opened(&mut board, other).qpn.value(), 0xBEEF02, "another address takes a free one");
     board.1.quiet = true;

@@ -195,7 +195,7 @@ fn a_connection_that_we_have_opened_can_be_probed_and_closed_by_its_peer() {
     assert_eq!(answer(&mut board, STRANGER, CmRequest::CloseQp, local), CmAnswer::Nak);
     assert_eq!(answer(&mut board, SERVER, CmRequest::ModifyQpRts, local), CmAnswer::Ack);
     assert_eq!(answer(&mut board, SERVER, CmRequest::CloseQp, local), CmAnswer::Ack);
-    assert_eq!(board.1.log, ["close 0 Asked"]);
+    assert_eq!(board.1.log, ["close 0 PeerClosed"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use penstock_cli_common::interrupt::{be_quiet, on_interrupt};
 use penstock_cli_common::live::{LiveOptions, Page};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::results::{self, SUMMARY, TRACE};
-use penstock_cli_common::output::{print, screen::say};
+use penstock_cli_common::output::{print, screen::notify};
 use penstock_dashboard::Settings;
 use penstock_netsim::TraceSink;
 use penstock_units::Time;
@@ -123,7 +123,7 @@ fn sample(
         while let Some((board, _, outcome)) = session.fleet.poll_outcome() {
             let answered_at = session.fleet.last_answer(board).saturating_sub(begin);
             if let Some(silent) = sampled.answered(board, answered_at, outcome, trace) {
-                say(format_args!("{}: {silent}", session.address(board)));
+                notify(format_args!("{}: {silent}", session.address(board)));
             }
         }
         if now >= reported_at {

@@ -16,7 +16,7 @@ use page::BoardsPage;
 use penstock_cli_common::interrupt::{be_hasty, on_interrupt};
 use penstock_cli_common::live::{LiveOptions, Page};
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_dashboard::{serve_metrics, Settings};
 use penstock_ipbus::Identity;
 use penstock_units::Time;
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     session.unfit().print();
     let interrupted = on_interrupt()?;
     be_hasty();
-    say(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
+    notify(format_args!("metrics of {} boards: http://{}/metrics", session.boards.len(), arguments.metrics));
     let mut page = None;
     if live.is_on() {
         let manifest = page::manifest(&session, arguments.interval, arguments.read_only);

@@ -10,7 +10,7 @@ use super::session::Session;
 use super::streams::{self, BoardStreams, Stream};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::table::{columns, terminal_width};
-use penstock_cli_common::output::{print, screen::say};
+use penstock_cli_common::output::{print, screen::notify};
 use penstock_ipbus::map::{find, Place, Scale, Unit, MAP_HASH};
 use penstock_ipbus::regs::{cc, counters, global, port, qp, source};
 use penstock_ipbus::{Access, AccessError, BoardAddress, Identity, Options, Request, Unfit, PORT};
@@ -88,15 +88,15 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
     faults.print();
     match &sweep {
-        Some(sweep) => say(summary(sweep, &silent)),
+        Some(sweep) => notify(summary(sweep, &silent)),
         None if !silent.is_empty() => {
-            say(format_args!("{} addresses of ranges and networks are silent", silent.len()));
+            notify(format_args!("{} addresses of ranges and networks are silent", silent.len()));
         }
         None => {}
     }
     let verdict = verdict(&session, &faults);
     if found.is_empty() {
-        say("no board was found");
+        notify("no board was found");
         return Ok(verdict);
     }
     let mut header = vec![

@@ -7,7 +7,7 @@ use crate::ctl::get::{self, BoardReadings, Reading};
 use crate::ctl::session::SessionOf;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::table::{columns, terminal_width};
-use penstock_cli_common::output::{print, screen::say};
+use penstock_cli_common::output::{print, screen::notify};
 use penstock_ipbus::map::{Place, Scale, SWITCH};
 use penstock_ipbus::{AccessError, Switch, Unfit};
 use serde_json::{json, Value};
@@ -80,10 +80,10 @@ pub fn run(arguments: &SwitchArguments) -> Result<Verdict, Failure> {
     }
     faults.print();
     if silent > 0 {
-        say(format_args!("{silent} addresses of ranges and networks are silent"));
+        notify(format_args!("{silent} addresses of ranges and networks are silent"));
     }
     if found.is_empty() {
-        say("no switch was found");
+        notify("no switch was found");
         return Ok(verdict);
     }
     let header = [

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use penstock_cli_common::outcome::Failure;
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
 use penstock_wire::{read_stream_refusal, stream_header, stream_padding, STREAM_HEADER_LEN, STREAM_REFUSAL_LEN};
@@ -210,7 +210,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
     }
     if !plan.json {
         let many = if plan.boards == 1 { "" } else { "s" };
-        say(format_args!("{} stream{many} of the kernel to {} port {}", plan.boards, tcp.server, tcp.port));
+        notify(format_args!("{} stream{many} of the kernel to {} port {}", plan.boards, tcp.server, tcp.port));
     }
     let lives: Vec<bool> = senders.iter().map(|sender| sender.stream.is_some()).collect();
     let mut events = Events::with_capacity(256);

@@ -12,7 +12,7 @@ use crate::send::faults::Faults;
 use crate::send::link::{LONGEST_SLEEP, REFUSED};
 use crate::send::plan::Plan;
 use bytes::{Bytes, BytesMut};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_ipbus::PORT;
 use penstock_readout::link::{offload, Frames, Gather, Interface, PacketSocket};
 use penstock_transport::simple_tcp::Outgoing;
@@ -228,7 +228,7 @@ impl Link {
         }
         let hop = self.resolver.mac();
         if let Some((old, new)) = self.hop.zip(hop).filter(|(old, new)| old != new) {
-            say(format_args!("WARNING: {} has moved from {old} to {new}", self.resolver.hop()));
+            notify(format_args!("WARNING: {} has moved from {old} to {new}", self.resolver.hop()));
         }
         self.hop = hop;
     }

@@ -21,7 +21,7 @@ use board::{Board, Segments};
 use link::Link;
 use penstock_cli_common::interrupt::on_interrupt;
 use penstock_cli_common::outcome::{Failure, Verdict};
-use penstock_cli_common::output::screen::say;
+use penstock_cli_common::output::screen::notify;
 use penstock_readout::backend::SessionClock;
 use penstock_units::Time;
 use plan::TcpPlan;
@@ -47,7 +47,7 @@ fn emulate(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<repor
     let mut boards: Vec<Board> = boards.collect::<Result<_, _>>().map_err(Failure::Refused)?;
     let mut registers = Registers::new(&boards, link.mac());
     if !plan.json {
-        say(report::opening(plan, tcp, link.mac()));
+        notify(report::opening(plan, tcp, link.mac()));
     }
     let (mut now, mut turn, mut failure, mut done) = (clock.now(), 0, None, None);
     while !interrupted.load(Ordering::Relaxed) && now < plan.end && !is_over(&boards, now, plan.linger, &mut done) {

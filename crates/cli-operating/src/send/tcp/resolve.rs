@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     const HOP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-    const OWN: (MacAddr, Ipv4Addr) = (MacAddr([2; 6]), Ipv4Addr::new(192, 0, 2, 9));
+    const LOCAL: (MacAddr, Ipv4Addr) = (MacAddr([2; 6]), Ipv4Addr::new(192, 0, 2, 9));
     const SERVER: MacAddr = MacAddr([6; 6]);
     const OTHER: MacAddr = MacAddr([10; 6]);
 
@@ -200,7 +200,7 @@ mod tests {
     fn answered(resolver: &mut Resolver, from: Time, until: Time, macs: &[MacAddr]) -> usize {
         let (mut now, mut requests) = (from, 0);
         while now < until {
-            if let Some(request) = resolver.request(now, OWN) {
+            if let Some(request) = resolver.request(now, LOCAL) {
                 requests += 1;
                 macs.iter().for_each(|mac| resolver.learn(now, &request.answer(*mac), true));
             }
@@ -236,9 +236,9 @@ mod tests {
     #[test]
     fn it_requests_every_second_until_the_hop_answers_and_takes_no_claim_before() {
         let mut resolver = Resolver::new(HOP, "no such interface");
-        let request = resolver.request(Time::ZERO, OWN).unwrap();
-        assert_eq!(resolver.request(Time::from_ms(999), OWN), None);
-        assert_eq!(resolver.request(AGAIN, OWN), Some(request));
+        let request = resolver.request(Time::ZERO, LOCAL).unwrap();
+        assert_eq!(resolver.request(Time::from_ms(999), LOCAL), None);
+        assert_eq!(resolver.request(AGAIN, LOCAL), Some(request));
         resolver.learn(AGAIN, &request, true); // our own says nothing of it
         resolver.learn(AGAIN, &claim(OTHER), false);
         assert_eq!(resolver.mac(), None);

@@ -16,12 +16,12 @@ use crate::workload::Pace;
 use facts::Facts;
 
 /// The maximum number of links whose offered load is reported.
-const TOLD: usize = 16;
+const MAX_LISTED: usize = 16;
 
 /// The verdict on a run with this summary.
 pub fn of(scenario: &LabScenario, summary: &LabSummary) -> Verdict {
     let loads = offered(scenario, &Routes::shortest(&scenario.topology));
-    let offered: Vec<Offered> = loads.iter().take(TOLD).map(Offered::from).collect();
+    let offered: Vec<Offered> = loads.iter().take(MAX_LISTED).map(Offered::from).collect();
     let bottleneck = bottleneck(scenario, summary);
     let outstanding: u64 =
         summary.flows.iter().map(|flow| flow.posted_bytes.saturating_sub(flow.delivered_bytes)).sum();

@@ -214,8 +214,8 @@ impl<S: ByteSource> Connection<S> {
     pub(super) fn introduce(&mut self) -> io::Result<Introduced> {
         while self.held.len() < INTRODUCTION && self.readable {
             let mut bytes = [0; INTRODUCTION];
-            let wanted = INTRODUCTION - self.held.len();
-            match self.stream.read(&mut bytes[..wanted]) {
+            let missing = INTRODUCTION - self.held.len();
+            match self.stream.read(&mut bytes[..missing]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(len) => self.held.extend_from_slice(&bytes[..len]),
                 Err(error) => self.note_would_block(error)?,

@@ -170,7 +170,7 @@ impl Verbs {
                 let base = memory.addr();
                 let registration = Registration::new(&self.domain, memory, spec.len)
                     .map_err(failed(registering(&format!("board {board}"), spec.len)))?;
-                (Receives::Own(registration), spec.max_receives, base)
+                (Receives::PerQueuePair(registration), spec.max_receives, base)
             }
         };
         let qp = QueuePair::new(receives, &self.completions, max_receives, self.source)

@@ -36,7 +36,7 @@ pub struct Remote {
 #[derive(Debug)]
 pub enum Receives {
     /// Into memory of its own, that its peer may also write.
-    Own(Registration),
+    PerQueuePair(Registration),
     /// Into memory of all.
     Pool(Arc<Registration>),
 }
@@ -44,7 +44,7 @@ pub enum Receives {
 impl Receives {
     fn registration(&self) -> &Registration {
         match self {
-            Receives::Own(registration) => registration,
+            Receives::PerQueuePair(registration) => registration,
             Receives::Pool(registration) => registration,
         }
     }
@@ -106,7 +106,7 @@ impl QueuePair {
     /// The key of its own memory; 0 where it has none.
     pub fn rkey(&self) -> u32 {
         match &self.receives {
-            Receives::Own(registration) => registration.rkey(),
+            Receives::PerQueuePair(registration) => registration.rkey(),
             Receives::Pool(_) => 0,
         }
     }
