@@ -110,27 +110,40 @@ pub fn run(arguments: &Arguments) -> Verdict {
     }
 }
 
-fn check(arguments: &Arguments) -> Result<Report, String> {
-    let mut recovered = Vec::new();
-    let mut files = BTreeSet::new();
-    let mut unfinished = Vec::new();
-    for path in &arguments.paths {
-        if !path.exists() {
-            return Err(format!("{}: there is no such file or folder", path.display()));
-        }
-        if arguments.recover {
-            recovered.extend(recover(path).map_err(|error| error.to_string())?);
-        }
-        for file in event_files(path, &recovered)? {
-            match file.to_string_lossy().ends_with(PARTIAL) {
-                true => unfinished.push(file),
-                false => drop(files.insert(file)),
+/// Files that were found, those that were not closed apart.
+#[derive(Default)]
+struct Found {
+    recovered: Vec<Recovered>,
+    files: BTreeSet<PathBuf>,
+    unfinished: Vec<PathBuf>,
+}
+
+impl Found {
+    fn of(arguments: &Arguments) -> Result<Found, String> {
+        let mut found = Found::default();
+        for path in &arguments.paths {
+            if !path.exists() {
+                return Err(format!("{}: there is no such file or folder", path.display()));
+            }
+            if arguments.recover {
+                found.recovered.extend(recover(path).map_err(|error| error.to_string())?);
+            }
+            for file in event_files(path, &found.recovered)? {
+                match file.to_string_lossy().ends_with(PARTIAL) {
+                    true => found.unfinished.push(file),
+                    false => drop(found.files.insert(file)),
+                }
             }
         }
+        match found.files.is_empty() && found.unfinished.is_empty() && found.recovered.is_empty() {
+            true => Err("no events*.parquet is there; name files, or folders that hold some".to_owned()),
+            false => Ok(found),
+        }
     }
-    if files.is_empty() && unfinished.is_empty() && recovered.is_empty() {
-        return Err("no events*.parquet is there; name files, or folders that hold some".to_owned());
-    }
+}
+
+fn check(arguments: &Arguments) -> Result<Report, String> {
+    let Found { recovered, files, unfinished } = Found::of(arguments)?;
     let tables = arguments.servers.as_deref().map(read_tables).transpose()?;
     let pattern = arguments.payload.map(PatternName::pattern);
     // The decoder panics at some damaged pages: the report has them, standard error need not.
@@ -152,30 +165,9 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
     let gaps = shown.collect();
     let misplaced = tables.as_ref().map_or_else(Misplaced::default, |tables| Misplaced::of(tables, &files));
     let missing_of = tables.as_ref().map(|tables| missing_of(&servers(tables), &holes));
-    let sum = |of: &dyn Fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
-    let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
-    let parts = if arguments.allow_incomplete { 0 } else { sum(&|file| file.parts.lost()) };
-    let missing = if arguments.allow_gaps { 0 } else { events_missing };
-    let twice = if arguments.allow_twice { 0 } else { events_twice };
-    let reasons = [
-        (unfinished.len() as u64, "files were not closed (--recover completes them)"),
-        (sum(&|file| file.problems), "problems in files"),
-        (incomplete, "events lack sources (--allow-incomplete: that is no fault)"),
-        (parts, "parts of fragments are missing, cut or stopped (--allow-incomplete: that is no fault)"),
-        (missing, "events are missing (--allow-gaps: that is no fault)"),
-        (misplaced.files, "files are of another run than the file of servers"),
-        (misplaced.nameless, "files do not say of which run they are"),
-        (misplaced.events, "events are in the files of a server that they did not belong to"),
-        (misplaced.outside, "events are before the begin of the run, or after its end"),
-        (twice, "events are in more than one file (--allow-twice: that is no fault where they are equal)"),
-        (events_differing, "events are in more than one file, and differ there"),
-    ];
-    let reasons = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    let nothing = files.is_empty().then(|| "no file with events is left".to_owned());
-    let reasons: Vec<String> = reasons.chain(nothing.filter(|_| unfinished.is_empty())).collect();
-    Ok(Report {
-        verified: reasons.is_empty(),
-        reasons,
+    let mut report = Report {
+        verified: false,
+        reasons: Vec::new(),
         recovered,
         unfinished,
         files,
@@ -189,7 +181,37 @@ fn check(arguments: &Arguments) -> Result<Report, String> {
         misplaced,
         events_twice,
         events_differing,
-    })
+    };
+    report.reasons = reasons(&report, arguments);
+    report.verified = report.reasons.is_empty();
+    Ok(report)
+}
+
+/// Why the files are not what a run should leave; a sentence each.
+fn reasons(report: &Report, arguments: &Arguments) -> Vec<String> {
+    let sum = |of: &dyn Fn(&FileReport) -> u64| report.files.iter().map(of).sum::<u64>();
+    let incomplete = if arguments.allow_incomplete { 0 } else { sum(&|file| file.events_incomplete) };
+    let parts = if arguments.allow_incomplete { 0 } else { sum(&|file| file.parts.lost()) };
+    let missing = if arguments.allow_gaps { 0 } else { report.events_missing };
+    let twice = if arguments.allow_twice { 0 } else { report.events_twice };
+    let Misplaced { files, nameless, events, outside } = report.misplaced;
+    let reasons = [
+        (report.unfinished.len() as u64, "files were not closed (--recover completes them)"),
+        (sum(&|file| file.problems), "problems in files"),
+        (incomplete, "events lack sources (--allow-incomplete: that is no fault)"),
+        (parts, "parts of fragments are missing, cut or stopped (--allow-incomplete: that is no fault)"),
+        (missing, "events are missing (--allow-gaps: that is no fault)"),
+        (files, "files are of another run than the file of servers"),
+        (nameless, "files do not say of which run they are"),
+        (events, "events are in the files of a server that they did not belong to"),
+        (outside, "events are before the begin of the run, or after its end"),
+        (twice, "events are in more than one file (--allow-twice: that is no fault where they are equal)"),
+        (report.events_differing, "events are in more than one file, and differ there"),
+    ];
+    let reasons = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let nothing =
+        (report.files.is_empty() && report.unfinished.is_empty()).then(|| "no file with events is left".to_owned());
+    reasons.chain(nothing).collect()
 }
 
 fn recover(path: &Path) -> Result<Vec<Recovered>, StoreError> {

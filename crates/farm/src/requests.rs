@@ -12,17 +12,8 @@ impl Coordinator {
     /// The request to a board, from its last view.
     pub(crate) fn request_for(&mut self, now: Time, at: usize) -> Option<Request> {
         let view = self.boards[at].view.as_ref().map(|(_, view)| view.clone())?;
-        let name = self.config.boards[at].clone();
         if view.owner != self.config.owner {
-            if self.leaving.is_some() {
-                return None;
-            }
-            if view.owner != 0 && !self.boards[at].may_take {
-                self.notify(Notice::Taken { board: name, owner: view.owner });
-                self.is_over = true;
-                return None;
-            }
-            return Some(Request::Claim);
+            return self.claim(at, &view);
         }
         // Not before a claim has succeeded: one may be lost.
         self.boards[at].may_take = false;
@@ -37,30 +28,12 @@ impl Coordinator {
         if let Some(queue_pairs) = self.boards[at].to_fail.take() {
             return Some(Request::Fail { queue_pairs });
         }
-        // What it is told again it is told with each look.
-        let is_defiant = self.boards[at].is_defiant;
-        if is_defiant && self.boards[at].look_due > now {
+        // A command is repeated with each look.
+        if self.boards[at].is_defiant && self.boards[at].look_due > now {
             return None;
         }
         if view.prepared {
-            let first = view.announced;
-            return match &self.phase {
-                Phase::Preparing(change) | Phase::Logging(change) if change.first == first => None,
-                Phase::Announced { change, .. } if change.first == first => None,
-                phase => {
-                    let confirmed = self.log.changes_at(first, view.rows.len());
-                    if !is_defiant && !matches!(phase, Phase::Cancelling | Phase::Confirming(_)) {
-                        self.notify(Notice::Resolved { board: name, first, confirmed });
-                        if confirmed && first == self.log.first() && self.phase == Phase::Steady {
-                            // Servers may not have read it: as if it had just been written.
-                            let change = self.log.last().clone();
-                            self.enter(now, Phase::Announced { change, since: now });
-                            return None;
-                        }
-                    }
-                    Some(if confirmed { Request::Confirm } else { self.cancel(at, &view)? })
-                }
-            };
+            return self.resolve(now, at, &view);
         }
         // They make room for those of the run that begins.
         let abandoned = self.abandoned(at, &view);
@@ -73,20 +46,7 @@ impl Coordinator {
         }
         let prepares = matches!(self.phase, Phase::Preparing(_)) && self.takes_part(&view);
         if (prepares || self.is_in_force(&view)) && !self.boards[at].must_begin {
-            let change = match &self.phase {
-                Phase::Preparing(change) => change.clone(),
-                Phase::Cancelling if self.boards[at].has_other_rows(&view) => return self.cancel(at, &view),
-                Phase::Steady => return self.door(at, &view).or_else(|| self.park_cut_off(now, at, &view)),
-                _ => return None,
-            };
-            if self.boards[at].attempt != Attempt::None {
-                return None;
-            }
-            (self.boards[at].attempt, self.boards[at].last_command) = (Attempt::Requested, None);
-            let rows = self.rows(&view, &change.live)?;
-            self.boards[at].staged = Some(rows.clone());
-            let (first, is_at_rest) = (change.first, change.mark == Mark::End && view.pending && !view.waits);
-            return Some(if is_at_rest { Request::Replace { first, rows } } else { Request::Prepare { first, rows } });
+            return self.prepare_board(now, at, &view);
         }
         // A board that holds the events after the end of the run waits for the others, or has its table again.
         let holds_end = self.boards[at].attempt != Attempt::None && view.live == 0 && !self.log.live().is_empty();
@@ -102,6 +62,62 @@ impl Coordinator {
             return None;
         }
         self.set_up(now, at, &view)
+    }
+
+    /// Takes a board of no owner, or of another one if it may.
+    fn claim(&mut self, at: usize, view: &BoardView) -> Option<Request> {
+        if self.leaving.is_some() {
+            return None;
+        }
+        if view.owner != 0 && !self.boards[at].may_take {
+            self.notify(Notice::Taken { board: self.config.boards[at].clone(), owner: view.owner });
+            self.is_over = true;
+            return None;
+        }
+        Some(Request::Claim)
+    }
+
+    /// Ends a change that the board has prepared, unless it is the one at hand: as the log has it.
+    fn resolve(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
+        let first = view.announced;
+        match &self.phase {
+            Phase::Preparing(change) | Phase::Logging(change) if change.first == first => return None,
+            Phase::Announced { change, .. } if change.first == first => return None,
+            _ => {}
+        }
+        let confirmed = self.log.changes_at(first, view.rows.len());
+        if !self.boards[at].is_defiant && !matches!(self.phase, Phase::Cancelling | Phase::Confirming(_)) {
+            self.notify(Notice::Resolved { board: self.config.boards[at].clone(), first, confirmed });
+            if confirmed && first == self.log.first() && self.phase == Phase::Steady {
+                // Servers may not have read it: as if it had just been written.
+                let change = self.log.last().clone();
+                self.enter(now, Phase::Announced { change, since: now });
+                return None;
+            }
+        }
+        if confirmed {
+            Some(Request::Confirm)
+        } else {
+            self.cancel(at, view)
+        }
+    }
+
+    /// The part of a board with the table in force in the change at hand.
+    fn prepare_board(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
+        let change = match &self.phase {
+            Phase::Preparing(change) => change.clone(),
+            Phase::Cancelling if self.boards[at].has_other_rows(view) => return self.cancel(at, view),
+            Phase::Steady => return self.door(at, view).or_else(|| self.park_cut_off(now, at, view)),
+            _ => return None,
+        };
+        if self.boards[at].attempt != Attempt::None {
+            return None;
+        }
+        (self.boards[at].attempt, self.boards[at].last_command) = (Attempt::Requested, None);
+        let rows = self.rows(view, &change.live)?;
+        self.boards[at].staged = Some(rows.clone());
+        let (first, is_at_rest) = (change.first, change.mark == Mark::End && view.pending && !view.waits);
+        Some(if is_at_rest { Request::Replace { first, rows } } else { Request::Prepare { first, rows } })
     }
 
     /// The table in force is what is edited, too.

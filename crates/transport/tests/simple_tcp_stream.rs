@@ -35,6 +35,7 @@ impl Draw {
 
 /// A receiver as an RFC 9293 one behaves, written for this test: it keeps what comes out of order, and its user reads at
 /// whim, so that the window closes, opens and shrinks.
+#[derive(Default)]
 struct Host {
     irs: u32,
     rcv_nxt: u32,
@@ -101,9 +102,26 @@ impl Host {
     }
 }
 
+#[derive(Clone)]
 enum OnWire {
     Segment(Outgoing, Vec<u8>),
     Answer(Arrival),
+}
+
+/// What is under way in both directions, with the time of its arrival.
+struct Wire(Vec<(u64, OnWire)>);
+
+impl Wire {
+    /// Loses, doubles and delays it.
+    fn send(&mut self, now: u64, what: &OnWire, draw: &mut Draw) {
+        for _ in 0..copies(draw) {
+            self.0.push((now + 50 + reordering(draw), what.clone()));
+        }
+    }
+
+    fn arrived(&mut self, now: u64) -> Vec<OnWire> {
+        self.0.extract_if(.., |(when, _)| *when <= now).map(|(_, what)| what).collect()
+    }
 }
 
 /// A forger who has all of the stream but the receiver's next sequence number: he claims that everything has arrived,
@@ -131,17 +149,8 @@ fn campaign(seed: u64) {
         ..Parameters::default()
     };
     let mut stream = Stream::new(parameters, RING).unwrap();
-    let mut host = Host {
-        irs: 0,
-        rcv_nxt: 0,
-        iss: draw.word() as u32,
-        up: false,
-        got: Vec::new(),
-        ahead: BTreeMap::new(),
-        window: 0,
-        edge: 0,
-    };
-    let mut wire: Vec<(u64, OnWire)> = Vec::new();
+    let mut host = Host { iss: draw.word() as u32, ..Host::default() };
+    let mut wire = Wire(Vec::new());
     let (mut sent, mut written, mut done) = (Vec::new(), 0, 0);
     let mut now = 0;
     // Every other seed begins close to the end of the sequence numbers.
@@ -173,18 +182,13 @@ fn campaign(seed: u64) {
         while let Some(segment) = stream.poll_transmit(at) {
             let (first, second) = stream.payload(&segment);
             let bytes = [first, second].concat();
-            for _ in 0..copies(&mut draw) {
-                wire.push((now + 50 + reordering(&mut draw), OnWire::Segment(segment, bytes.clone())));
-            }
+            wire.send(now, &OnWire::Segment(segment, bytes), &mut draw);
         }
-        let due: Vec<_> = wire.extract_if(.., |(when, _)| *when <= now).collect();
-        for (_, what) in due {
+        for what in wire.arrived(now) {
             match what {
                 OnWire::Segment(segment, bytes) => {
                     if let Some(answer) = host.take(&segment, &bytes, &mut draw) {
-                        for _ in 0..copies(&mut draw) {
-                            wire.push((now + 50 + reordering(&mut draw), OnWire::Answer(answer)));
-                        }
+                        wire.send(now, &OnWire::Answer(answer), &mut draw);
                     }
                 }
                 OnWire::Answer(answer) => stream.handle_segment(at, &answer),

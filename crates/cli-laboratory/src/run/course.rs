@@ -94,22 +94,32 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut summary = course.summary(summary)?;
     summary.steered = page.applied();
     page.end(end.word(), now, done, &summary);
-    let json = serde_json::to_string_pretty(&summary).expect("a summary has only plain keys");
+    let verdict = publish(arguments, &summary, &page, &interrupted)?;
+    page.stay(&interrupted);
+    Ok(verdict)
+}
+
+/// Writes the summary and the plots, and prints the results.
+fn publish(
+    arguments: &Arguments,
+    summary: &Summary,
+    page: &Page,
+    interrupted: &AtomicBool,
+) -> Result<Verdict, Failure> {
+    let json = serde_json::to_string_pretty(summary).expect("a summary has only plain keys");
     results::write(&arguments.out.join(results::SUMMARY), &json)?;
     let mut verdict = summary.verdict();
     if !arguments.no_plots {
         verdict = page.report(&arguments.out, verdict);
-        if let Err(message) = plots::draw_of(&summary, &arguments.out, &interrupted) {
+        if let Err(message) = plots::draw_of(summary, &arguments.out, interrupted) {
             notify(format_args!("warning: {message}"));
         }
     }
     let out = arguments.out.display();
-    let verdict = match arguments.json {
+    Ok(match arguments.json {
         true => print(json, verdict),
-        false => print(format_args!("{}\nresults are in {out}", tables::of(&summary)), verdict),
-    };
-    page.stay(&interrupted);
-    Ok(verdict)
+        false => print(format_args!("{}\nresults are in {out}", tables::of(summary)), verdict),
+    })
 }
 
 /// Boards look back by up to their link's delay.

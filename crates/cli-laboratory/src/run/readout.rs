@@ -125,42 +125,12 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let (spec, qp) = (request.spec, &request.scenario.qp);
     let streams: Vec<TcpConfig> =
         request.boards.iter().filter_map(|board| board.tcp).map(TcpConfig::reversed).collect();
-    let marking = ReplyMarking { ack_dscp: qp.dscp, cnp_dscp: qp.cnp_dscp, ..ReplyMarking::default() };
-    let settings = ResponderSettings {
-        credits: CreditPolicy::Unlimited,
-        nak_again: false,
-        cnp_interval: Some(qp.cnp_interval),
-        marking,
-    };
-    let mut random = Stream::new(request.scenario.run.seed, &format!("readout {}", request.name));
-    let entropy = Box::new(move || random.next_u32());
-    let mut backend = InProcess::new(request.ip, request.mac, entropy).with_settings(settings);
+    let mut backend = back_end(&request);
 
     let shape =
         RingConfig { slots: spec.slots, slot_bytes: u32::try_from(spec.slot_size.bytes())?, ..RingConfig::default() };
-    let (mut rings, mut memories, mut locals) = (Vec::new(), Vec::new(), Vec::new());
-    for board in 0..count {
-        let memory = RingMemory::allocate(shape.len(), Pages::Normal)?;
-        let (qpn, va, rkey) = match streams.is_empty() {
-            true => {
-                let memory = memory.mapping().clone();
-                let local = backend.create_qp(&QpSpec { board, memory, len: shape.len(), max_receives: spec.slots })?;
-                (local.qpn, local.base, local.rkey)
-            }
-            false => (Qpn::new(0), memory.mapping().addr(), 0),
-        };
-        rings.push(RingConfig { va, rkey, ..shape });
-        memories.push(memory);
-        locals.push((qpn, RemoteRing { va, rkey, slots: shape.slots, slot_bytes: shape.slot_bytes }));
-    }
-    let rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
-    for (board, of_board) in (0..).zip(&request.boards) {
-        let sender = &of_board.sender;
-        let (qpn, psn, ip, mtu) = (sender.local.qpn, sender.first_psn, sender.local.ip, sender.mtu);
-        if of_board.tcp.is_none() {
-            backend.connect(board, &PeerQp { qpn, psn, ip, mtu, rnr_timer })?;
-        }
-    }
+    let Rings { configs, memories, remote } = Rings::make(count, shape, streams.is_empty().then_some(&mut backend))?;
+    connect(&request, &mut backend)?;
     let ends = match streams.is_empty() {
         true => Ends::QueuePairs(Box::new(backend)),
         false => Ends::Streams(TcpInProcess::new(&streams, shape.slot_bytes)),
@@ -173,14 +143,10 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
         timeout: spec.event_timeout,
         ..BuilderConfig::default()
     };
-    let config = ReceiverConfig { rings, builder, consumer_rate: spec.consumer_rate };
+    let config = ReceiverConfig { rings: configs, builder, consumer_rate: spec.consumer_rate };
     let receiver = Receiver::with_memories(config, memories, writer)?.with_reference((*events).clone());
 
-    let of_board = |(board, (qpn, ring)): (u16, &(Qpn, RemoteRing))| {
-        (*qpn, Fragments { ring: *ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
-    };
-    let remote = (0..).zip(&locals).map(of_board).collect();
-    let boards = locals.iter().zip(&request.boards).map(|((qpn, _), board)| Board {
+    let boards = remote.iter().zip(&request.boards).map(|((qpn, _), board)| Board {
         qpn: *qpn,
         peer: board.tcp.map(|tcp| (tcp.local.ip, tcp.local.port)),
         flow: board.flow,
@@ -202,7 +168,65 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     readout.post_receives();
     let shared = Rc::new(RefCell::new(readout));
     let endpoint = Box::new(ReadoutEndpoint(shared.clone()));
-    Ok((shared, ReadoutEnd { endpoint, boards: remote }))
+    let of_board = |(board, (qpn, ring))| {
+        (qpn, Fragments { ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
+    };
+    Ok((shared, ReadoutEnd { endpoint, boards: (0..).zip(remote).map(of_board).collect() }))
+}
+
+/// The back end in this process, with the settings of the scenario.
+fn back_end(request: &ReadoutRequest) -> InProcess {
+    let qp = &request.scenario.qp;
+    let settings = ResponderSettings {
+        credits: CreditPolicy::Unlimited,
+        nak_again: false,
+        cnp_interval: Some(qp.cnp_interval),
+        marking: ReplyMarking { ack_dscp: qp.dscp, cnp_dscp: qp.cnp_dscp, ..ReplyMarking::default() },
+    };
+    let mut random = Stream::new(request.scenario.run.seed, &format!("readout {}", request.name));
+    let entropy = Box::new(move || random.next_u32());
+    InProcess::new(request.ip, request.mac, entropy).with_settings(settings)
+}
+
+/// The rings of all boards, and where the boards write to.
+struct Rings {
+    configs: Vec<RingConfig>,
+    memories: Vec<RingMemory>,
+    remote: Vec<(Qpn, RemoteRing)>,
+}
+
+impl Rings {
+    /// Allocates them; `backend` makes a queue pair for each. Without one boards send over TCP.
+    fn make(count: u16, shape: RingConfig, mut backend: Option<&mut InProcess>) -> Result<Rings, MakerError> {
+        let mut rings = Rings { configs: Vec::new(), memories: Vec::new(), remote: Vec::new() };
+        for board in 0..count {
+            let ring = RingMemory::allocate(shape.len(), Pages::Normal)?;
+            let (qpn, va, rkey) = match &mut backend {
+                Some(backend) => {
+                    let memory = ring.mapping().clone();
+                    let qp = QpSpec { board, memory, len: shape.len(), max_receives: shape.slots };
+                    let local = backend.create_qp(&qp)?;
+                    (local.qpn, local.base, local.rkey)
+                }
+                None => (Qpn::new(0), ring.mapping().addr(), 0),
+            };
+            rings.configs.push(RingConfig { va, rkey, ..shape });
+            rings.memories.push(ring);
+            rings.remote.push((qpn, RemoteRing { va, rkey, slots: shape.slots, slot_bytes: shape.slot_bytes }));
+        }
+        Ok(rings)
+    }
+}
+
+/// Connects the queue pairs of the boards that do not send over TCP.
+fn connect(request: &ReadoutRequest, backend: &mut InProcess) -> Result<(), MakerError> {
+    let rnr_timer = RnrTimer::at_least((request.scenario.qp.rnr_delay.as_ps() / 1_000_000) as u32);
+    for (board, of_board) in (0..).zip(&request.boards).filter(|(_, of_board)| of_board.tcp.is_none()) {
+        let sender = &of_board.sender;
+        let (qpn, psn, ip, mtu) = (sender.local.qpn, sender.first_psn, sender.local.ip, sender.mtu);
+        backend.connect(board, &PeerQp { qpn, psn, ip, mtu, rnr_timer })?;
+    }
+    Ok(())
 }
 
 /// Counts what a packet puts into memory.

@@ -19,12 +19,12 @@ use penstock_cli_common::interrupt::{self, be_quiet, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
-use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, ServerConfig};
+use penstock_farm::{first_table, Action, Coordinator, FarmConfig, Notice, ServerConfig, ServerView, Tables};
 use penstock_units::Time;
 use plan::Plan;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, Receiver};
 
 pub use arguments::Arguments;
 
@@ -44,14 +44,8 @@ fn refused(error: impl std::fmt::Display) -> Failure {
     Failure::Refused(error.to_string())
 }
 
-fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
-    if arguments.end {
-        Log::request_end(&plan.log).map_err(Failure::Refused)?;
-        if let Some(end) = watched(&plan.log)? {
-            return Ok(print(format_args!("the run has ended before event {end}"), Verdict::Verified));
-        }
-    }
+/// The log of the file of the farm; that of a new run begins with its first table.
+fn open_log(arguments: &Arguments, plan: &Plan) -> Result<(Log, Tables), Failure> {
     let run = format!("{:016x}", u64::from_le_bytes(random()?));
     let used = plan.servers.iter().filter(|server| server.is_used);
     let rows = first_table(used.map(|server| (server.number, server.weight)));
@@ -64,6 +58,29 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
             plan.log.display()
         )));
     }
+    Ok((log, tables))
+}
+
+/// The heartbeats of all servers that have metrics, each with the server's number.
+fn listen(plan: &Plan) -> Result<Receiver<(u16, Option<ServerView>)>, Failure> {
+    let (sender, heartbeats) = channel();
+    for server in &plan.servers {
+        if let Some(address) = server.metrics {
+            servers::listen(server.number, address, sender.clone()).map_err(Failure::Fault)?;
+        }
+    }
+    Ok(heartbeats)
+}
+
+fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
+    let plan = Plan::read(&arguments.file).map_err(Failure::Refused)?;
+    if arguments.end {
+        Log::request_end(&plan.log).map_err(Failure::Refused)?;
+        if let Some(end) = watched(&plan.log)? {
+            return Ok(print(format_args!("the run has ended before event {end}"), Verdict::Verified));
+        }
+    }
+    let (log, tables) = open_log(arguments, &plan)?;
     let interrupted = on_interrupt()?;
     be_quiet();
     let metrics = Metrics::serve(arguments.metrics).map_err(Failure::Refused)?;
@@ -75,32 +92,14 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
     let addresses: Vec<_> = plan.boards.iter().map(|(_, address)| *address).collect();
     let seed = u64::from_le_bytes(random()?);
     let mut boards = Boards::open(&addresses, arguments.board_patience, owner, seed).map_err(refused)?;
-    let (sender, heartbeats) = channel();
-    for server in &plan.servers {
-        if let Some(address) = server.metrics {
-            servers::listen(server.number, address, sender.clone()).map_err(Failure::Fault)?;
-        }
-    }
+    let heartbeats = listen(&plan)?;
     let mut coordinator = Coordinator::new(config, tables, boards.now());
     coordinator.take_out(plan.unused());
     let mut voice = Voice { is_json: arguments.json, faults: 0 };
     let (mut plan, mut reread) = (plan, REREAD);
     let mut leaves = Leaves::default();
     while !leaves.now(boards.now(), &interrupted, &mut coordinator, &log, arguments) && !coordinator.is_over() {
-        while let Some(action) = coordinator.poll() {
-            match action {
-                Action::Request { board, request } => boards.request(board, &request),
-                Action::Log(change) => {
-                    // A busy disk may take seconds; they must not count as time that servers had to read it.
-                    let written = log.append(&change);
-                    coordinator.handle_logged(boards.now(), written);
-                }
-                Action::Notify(notice) => {
-                    metrics.count(&notice);
-                    voice.notify(boards.now(), &notice);
-                }
-            }
-        }
+        carry_out(&mut coordinator, &mut boards, &log, &metrics, &mut voice);
         metrics.publish(&coordinator);
         let wait = coordinator.poll_timeout().saturating_sub(boards.now()).min(TURN);
         for (board, answer) in boards.turn(wait).map_err(|error| Failure::Fault(error.to_string()))? {
@@ -124,6 +123,24 @@ fn coordinate(arguments: &Arguments) -> Result<Verdict, Failure> {
         }
     }
     Ok(if voice.faults == 0 { Verdict::Verified } else { Verdict::Fault })
+}
+
+/// Does what the coordinator has decided.
+fn carry_out(coordinator: &mut Coordinator, boards: &mut Boards, log: &Log, metrics: &Metrics, voice: &mut Voice) {
+    while let Some(action) = coordinator.poll() {
+        match action {
+            Action::Request { board, request } => boards.request(board, &request),
+            Action::Log(change) => {
+                // A busy disk may take seconds; they must not count as time that servers had to read it.
+                let written = log.append(&change);
+                coordinator.handle_logged(boards.now(), written);
+            }
+            Action::Notify(notice) => {
+                metrics.count(&notice);
+                voice.notify(boards.now(), &notice);
+            }
+        }
+    }
 }
 
 /// How a coordinator ends: it gives the boards back first.

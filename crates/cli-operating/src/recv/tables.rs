@@ -105,7 +105,26 @@ pub fn why(board: &BoardReport) -> Cow<'_, str> {
 
 /// Everything that keeps a run from being good; a sentence each. `needs_boards`: a board that never came up does.
 pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
-    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+    let mut faults = faults_of_connections(report, needs_boards);
+    faults.extend(faults_of_data(report));
+    let left_out = report
+        .boards
+        .iter()
+        .filter(|board| board.lives > 0)
+        .filter_map(|board| Some((called(board), board.left_out.as_ref()?)));
+    faults.extend(left_out.map(|(name, why)| format!("{name} was left out at the end: {why}")));
+    faults.extend(pattern_faults(report));
+    if let Some(check) = &report.readout.check {
+        if check.fragments_differing > 0 {
+            faults.push(format!("{} fragments differ from the reference", check.fragments_differing));
+        }
+        faults.extend(check.first_difference.map(|difference| format!("first difference: {difference}")));
+    }
+    faults
+}
+
+/// Boards that never came up, or sent nothing, or were refused.
+fn faults_of_connections(report: &SessionReport, needs_boards: bool) -> Vec<String> {
     // A message may overtake the last answer of the connection manager.
     let never_up = report.boards.iter().filter(|board| needs_boards && board.lives == 0 && board.messages == 0);
     let mut faults: Vec<String> = alike(never_up.map(with_reason))
@@ -133,6 +152,13 @@ pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
         let what = if report.backend == "tcp" { "stream" } else { "queue pair" };
         Some(format!("{}: its {what} was ended: {refused}", called(board)))
     }));
+    faults
+}
+
+/// Events that are not complete, and messages that are in none.
+fn faults_of_data(report: &SessionReport) -> Vec<String> {
+    let (builder, readout) = (&report.readout.builder, &report.readout.receiver);
+    let mut faults = Vec::new();
     let mut count = |n: u64, what: &str| {
         if n > 0 {
             faults.push(format!("{n} {what}"));
@@ -159,22 +185,6 @@ pub fn faults(report: &SessionReport, needs_boards: bool) -> Vec<String> {
     let apart = of(&|events| events.strays_timestamp);
     let hint = "do the boards have one clock?";
     count(builder.strays_timestamp, &format!("of these have a timestamp that contradicts the event's{apart}: {hint}"));
-    let left_out = report
-        .boards
-        .iter()
-        .filter(|board| board.lives > 0)
-        .filter_map(|board| Some((called(board), board.left_out.as_ref()?)));
-    faults.extend(left_out.map(|(name, why)| format!("{name} was left out at the end: {why}")));
-    faults.extend(pattern_faults(report));
-    let mut count = |n: u64, what: &str| {
-        if n > 0 {
-            faults.push(format!("{n} {what}"));
-        }
-    };
-    if let Some(check) = &report.readout.check {
-        count(check.fragments_differing, "fragments differ from the reference");
-        faults.extend(check.first_difference.map(|difference| format!("first difference: {difference}")));
-    }
     faults
 }
 

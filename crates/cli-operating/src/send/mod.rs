@@ -66,15 +66,11 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
     let interrupted = on_interrupt()?;
     let clock = SessionClock::start();
     let mut link = Link::open(plan).map_err(Failure::Refused)?;
-    let (ips, shared): (Vec<_>, _) = (plan.ips().collect(), Arc::new(plan.clone()));
+    let ips: Vec<_> = plan.ips().collect();
+    let shared = Arc::new(plan.clone());
     let front_ends =
         ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&shared, share.clone(), k as u16, ip, link.mac()));
-    let mut crowd = Crowd {
-        front_ends: front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?,
-        turn: 0,
-        done: None,
-        refused: Vec::new(),
-    };
+    let mut crowd = Crowd::of(front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?);
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
     let mut registers = Registers::bind(plan, link.mac()).map_err(Failure::Refused)?;
     if !plan.json {
@@ -136,6 +132,10 @@ struct Crowd {
 }
 
 impl Crowd {
+    fn of(front_ends: Vec<FrontEnd>) -> Crowd {
+        Crowd { front_ends, turn: 0, done: None, refused: Vec::new() }
+    }
+
     /// All messages are acknowledged, and the servers have closed their queue pairs or had time to.
     fn is_over(&mut self, now: Time, linger: Time) -> bool {
         if !self.front_ends.iter().all(FrontEnd::is_done) {

@@ -86,109 +86,129 @@ fn put_in_step(field: &mut Field, board: u16) {
 
 /// Lets it happen to a board, and ends it; the run may still be recovering.
 pub fn happen(field: &mut Field, what: Incident, board: u16) {
-    let at = usize::from(board);
     let begun = event_at(field.now);
     match what {
-        Incident::StaleBoard => {
-            make_stale(field, board);
-            // One that was in step is waited for, as one that has been away, until several events have lacked it.
-            field.until("stale board named", |report| {
-                is_left_out(report, board, "it sends event") || is_left_out(report, board, "nothing")
-            });
-            goes_on_without(field, board);
-            put_in_step(field, board);
-        }
-        Incident::StaleBoardAtStart => {
-            make_stale(field, board);
-            field.kill_server();
-            field.until("stale board named", |report| is_left_out(report, board, "it sends event"));
-            goes_on_without(field, board);
-            put_in_step(field, board);
-        }
-        Incident::SilentBoard => {
-            field.places[at].front_end.production().is_silent = true;
-            field.until("silent board named", |report| is_left_out(report, board, "sent nothing"));
-            goes_on_without(field, board);
-            field.places[at].front_end.production().is_silent = false;
-        }
-        Incident::SilentBoardAtStart => {
-            field.places[at].front_end.production().is_silent = true;
-            field.kill_server();
-            field.until("silent board named", |report| is_left_out(report, board, "nothing"));
-            goes_on_without(field, board);
-            put_in_step(field, board);
-        }
-        Incident::ReturningBoard => {
-            field.places[at].is_dark = true;
-            let ticks = field.random.below(800);
-            field.ticks(ticks);
-            put_in_step(field, board);
-            field.places[at].is_dark = false;
-        }
-        Incident::Twin => {
-            let qpn = Qpn::new(field.random.next() as u32 | 2);
-            for _ in 0..50 {
-                let (ip, server) = (field.places[at].ip, field.server_ip());
-                let parcel = stranger::twin(&mut field.random, ip, server, qpn);
-                field.send(parcel);
-                field.ticks(20);
-            }
-            let report = field.report();
-            let lives = report.boards[at].lives;
-            assert!(lives >= 1 && (field.places[at].opens == Opens::Board || report.cm_refused > 0), "{lives}");
-        }
-        Incident::WrongSource => {
-            let boards = field.boards();
-            field.places[at].front_end.production().names = (board + 1) % boards;
-            let counted = field.report().boards[at].events.fragments_wrong_source;
-            field.until("wrong source counted for its board", |report| {
-                report.boards[at].events.fragments_wrong_source >= counted + 5
-            });
-            put_in_step(field, board);
-        }
+        Incident::StaleBoard => stale_board(field, board),
+        Incident::StaleBoardAtStart => stale_board_at_start(field, board),
+        Incident::SilentBoard => silent_board(field, board),
+        Incident::SilentBoardAtStart => silent_board_at_start(field, board),
+        Incident::ReturningBoard => returning_board(field, board),
+        Incident::Twin => twin(field, board),
+        Incident::WrongSource => wrong_source(field, board),
         Incident::KilledServer => field.kill_server(),
         Incident::SignalledServer => {
             let patience = field.random.below(400);
             field.signal_server(patience);
         }
-        Incident::FullDisk => {
-            field.full.set(true);
-            let ticks = 100 + field.random.below(1000);
-            field.ticks(ticks);
-            field.full.set(false);
-        }
-        Incident::KilledOnFullDisk => {
-            field.full.set(true);
-            let ticks = 100 + field.random.below(500);
-            field.ticks(ticks);
-            field.kill_server();
-            field.full.set(false);
-        }
-        Incident::Storm => {
-            let usual = std::mem::replace(&mut field.strangers, 1_000_000);
-            let ticks = 200 + field.random.below(800);
-            field.ticks(ticks);
-            field.strangers = usual;
-        }
-        Incident::RefusedFrames => {
-            let refused = field.wire.counts.refused;
-            field.wire.refuses = Some(field.places[at].ip);
-            let ticks = 100 + field.random.below(900);
-            field.ticks(ticks);
-            field.wire.refuses = None;
-            assert!(field.wire.counts.refused > refused, "its packets were refused");
-        }
-        Incident::MovedMac => {
-            let lives: Vec<u32> = field.report().boards.iter().map(|board| board.lives).collect();
-            let misled = field.misled();
-            field.move_mac();
-            field.until("every board connected at the server's new MAC", |report| {
-                report.boards.iter().zip(&lives).all(|(board, before)| board.lives > *before)
-            });
-            assert!(field.misled() > misled, "boards still sent to the former one");
-        }
+        Incident::FullDisk => full_disk(field, 1000, |_| {}),
+        Incident::KilledOnFullDisk => full_disk(field, 500, Field::kill_server),
+        Incident::Storm => storm(field),
+        Incident::RefusedFrames => refused_frames(field, board),
+        Incident::MovedMac => moved_mac(field),
     }
     println!("event {begun}: {what:?} of board {board}, over at {} (event {})", field.now, event_at(field.now));
+}
+
+fn stale_board(field: &mut Field, board: u16) {
+    make_stale(field, board);
+    // One that was in step is waited for, as one that has been away, until several events have lacked it.
+    field.until("stale board named", |report| {
+        is_left_out(report, board, "it sends event") || is_left_out(report, board, "nothing")
+    });
+    goes_on_without(field, board);
+    put_in_step(field, board);
+}
+
+fn stale_board_at_start(field: &mut Field, board: u16) {
+    make_stale(field, board);
+    field.kill_server();
+    field.until("stale board named", |report| is_left_out(report, board, "it sends event"));
+    goes_on_without(field, board);
+    put_in_step(field, board);
+}
+
+fn silent_board(field: &mut Field, board: u16) {
+    let at = usize::from(board);
+    field.places[at].front_end.production().is_silent = true;
+    field.until("silent board named", |report| is_left_out(report, board, "sent nothing"));
+    goes_on_without(field, board);
+    field.places[at].front_end.production().is_silent = false;
+}
+
+fn silent_board_at_start(field: &mut Field, board: u16) {
+    field.places[usize::from(board)].front_end.production().is_silent = true;
+    field.kill_server();
+    field.until("silent board named", |report| is_left_out(report, board, "nothing"));
+    goes_on_without(field, board);
+    put_in_step(field, board);
+}
+
+fn returning_board(field: &mut Field, board: u16) {
+    let at = usize::from(board);
+    field.places[at].is_dark = true;
+    let ticks = field.random.below(800);
+    field.ticks(ticks);
+    put_in_step(field, board);
+    field.places[at].is_dark = false;
+}
+
+fn twin(field: &mut Field, board: u16) {
+    let at = usize::from(board);
+    let qpn = Qpn::new(field.random.next() as u32 | 2);
+    for _ in 0..50 {
+        let (ip, server) = (field.places[at].ip, field.server_ip());
+        let parcel = stranger::twin(&mut field.random, ip, server, qpn);
+        field.send(parcel);
+        field.ticks(20);
+    }
+    let report = field.report();
+    let lives = report.boards[at].lives;
+    assert!(lives >= 1 && (field.places[at].opens == Opens::Board || report.cm_refused > 0), "{lives}");
+}
+
+fn wrong_source(field: &mut Field, board: u16) {
+    let (at, boards) = (usize::from(board), field.boards());
+    field.places[at].front_end.production().names = (board + 1) % boards;
+    let counted = field.report().boards[at].events.fragments_wrong_source;
+    field.until("wrong source counted for its board", |report| {
+        report.boards[at].events.fragments_wrong_source >= counted + 5
+    });
+    put_in_step(field, board);
+}
+
+/// The disk is full for 100 ticks and up to `more`; `last` happens while it still is.
+fn full_disk(field: &mut Field, more: u64, last: impl FnOnce(&mut Field)) {
+    field.full.set(true);
+    let ticks = 100 + field.random.below(more);
+    field.ticks(ticks);
+    last(field);
+    field.full.set(false);
+}
+
+fn storm(field: &mut Field) {
+    let usual = std::mem::replace(&mut field.strangers, 1_000_000);
+    let ticks = 200 + field.random.below(800);
+    field.ticks(ticks);
+    field.strangers = usual;
+}
+
+fn refused_frames(field: &mut Field, board: u16) {
+    let refused = field.wire.counts.refused;
+    field.wire.refuses = Some(field.places[usize::from(board)].ip);
+    let ticks = 100 + field.random.below(900);
+    field.ticks(ticks);
+    field.wire.refuses = None;
+    assert!(field.wire.counts.refused > refused, "its packets were refused");
+}
+
+fn moved_mac(field: &mut Field) {
+    let lives: Vec<u32> = field.report().boards.iter().map(|board| board.lives).collect();
+    let misled = field.misled();
+    field.move_mac();
+    field.until("every board connected at the server's new MAC", |report| {
+        report.boards.iter().zip(&lives).all(|(board, before)| board.lives > *before)
+    });
+    assert!(field.misled() > misled, "boards still sent to the former one");
 }
 
 /// The others are not braked: events that lack this board alone are stored as fast as they come.

@@ -163,41 +163,8 @@ fn deadlock(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
 }
 
 fn warnings(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
-    let marks = scenario.switches.iter().any(|switch| switch.params.ecn.iter().any(Option::is_some));
-    let feedback = scenario.switches.iter().any(|switch| switch.params.qcn.is_some());
-    let switched = !scenario.switches.is_empty();
-    let uses = |law| switched && scenario.flows.iter().any(|flow| flow.protocol == Protocol::Rc && flow.law == law);
-    let mut warnings = Vec::new();
-    if uses(Law::Dcqcn) && !marks && scenario.qp.cnp_above.is_none() {
-        let message = "DCQCN will never hear of congestion while switch.ecn = false".to_owned();
-        warnings.push(document.problem("switch.ecn", "false", message));
-    }
-    if uses(Law::Qcn) && !feedback {
-        let message =
-            "QCN will never hear of congestion: no switch has a congestion point; add [switch.qcn]".to_owned();
-        warnings.push(document.problem("switch.qcn", "", message));
-    }
-    let late = scenario.flows.iter().filter(|flow| flow.start() >= scenario.run.time_limit).count();
-    if late > 0 {
-        let message = format!("flows that begin at or after this time, and send nothing: {late}");
-        warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
-    }
-    let table = if document.find("replay").is_some() { "replay" } else { "triggers" };
-    match scenario.events.as_ref().map(|events| &events.times) {
-        Some(times) if times.is_empty() => {
-            let message = "no trigger comes before its stop: nothing is sent".to_owned();
-            warnings.push(document.problem(table, "", message));
-        }
-        Some(times) => {
-            let late = times.len() - times.partition_point(|at| *at < scenario.run.time_limit);
-            if late > 0 {
-                let message =
-                    format!("events at or after this time, of which nothing is sent: {late} of {}", times.len());
-                warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
-            }
-        }
-        None => {}
-    }
+    let mut warnings = without_feedback(scenario, document);
+    warnings.extend(late(scenario, document));
     let interval = scenario.trace.interval;
     if interval >= scenario.run.time_limit {
         let message = format!("no sample before run.time_limit, {}: the trace will be empty", scenario.run.time_limit);
@@ -222,6 +189,52 @@ fn warnings(scenario: &mut LabScenario, routes: &Routes, document: &Document) {
         }
     }
     scenario.warnings.append(&mut warnings);
+}
+
+/// Laws that no switch gives feedback.
+fn without_feedback(scenario: &LabScenario, document: &Document) -> Vec<Problem> {
+    let marks = scenario.switches.iter().any(|switch| switch.params.ecn.iter().any(Option::is_some));
+    let feedback = scenario.switches.iter().any(|switch| switch.params.qcn.is_some());
+    let switched = !scenario.switches.is_empty();
+    let uses = |law| switched && scenario.flows.iter().any(|flow| flow.protocol == Protocol::Rc && flow.law == law);
+    let mut warnings = Vec::new();
+    if uses(Law::Dcqcn) && !marks && scenario.qp.cnp_above.is_none() {
+        let message = "DCQCN will never hear of congestion while switch.ecn = false".to_owned();
+        warnings.push(document.problem("switch.ecn", "false", message));
+    }
+    if uses(Law::Qcn) && !feedback {
+        let message =
+            "QCN will never hear of congestion: no switch has a congestion point; add [switch.qcn]".to_owned();
+        warnings.push(document.problem("switch.qcn", "", message));
+    }
+    warnings
+}
+
+/// Flows and events that begin when the run is over.
+fn late(scenario: &LabScenario, document: &Document) -> Vec<Problem> {
+    let mut warnings = Vec::new();
+    let late = scenario.flows.iter().filter(|flow| flow.start() >= scenario.run.time_limit).count();
+    if late > 0 {
+        let message = format!("flows that begin at or after this time, and send nothing: {late}");
+        warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
+    }
+    let table = if document.find("replay").is_some() { "replay" } else { "triggers" };
+    match scenario.events.as_ref().map(|events| &events.times) {
+        Some(times) if times.is_empty() => {
+            let message = "no trigger comes before its stop: nothing is sent".to_owned();
+            warnings.push(document.problem(table, "", message));
+        }
+        Some(times) => {
+            let late = times.len() - times.partition_point(|at| *at < scenario.run.time_limit);
+            if late > 0 {
+                let message =
+                    format!("events at or after this time, of which nothing is sent: {late} of {}", times.len());
+                warnings.push(document.problem("run.time_limit", &scenario.run.time_limit.to_string(), message));
+            }
+        }
+        None => {}
+    }
+    warnings
 }
 
 /// Overloaded links; those of senders have already been reported if `has_senders`.

@@ -24,7 +24,7 @@ use crate::language::reader::{Findings, Section};
 use crate::language::{Problem, ScenarioError, ScenarioKind};
 use crate::metrics::wrong_metric;
 use crate::scenario::{LabRun, LabScenario, LabTcp, LabTrace, Stop};
-use crate::topology::Topology;
+use crate::topology::{Ns3Import, Topology};
 use crate::units::Time;
 use files::{read_text, ReadFile};
 
@@ -68,13 +68,7 @@ fn scenario(
     let findings = Findings { folder: folder.to_owned(), origin: document.root.origin.clone(), ..Findings::default() };
     let mut root = Section::root(&document, &findings);
     let run = run(root.section("run"));
-    let link_section = root.section("link");
-    let mut links = links::Links::read(link_section);
-    let mut topology = topology::topology(root.section("topology"), &links.kinds, import.as_ref());
-    if let Some(topology) = &mut topology {
-        links.apply(topology);
-    }
-    links.finish();
+    let topology = network(&mut root, import.as_ref());
     let qp = transport::qp(root.section("qp"));
     let empty = Topology::new();
     let laws = transport::Laws::read(root.section("cc"), topology.as_ref().unwrap_or(&empty));
@@ -112,11 +106,11 @@ fn scenario(
     let switches = switch::Switches::read(root.section("switch"), topology.as_ref());
     root.finish();
 
-    let (mut problems, settings) = (findings.problems.take(), findings.settings.take());
+    let (problems, settings) = (findings.problems.take(), findings.settings.take());
     let (Some(topology), true) = (topology, problems.is_empty()) else {
         return Err(ScenarioError::Invalid(problems));
     };
-    let mut scenario = LabScenario {
+    let scenario = LabScenario {
         run,
         topology,
         switches: Vec::new(),
@@ -132,15 +126,35 @@ fn scenario(
         settings,
         warnings: warnings.clone(),
     };
-    scenario.switches = switches.finish(&mut scenario, &document, &mut problems);
+    checked(scenario, switches, &document)
+}
+
+/// `[link]` and `[topology]`.
+fn network(root: &mut Section, import: Option<&Ns3Import>) -> Option<Topology> {
+    let mut links = links::Links::read(root.section("link"));
+    let mut topology = topology::topology(root.section("topology"), &links.kinds, import);
+    if let Some(topology) = &mut topology {
+        links.apply(topology);
+    }
+    links.finish();
+    topology
+}
+
+/// Adds the switches, and checks what concerns several sections.
+fn checked(
+    mut scenario: LabScenario,
+    switches: switch::Switches,
+    document: &Document,
+) -> Result<LabScenario, ScenarioError> {
+    let mut problems = Vec::new();
+    scenario.switches = switches.finish(&mut scenario, document, &mut problems);
     for switch in &mut scenario.switches {
         switch.params.trace_classes = scenario.trace.classes;
     }
-    check::scenario(&mut scenario, &document, &mut problems);
-    if problems.is_empty() {
-        Ok(scenario)
-    } else {
-        Err(ScenarioError::Invalid(problems))
+    check::scenario(&mut scenario, document, &mut problems);
+    match problems.is_empty() {
+        true => Ok(scenario),
+        false => Err(ScenarioError::Invalid(problems)),
     }
 }
 

@@ -127,23 +127,9 @@ impl Traffic<'_> {
         let steady = steady(&mut section);
         let stagger = section.read("stagger", Time::ZERO);
         let mut random = Stream::new(self.seed, &format!("pairs {index}"));
-        let countless = from.len().saturating_mul(to.len()) > 64 * MOST_FLOWS;
-        let joined = match countless {
-            false => pairs(pairing, &from, &to, &mut random),
-            true => Vec::new(),
-        };
-        let many = countless || joined.len() + self.flows.len() > MOST_FLOWS;
-        if many {
-            section.refuse(
-                "from",
-                format!("{} x {} hosts are too many; allowed are up to {MOST_FLOWS} flows", from.len(), to.len()),
-            );
-        } else if joined.is_empty() && !from.is_empty() && !to.is_empty() {
-            let host = self.topology.name(from[0]);
-            section.refuse("to", format!("{host} would send to itself only; allowed is another host"));
-        }
+        let joined = self.joined(&mut section, pairing, (&from, &to), &mut random);
         let alone = joined.len() == 1;
-        for (number, (from, to)) in joined.into_iter().enumerate().filter(|_| !many) {
+        for (number, (from, to)) in joined.into_iter().enumerate() {
             let name = match &name {
                 Some(name) if alone => name.clone(),
                 Some(name) => format!("{name}{number}"),
@@ -157,6 +143,30 @@ impl Traffic<'_> {
             self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
         }
         section.finish();
+    }
+
+    /// Sender and receiver of each flow of a section; none if they are refused.
+    fn joined(
+        &self,
+        section: &mut Section,
+        pairing: Pairing,
+        (from, to): (&[usize], &[usize]),
+        random: &mut Stream,
+    ) -> Vec<(usize, usize)> {
+        let countless = from.len().saturating_mul(to.len()) > 64 * MOST_FLOWS;
+        let joined = if countless { Vec::new() } else { pairs(pairing, from, to, random) };
+        if countless || joined.len() + self.flows.len() > MOST_FLOWS {
+            section.refuse(
+                "from",
+                format!("{} x {} hosts are too many; allowed are up to {MOST_FLOWS} flows", from.len(), to.len()),
+            );
+            return Vec::new();
+        }
+        if joined.is_empty() && !from.is_empty() && !to.is_empty() {
+            let host = self.topology.name(from[0]);
+            section.refuse("to", format!("{host} would send to itself only; allowed is another host"));
+        }
+        joined
     }
 
     /// `dscp` of a flow, which for TCP is that of its `tcp`.

@@ -12,6 +12,7 @@ mod first_event;
 mod listening;
 mod pool;
 mod report;
+mod rings;
 mod sockets;
 
 use std::collections::BTreeMap;
@@ -27,18 +28,19 @@ pub use pool::PoolSize;
 pub use report::{BoardReport, SessionReport};
 pub use sockets::CmPort;
 
-use crate::backend::{Backend, PollMode, QpSpec, SessionClock};
+use crate::backend::{Backend, PollMode, SessionClock};
 use crate::builder::{BuilderConfig, Share, ShareError};
 use crate::check::Reference;
 use crate::pattern::Pattern;
 use crate::receiver::{Receiver, ReceiverConfig};
 use crate::ring::RingConfig;
 use crate::sink::EventSink;
-use crate::sys::{thread_cpu_time, RingMemory};
+use crate::sys::thread_cpu_time;
 use board::Board;
 use core::Core;
 use first_event::{FirstEvent, Patience};
 use pool::Pool;
+use rings::Rings;
 use sockets::{CmSocket, NoPort};
 
 /// Strangers' messages that are answered in one turn.
@@ -92,7 +94,7 @@ impl<S: EventSink> Session<S> {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_port(
-        config: SessionConfig,
+        mut config: SessionConfig,
         mut backend: Box<dyn Backend>,
         socket: Box<dyn CmPort>,
         clock: SessionClock,
@@ -104,37 +106,13 @@ impl<S: EventSink> Session<S> {
         let shape = RingConfig { slots, slot_bytes: config.slot_bytes, ..RingConfig::default() };
         let mut by_ip = BTreeMap::<Ipv4Addr, Vec<usize>>::new();
         config.boards.iter().enumerate().for_each(|(i, board)| by_ip.entry(board.ip).or_default().push(i));
-        let (mut rings, mut memories, mut boards, mut specs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let shared = config.pool.is_some();
         // What is copied out of a pool is copied on the host.
         backend.fetch_payloads(sink.needs_payloads() || shared);
-        let mut pool = None;
-        if let Some(size) = config.pool {
-            let (ring, memory, made) = Pool::make(&mut *backend, shape, config.pages, size.copies, sources)?;
-            rings.push(ring);
-            memories.push(memory);
-            pool = Some(made);
-        }
-        for (spec, board) in config.boards.into_iter().zip(0..) {
-            if !shared {
-                let memory = RingMemory::allocate(shape.len(), config.pages);
-                memories.push(memory.map_err(|source| SessionError::Memory { board: spec.name.clone(), source })?);
-            }
-            let memory = memories[memories.len() - 1].mapping().clone();
-            let qp = QpSpec { board, memory, len: shape.len(), max_receives: shape.slots };
-            let local = backend.create_qp(&qp)?;
-            if !shared {
-                rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
-            }
-            specs.push(qp);
-            boards.push(Board::new(spec, config.cm, local));
-        }
+        let Rings { rings, mut memories, boards, specs, pool } =
+            Rings::make(&mut *backend, shape, &mut config, sources)?;
         let window = config.builder.window.max(shape.slots as usize);
-        let reach = (window.next_power_of_two() as u64).saturating_mul(config.builder.stride.get());
-        let settle = config.reopen.saturating_mul(2);
-        let patience = Patience { silent: config.builder.timeout, bring_up: config.bring_up, settle };
-        let first_event = FirstEvent::new(boards.len(), reach, patience);
-        let first_event = config.find_first_event.then_some(first_event);
+        let first_event = config.find_first_event.then(|| search(&config, boards.len(), window));
         let first_number = config.builder.first_event;
         let builder = BuilderConfig { sources, window, ..config.builder };
         let receiver_config = ReceiverConfig { rings, builder, consumer_rate: config.consumer_rate };
@@ -483,4 +461,11 @@ impl<S: EventSink> Session<S> {
             }
         }
     }
+}
+
+/// The search for the first event, of this number of boards and with this window.
+fn search(config: &SessionConfig, boards: usize, window: usize) -> FirstEvent {
+    let reach = (window.next_power_of_two() as u64).saturating_mul(config.builder.stride.get());
+    let settle = config.reopen.saturating_mul(2);
+    FirstEvent::new(boards, reach, Patience { silent: config.builder.timeout, bring_up: config.bring_up, settle })
 }

@@ -16,6 +16,7 @@ use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::results::{self, SUMMARY, TRACE};
 use penstock_cli_common::output::{print, screen::notify};
 use penstock_dashboard::Settings;
+use penstock_ipbus::Request;
 use penstock_netsim::TraceSink;
 use penstock_units::Time;
 use reading::Sampled;
@@ -73,6 +74,16 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     Ok(print(text, verdict))
 }
 
+/// Requests a sample of a board, unless its last one is still under way.
+fn request_sample(session: &mut Session, sampled: &mut Sampled, board: usize, request: &Request, now: Time) {
+    if session.fleet.is_idle(board) {
+        session.fleet.submit(board, request);
+        sampled.mark_requested(board, now);
+    } else {
+        sampled.missed(board);
+    }
+}
+
 /// Samples until the time is over; how long that was, and how it ended.
 fn sample(
     session: &mut Session,
@@ -105,12 +116,7 @@ fn sample(
         let due = arguments.interval.saturating_mul(tick);
         if !is_over && now >= due {
             for board in &boards {
-                if session.fleet.is_idle(*board) {
-                    session.fleet.submit(*board, &request);
-                    sampled.mark_requested(*board, now);
-                } else {
-                    sampled.missed(*board);
-                }
+                request_sample(session, sampled, *board, &request, now);
             }
             // Of ticks that this host was too slow for, none is made up for.
             let next = now.as_ps() / arguments.interval.as_ps() + 1;

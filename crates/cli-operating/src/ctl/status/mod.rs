@@ -99,6 +99,11 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         notify("no board was found");
         return Ok(verdict);
     }
+    Ok(print(table(&session, &found), verdict))
+}
+
+/// A line for each board.
+fn table(session: &Session, found: &[Status]) -> String {
     let mut header = vec![
         "board",
         "name on the net",
@@ -112,12 +117,12 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
         "share",
         "operator",
     ];
-    let mut rows: Vec<Vec<String>> = found.iter().map(|status| row(&session, status)).collect();
+    let mut rows: Vec<Vec<String>> = found.iter().map(|status| row(session, status)).collect();
     if found.iter().any(|status| !status.streams.is_empty()) {
         header.insert(STREAMS_AT, "streams");
-        rows.iter_mut().zip(&found).for_each(|(row, status)| row.insert(STREAMS_AT, of_streams(&status.streams)));
+        rows.iter_mut().zip(found).for_each(|(row, status)| row.insert(STREAMS_AT, of_streams(&status.streams)));
     }
-    Ok(print(columns(&header, &rows, 6, terminal_width()), verdict))
+    columns(&header, &rows, 6, terminal_width())
 }
 
 /// Column of the streams, if a board has some.

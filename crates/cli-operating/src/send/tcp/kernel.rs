@@ -9,7 +9,7 @@ use crate::send::payload::Messages;
 use crate::send::plan::Plan;
 use bytes::Bytes;
 use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 use penstock_cli_common::outcome::Failure;
 use penstock_cli_common::output::screen::notify;
 use penstock_readout::backend::SessionClock;
@@ -59,6 +59,51 @@ struct Sender {
 }
 
 impl Sender {
+    /// The sender of front end `k`, which waits for its stream.
+    fn open(
+        (ip, k): (Ipv4Addr, u16),
+        plan: &Plan,
+        tcp: &TcpPlan,
+        registry: &Registry,
+        connect: impl FnOnce() -> io::Result<TcpStream>,
+    ) -> io::Result<Sender> {
+        let source = plan.first_source + k;
+        let (stream, trouble) = match connect() {
+            Ok(mut stream) => {
+                registry.register(&mut stream, Token(usize::from(k)), Interest::WRITABLE | Interest::READABLE)?;
+                (Some(stream), None)
+            }
+            Err(error) => (None, Some(format!("{ip}: {} port {}: {error}", tcp.server, tcp.port))),
+        };
+        Ok(Sender {
+            source,
+            ip,
+            stream,
+            messages: Messages::new(plan, None, source),
+            next: 0,
+            under: None,
+            bytes: 0,
+            trouble,
+            has_end: plan.events > 0,
+            is_shut: false,
+            ended: false,
+        })
+    }
+
+    /// Its report; `lived`: its stream was open.
+    fn report(self, lived: bool) -> BoardReport {
+        BoardReport {
+            source: self.source,
+            ip: self.ip.to_string(),
+            state: if self.stream.is_some() { "established" } else { "closed" },
+            lives: u32::from(lived),
+            messages: self.next,
+            tx_payload_bytes: self.bytes,
+            trouble: self.trouble,
+            ..BoardReport::default()
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.has_end && !self.messages.has(self.next) && self.under.is_none()
     }
@@ -182,31 +227,8 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
     let mut poll = Poll::new().map_err(fault)?;
     let mut senders = Vec::new();
     for (ip, k) in plan.ips().zip(0..) {
-        let source = plan.first_source + k;
-        let messages = Messages::new(plan, None, source);
-        let (stream, trouble) = match patiently(ip, tcp, &clock, interrupted) {
-            Ok(mut stream) => {
-                let token = Token(usize::from(k));
-                let both = Interest::WRITABLE | Interest::READABLE;
-                poll.registry().register(&mut stream, token, both).map_err(fault)?;
-                (Some(stream), None)
-            }
-            Err(error) => (None, Some(format!("{ip}: {} port {}: {error}", tcp.server, tcp.port))),
-        };
-        let has_end = plan.events > 0;
-        senders.push(Sender {
-            source,
-            ip,
-            stream,
-            messages,
-            next: 0,
-            under: None,
-            bytes: 0,
-            trouble,
-            has_end,
-            is_shut: false,
-            ended: false,
-        });
+        let sender = Sender::open((ip, k), plan, tcp, poll.registry(), || patiently(ip, tcp, &clock, interrupted));
+        senders.push(sender.map_err(fault)?);
     }
     if !plan.json {
         let many = if plan.boards == 1 { "" } else { "s" };
@@ -235,17 +257,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
         senders.iter_mut().filter(|sender| !sender.ended).for_each(Sender::end);
     }
     let done: Vec<bool> = senders.iter().map(|s| s.is_done() && s.trouble.is_none()).collect();
-    let report = |(sender, lived): (Sender, bool)| BoardReport {
-        source: sender.source,
-        ip: sender.ip.to_string(),
-        state: if sender.stream.is_some() { "established" } else { "closed" },
-        lives: u32::from(lived),
-        messages: sender.next,
-        tx_payload_bytes: sender.bytes,
-        trouble: sender.trouble,
-        ..BoardReport::default()
-    };
-    let boards: Vec<BoardReport> = senders.into_iter().zip(lives).map(report).collect();
+    let boards: Vec<BoardReport> = senders.into_iter().zip(lives).map(|(sender, lived)| sender.report(lived)).collect();
     // Of a sender without an end every connection was to last until it is stopped; one that was told how many messages
     // there are says so board by board.
     let ended =

@@ -389,18 +389,7 @@ impl<S: ByteSource> Connection<S> {
                     None => break Parsed::Starved,
                 },
             };
-            let bytes = &self.held[self.at..];
-            let taken = bytes.len().min(left as usize);
-            let va = slot.va + u64::from(filled);
-            if let Some(place) = memory.place(va, taken as u32).filter(|_| taken > 0) {
-                place.copy_from_slice(&bytes[..taken]);
-                memory.placed(va, taken as u32);
-            }
-            self.slot = Some((slot, filled + taken as u32));
-            self.placed += taken as u64;
-            self.deframer.took(taken as u32);
-            self.at += taken;
-            if taken < left as usize {
+            if self.fill(memory, slot, filled, left) < left {
                 break Parsed::All;
             }
         };
@@ -412,5 +401,21 @@ impl<S: ByteSource> Connection<S> {
             self.at = 0;
         }
         parsed
+    }
+
+    /// Copies held bytes of the message under way into its slot, at most `left`; returns how many.
+    fn fill(&mut self, memory: &mut dyn Memory, slot: RecvWr, filled: u32, left: u32) -> u32 {
+        let bytes = &self.held[self.at..];
+        let taken = bytes.len().min(left as usize);
+        let va = slot.va + u64::from(filled);
+        if let Some(place) = memory.place(va, taken as u32).filter(|_| taken > 0) {
+            place.copy_from_slice(&bytes[..taken]);
+            memory.placed(va, taken as u32);
+        }
+        self.slot = Some((slot, filled + taken as u32));
+        self.placed += taken as u64;
+        self.deframer.took(taken as u32);
+        self.at += taken;
+        taken as u32
     }
 }
