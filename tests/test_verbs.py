@@ -10,11 +10,11 @@ import pytest
 from conftest import ROOT
 
 TALK = re.compile(
-    "told|tell(?:s|ing)?|said|says?|ask(?:s|ed|ing)?|knew|knows|heed(?:s|ed)?|hears?|believe[sd]?|doubt(?:s|ed)?|judge[sd]?"
+    "(?:un)?told|tell(?:s|ing)?|said|says?|ask(?:s|ed|ing)?|knew|knows|heed(?:s|ed)?|hears?|believe[sd]?|doubt(?:s|ed)?|judge[sd]?"
     "|obeys|want(?:s|ed)?|speaks?|spoke"
 )
 # Words that are allowed in names that are sentences, those of tests.
-SHORT = re.compile("known|heard|own|others|shows")
+SHORT = re.compile("known|(?:un)?heard|own|others|shows")
 SENTENCE = 6  # words
 # Names that are public already: fields of registers, keys and kinds of reports.
 PUBLISHED = {"own_numbers", "OWN_NUMBERS", "events_wanted", "not_known_from", "BoardObeys", "own_goodput_gbps"}

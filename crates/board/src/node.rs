@@ -181,7 +181,7 @@ impl BoardNode {
         self.writes.push((address, value));
     }
 
-    /// Calls `told` once, when all `messages` of queue pair `index` have ended, with or without success, with their
+    /// Calls `report` once, when all `messages` of queue pair `index` have ended, with or without success, with their
     /// outcomes.
     pub fn at_end(&mut self, index: u8, messages: u64, report: impl FnOnce(&MessageTally) + 'static) {
         let queue_pair = &mut self.queue_pairs[usize::from(index)];

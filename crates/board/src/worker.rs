@@ -209,7 +209,7 @@ struct Runner {
     opening: Opening,
 }
 
-/// Tag of the reading that tells whether the stream is open; samples have those from 0 on.
+/// Tag of the reading of whether the stream is open; samples have those from 0 on.
 const OPENING_TAG: u32 = u32::MAX;
 /// How often a stream that is not open is looked at.
 const OPENING_CYCLES: u64 = 64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bound on how long and how far congestion notifications alone hold the rate of a queue pair down, equal to
 //! `rtl/cc/cnp_bound.sv` to the bit.
-//! Promise: while data waits and nothing else tells of congestion, a rate that notifications keep below a quarter of the
+//! Promise: while data waits and nothing else shows congestion, a rate that notifications keep below a quarter of the
 //! line gets a floor, which doubles every [`CnpBound::LOOKS`] looks (a second) up to that quarter: eight times from 1/512
 //! of the line on. A lost packet, an RNR NAK, a pause or round trips that a queue makes longer take the floor away, and
 //! the next one comes later.
@@ -17,7 +17,7 @@ pub struct CnpLook {
     pub held: bool,
     /// A notification has come since the last look.
     pub cnp: bool,
-    /// Something else has told of congestion since then: a loss, an RNR NAK, a pause.
+    /// Something else has indicated congestion since then: a loss, an RNR NAK, a pause.
     pub congested: bool,
     /// This look is the last one of its period.
     pub ends: bool,

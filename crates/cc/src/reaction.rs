@@ -106,7 +106,7 @@ impl State {
         before_cut.min(until(self.increase_elapsed, params.increase_interval, cycles))
     }
 
-    /// The same if the first visit reports `bytes` sent; 0 if only a real visit can tell.
+    /// The same if the first visit reports `bytes` sent; 0 if only a real visit shows it.
     #[inline]
     pub(crate) fn steady_visits_behind(
         &self,

@@ -69,7 +69,7 @@ impl Coordinator {
         first == 0
     }
 
-    /// What a board is told that may have a table of an earlier run.
+    /// The request to a board that may have a table of an earlier run.
     pub(crate) fn park(&mut self, now: Time, at: usize, view: &BoardView) -> Option<Request> {
         if view.live == 0 {
             return self.door(at, view);
@@ -113,7 +113,7 @@ impl Coordinator {
     }
 
     /// An event that no board will have sent when it is asked; the next one where the detector rests. A board whose very
-    /// first event comes while it is told of event 0 has sent it none the less, as no board refuses a table from 0 on.
+    /// first event comes while it gets the table from 0 has sent it anyway, as no board refuses a table from 0 on.
     fn end_event(&self, now: Time) -> u64 {
         let boards = self.boards.iter().filter(|board| !board.is_out());
         boards.filter_map(|board| self.unreached(now, board)).fold(self.log.reached().max(self.sent), u64::max)

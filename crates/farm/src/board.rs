@@ -20,7 +20,7 @@ pub const NO_QUEUE_PAIR: u8 = 255;
 pub enum Claim {
     /// The server has another one, or has not been heard of and must be.
     Foreign,
-    /// Its heartbeat does not tell.
+    /// Its heartbeat does not have it.
     #[default]
     Unknown,
     Matching,
@@ -104,7 +104,7 @@ impl BoardView {
         self.pending && !self.waits && !self.queue_pairs.iter().any(|qp| qp.state == READY_TO_SEND && qp.outstanding)
     }
 
-    /// The rows of these servers; none if one cannot be told.
+    /// The rows of these servers; none if one cannot be found.
     pub(crate) fn rows_of(&self, servers: impl IntoIterator<Item = Ipv4Addr>) -> Option<Vec<u8>> {
         let none = (self.queue_pairs.len() <= usize::from(NO_QUEUE_PAIR)).then_some(NO_QUEUE_PAIR);
         let row = |server| self.queue_pair(server).filter(|(_, state)| *state != UNCLAIMED).map(|(at, _)| at);

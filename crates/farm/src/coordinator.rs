@@ -113,12 +113,12 @@ impl Coordinator {
         self.phase == Phase::Steady
     }
 
-    /// Answers that were not believed.
+    /// Answers that were not accepted.
     pub fn refusals(&self) -> Refusals {
         self.refusals
     }
 
-    /// Boards that answer and do not do what they are told.
+    /// Boards that answer and do not carry out their commands.
     pub fn boards_defiant(&self) -> usize {
         self.boards.iter().filter(|board| board.is_defiant).count()
     }
@@ -267,7 +267,7 @@ impl Coordinator {
         self.out.push_back(Action::Notify(notice));
     }
 
-    /// Says it once, until `told` forgets it.
+    /// Reports it once, until `reported` is cleared.
     pub(crate) fn notify_once(&mut self, notice: Notice) {
         if self.reported.insert(notice.to_string()) {
             self.notify(notice);
@@ -518,7 +518,7 @@ impl Coordinator {
     fn postpone(&mut self, now: Time, change: &Change, why: String) {
         self.notify(Notice::Postponed { first: change.first, why });
         self.not_before = now + self.config.look;
-        // Boards that were told to hold the events after the end have their tables again.
+        // Boards that had to hold the events after the end have their tables again.
         self.boards.iter_mut().for_each(|board| {
             board.last_command = board.last_command.filter(|last_command| *last_command != LastCommand::Wait)
         });

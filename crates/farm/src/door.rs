@@ -13,7 +13,7 @@ use penstock_units::Time;
 use std::net::Ipv4Addr;
 
 impl Coordinator {
-    /// What a board is told about servers that ask, if it does otherwise.
+    /// The request about servers that request queue pairs, if the board does otherwise.
     pub(crate) fn door(&self, at: usize, view: &BoardView) -> Option<Request> {
         let (open, keeps) = (self.may_open(at, view), self.keeps(view));
         (open == view.engaged || keeps != view.keeps).then_some(Request::Door { open, keeps })

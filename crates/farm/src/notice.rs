@@ -29,7 +29,7 @@ pub enum Notice {
         board: String,
         why: String,
     },
-    /// It answers, and has not done what it was told for too long: changes are made without it.
+    /// It answers, and has not carried out a command for too long: changes are made without it.
     BoardDefies {
         board: String,
         order: &'static str,

@@ -149,8 +149,8 @@ impl Coordinator {
         let missing = lacks(view).map(|server| (at, server)).filter(|_| is_early || has_none).or(of_another);
         if let Some((other, server)) = missing {
             let name = &self.config.boards[other];
-            let is_unheard = |at: usize| self.config.servers[at].number == server && self.is_unheard(at);
-            let why = match (0..self.servers.len()).any(is_unheard) {
+            let has_no_heartbeat = |at: usize| self.config.servers[at].number == server && self.has_no_heartbeat(at);
+            let why = match (0..self.servers.len()).any(has_no_heartbeat) {
                 true => format!("server {server} has sent no heartbeat yet"),
                 false => format!("{name} has no queue pair to server {server} yet"),
             };

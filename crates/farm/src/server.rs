@@ -15,7 +15,7 @@ pub struct BoardAtServer {
     /// Receives that are posted for it, and how many there can be.
     pub credits: u64,
     pub slots: u64,
-    /// The number of its own queue pair for it; none if it does not tell.
+    /// The number of its queue pair for it; none if it does not report one.
     pub queue_pair: Option<u32>,
 }
 

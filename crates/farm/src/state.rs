@@ -21,7 +21,7 @@ pub enum Action {
     Notify(Notice),
 }
 
-/// Answers that were not believed.
+/// Answers that were not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refusals {
     /// Not the metrics of a `recv`.
@@ -78,7 +78,7 @@ pub(crate) enum Attempt {
     Failed,
 }
 
-/// What a board does at once when it is told.
+/// Commands that a board carries out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastCommand {
     Belong,
@@ -128,20 +128,20 @@ pub(crate) struct Board {
     pub look_due: Time,
     pub is_missing: bool,
     pub is_gone: bool,
-    /// It answers, and does not do what it is told: changes are made without it.
+    /// It answers, and does not carry out its commands: changes are made without it.
     pub is_defiant: bool,
     /// The run ends without it, as it has kept the end from being made for too long.
     pub is_left_out: bool,
-    /// What it has been told and has not done yet, by how many answers and since when.
+    /// Its command that is not carried out yet, by how many answers and since when.
     pub last_command: Option<LastCommand>,
     pub defiance: Option<(u32, Time)>,
-    /// Its next event as it was last believed.
+    /// Its next event as it was last accepted.
     pub last_event: Option<(Time, u64)>,
     /// It belonged to this coordinator when it was last heard.
     pub is_ours: bool,
     pub may_take: bool,
     pub must_begin: bool,
-    /// Whether it has been told to prepare the present change.
+    /// Whether it has the command to prepare the present change.
     pub attempt: Attempt,
     pub is_cut_off: bool,
     pub cut_off_since: Option<Time>,
@@ -149,7 +149,7 @@ pub(crate) struct Board {
     pub refused_by: BTreeMap<usize, Time>,
     /// Time since when it answers without the last table in force.
     pub unset_since: Option<Time>,
-    /// The rows of the table in force, and those that it has been told to prepare.
+    /// The rows of the table in force, and those that it is to prepare.
     pub rows: Option<Vec<u8>>,
     pub staged: Option<Vec<u8>>,
     /// Those of the table before, where events of it may still come.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a coordinator does not believe: heartbeats of another server, run or time, and answers that no board can give.
+//! What a coordinator does not accept: heartbeats of another server, run or time, and answers that no board can give.
 //! Promise: each is counted and has no other effect than silence would have; a server that keeps on sending heartbeats
 //! of another server or run is taken out.
 
@@ -12,7 +12,7 @@ use crate::state::LastCommand;
 use penstock_units::Time;
 use std::net::Ipv4Addr;
 
-/// Answers that show that a board has not done what it was told, before it counts as defiant: one may come late.
+/// Answers without the effect of a command before a board counts as defiant: one may come late.
 const DEFIANT_ANSWERS: u32 = 5;
 /// Heartbeats without a queue pair, after which it is nobody's.
 const ABANDONED: u32 = 5;
@@ -108,11 +108,11 @@ impl Coordinator {
     }
 
     /// A run begins, and nothing shows that this server has a receiver.
-    pub(crate) fn is_unheard(&self, server: usize) -> bool {
+    pub(crate) fn has_no_heartbeat(&self, server: usize) -> bool {
         self.config.begin && self.config.servers[server].has_heartbeat && self.servers[server].heartbeat.is_none()
     }
 
-    /// Whether a board has done what it was told, by its new view.
+    /// Whether a board has carried out its command, by its new view.
     pub(crate) fn note_obedience(&mut self, now: Time, at: usize) {
         let board = &self.boards[at];
         let Some((_, view)) = &board.view else { return };

@@ -145,7 +145,7 @@ impl Coordinator {
                 {
                     Some("its heartbeat is that of another server or run")
                 }
-                Vote::Dead if self.is_unheard(at) => Some("it has sent no heartbeat"),
+                Vote::Dead if self.has_no_heartbeat(at) => Some("it has sent no heartbeat"),
                 Vote::Dead => Some("the boards' queue pairs to it have failed"),
                 _ if server.is_anew => Some("its recv has begun anew"),
                 _ if is_silent => Some("its heartbeat has stopped"),

@@ -26,7 +26,7 @@ use crate::rings::{DeviceRings, OnDevice};
 const ALIGNMENT: usize = 16;
 /// Bytes that one warp compares.
 const PIECE_LEN: usize = 4096;
-/// The first bytes of a payload tell where in the sequence it begins.
+/// The first bytes of a payload give its place in the sequence.
 const HEAD: usize = 4;
 
 /// How much a batch holds.

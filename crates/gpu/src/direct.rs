@@ -339,7 +339,7 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
     fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
         self.inner.close_qp(board, &mut self.polled)?;
         self.taken.extend(self.polled.drain(..));
-        // What was received must be told now: the ring may begin again at once.
+        // What was received must be reported now: the ring may begin again at once.
         self.turn(true, out)
     }
 

@@ -129,7 +129,7 @@ fn prove_prbs(gpu: &Arc<Gpu>, random: &mut ChaCha8Rng, invert: bool, proof: &mut
         let len = if i < PAYLOADS / 2 { 5 + i } else { 4000 + random.next_u32() as usize % 20_000 };
         let mut payload = vec![0; len];
         sequence.fill(&mut payload);
-        // Three of four are damaged, behind the four bytes that tell where they are in the sequence.
+        // Three of four are damaged, after the four bytes that give their place in the sequence.
         for _ in 0..i % 4 {
             payload[4 + random.next_u32() as usize % (len - 4)] ^= 1 << (random.next_u32() % 8);
         }

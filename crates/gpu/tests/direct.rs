@@ -468,7 +468,7 @@ fn a_gpu_that_fails_ends_the_run_and_what_it_took_with_it_is_reported_and_not_st
             });
             let error = error.expect("the GPU has failed").to_string();
             assert!(error.contains("GPU 0 has failed, and the rings with it: cu"), "{error}");
-            // Of all that was acknowledged, every message was told or is counted as lost.
+            // Of all that was acknowledged, every message was reported or is counted as lost.
             bench.receiver.finish(bench.now).unwrap();
             let good = bench.receiver.report().receiver.fragments_good;
             let lost: u64 = error

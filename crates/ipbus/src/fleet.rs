@@ -85,7 +85,7 @@ pub struct Fleet {
     addresses: Vec<BoardAddress>,
     numbers: HashMap<SocketAddrV4, usize>,
     sockets: Vec<Socket>,
-    /// Boards that may have something to send or to tell.
+    /// Boards that may have something to send or to report.
     touched: Vec<usize>,
     is_touched: Vec<bool>,
     outcomes: VecDeque<(usize, RequestId, Outcome)>,
@@ -162,7 +162,7 @@ impl Fleet {
         self.patience
     }
 
-    /// The register map by which changes are planned and told.
+    /// The register map by which changes are planned and reported.
     pub fn map(&self) -> &'static Map {
         self.map
     }
@@ -280,7 +280,7 @@ impl Fleet {
         }
     }
 
-    /// Takes from the clients what they want to send and tell.
+    /// Takes from the clients what they have to send and to report.
     fn collect(&mut self) {
         for board in self.touched.drain(..) {
             self.is_touched[board] = false;

@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Byte addresses of the registers that tell.
+    /// Byte addresses of the registers that have them.
     pub const REGISTERS: [u32; 5] = [global::OPTIONS, tcp::BUILD, events::BUILD, events::STAGES, timing::STATUS];
 
     /// Asks for them.

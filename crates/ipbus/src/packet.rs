@@ -178,7 +178,7 @@ pub fn to_bytes(words: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// The words of a packet in either order, as its first byte tells, and whether that is big-endian; None: no whole
+/// The words of a packet in either order, that of its first byte, and whether that is big-endian; None: no whole
 /// words.
 pub fn from_bytes(bytes: &[u8]) -> Option<(Vec<u32>, bool)> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(4) {

@@ -49,7 +49,7 @@ pub struct CaptureSink {
     writer: Option<PcapNgWriter<BufWriter<File>>>,
     snap_bytes: u32,
     interfaces: u32,
-    /// Windowed nodes tell of their frames late, so frames wait until none can come before them.
+    /// Windowed nodes report their frames late, so frames wait until none can come before them.
     waiting: BinaryHeap<Reverse<Waiting>>,
     sequence: u64,
     written: u64,

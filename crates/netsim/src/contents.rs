@@ -43,7 +43,7 @@ pub trait Contents: Send + Sync {
     /// The same as a detector gives it: the raw bytes for each input of a board that makes the message by itself.
     fn streams(&self, event: u64) -> Vec<Bytes>;
 
-    /// The trigger type of event number `event`, as the detector tells it.
+    /// The trigger type of event number `event`, as the detector gives it.
     fn trigger_type(&self, event: u64) -> u16;
 }
 

@@ -41,7 +41,7 @@ pub struct EmulatedSwitchParams {
 }
 
 impl EmulatedSwitchParams {
-    /// AdvCam's: 5000 cycles of 6.4 ns, 5 Gb/s on a line of 10 Gb/s. The paper does not tell its cooldown: 50 us here.
+    /// AdvCam's: 5000 cycles of 6.4 ns, 5 Gb/s on a line of 10 Gb/s. The paper does not give its cooldown: 50 us here.
     pub fn advcam() -> Self {
         Self {
             window: Time::from_ns(32_000),
@@ -62,7 +62,7 @@ impl EmulatedSwitchParams {
     }
 }
 
-/// Packets of one direction between two queue pairs, as a switch can tell them apart.
+/// Packets of one direction between two queue pairs, as a switch can distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SwitchedFlow {
     pub from: Ipv4Addr,
@@ -74,7 +74,7 @@ pub struct SwitchedFlow {
 /// The state of a flow.
 #[derive(Debug, Clone, Copy)]
 struct FlowState {
-    /// The sender's queue pair, which the flow's own packets do not tell.
+    /// The sender's queue pair, which the flow's packets do not contain.
     from_qpn: Option<Qpn>,
     /// PSN of its latest packet.
     latest: Psn,

@@ -30,8 +30,8 @@ pub(crate) struct Renewal {
     /// When the last frame arrives.
     last_arrival: Time,
     /// Frames not yet reported to the sending end, and to the receiving end.
-    untold_sent: u64,
-    untold_arrived: u64,
+    unreported_sent: u64,
+    unreported_arrived: u64,
     /// The timer of the sending end for the moment at which it must ask again.
     sender_token: u64,
     /// That of the receiving end. Without it the sending end repeats all frames itself.
@@ -42,8 +42,8 @@ impl Renewal {
     /// The timers at which the two ends query the state, first the sending end's; `None` if there is nothing to
     /// tell.
     pub(crate) fn tokens(&self) -> [Option<u64>; 2] {
-        let sender = (self.goes_on || self.untold_sent > 0).then_some(self.sender_token);
-        let receiver = self.receiver_token.filter(|_| self.goes_on || self.untold_arrived > 0);
+        let sender = (self.goes_on || self.unreported_sent > 0).then_some(self.sender_token);
+        let receiver = self.receiver_token.filter(|_| self.goes_on || self.unreported_arrived > 0);
         [sender, receiver]
     }
 
@@ -112,7 +112,7 @@ impl PauseRenewal<'_> {
         if self.settle(now) {
             self.state.leave();
         }
-        let frames = std::mem::take(&mut self.state.untold_sent);
+        let frames = std::mem::take(&mut self.state.unreported_sent);
         let left_at = (!self.state.goes_on).then_some(self.state.due);
         Sent { frames, busy_until: self.out.busy_until, left_at }
     }
@@ -121,7 +121,7 @@ impl PauseRenewal<'_> {
     pub(crate) fn arrived(mut self, now: Time) -> Arrived {
         self.settle(now);
         let Renewal { last_arrival: last, pause_bytes, goes_on, .. } = *self.state;
-        Arrived { frames: std::mem::take(&mut self.state.untold_arrived), last, pause_bytes, goes_on }
+        Arrived { frames: std::mem::take(&mut self.state.unreported_arrived), last, pause_bytes, goes_on }
     }
 
     /// Sends the frames that are due before a time. True: the next one is due before it too, but waits for the wire.
@@ -134,8 +134,8 @@ impl PauseRenewal<'_> {
             }
             out.occupy_for(wire, begin, WIRE_BYTES);
             state.last_arrival = out.arrival();
-            state.untold_sent += 1;
-            state.untold_arrived += 1;
+            state.unreported_sent += 1;
+            state.unreported_arrived += 1;
             state.due = begin + refresh_after(out.time_for(wire, state.pause_bytes));
         }
         false

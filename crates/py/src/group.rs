@@ -44,9 +44,9 @@ enum State {
 struct Fit {
     identity: Identity,
     places: Vec<Place>,
-    /// What was told last; empty: nothing yet.
+    /// What was reported last; empty: nothing yet.
     last: Vec<u64>,
-    /// Writes so far: a look that began before one tells nothing of its board.
+    /// Writes so far: a look that began before one has nothing valid of its board.
     writes: u64,
 }
 
@@ -256,7 +256,7 @@ impl BoardGroup {
             let look = Request::reads(places.iter().flat_map(Place::addresses));
             let outcome = fleet.run(&[(0, look)])?.into_iter().next().unwrap_or(Ok(Vec::new()));
             let mut changes = Vec::new();
-            // Without an answer the next look tells.
+            // Without an answer the next look finds out.
             if let (Some(State::Fit(fit)), Ok(now)) = (held(&self.boards).get_mut(board), numbers(&places, outcome)) {
                 fit.writes += 1;
                 if !fit.last.is_empty() {

@@ -45,7 +45,7 @@ struct Plan {
     /// The queue pairs stay open until this file exists: the last acknowledgement may be lost on its way, and then the
     /// peer needs it once more. `timeout_s` at most.
     hold_until: Option<PathBuf>,
-    /// Nothing is taken before the queue pairs are closed: what closing them tells is all.
+    /// Nothing is taken before the queue pairs are closed: what closing them returns is all.
     unpolled: bool,
     /// Files that get the memory of the rings at the end: this name and the number of the queue pair.
     dump: Option<String>,

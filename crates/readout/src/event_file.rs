@@ -125,7 +125,7 @@ impl EventFile {
         sync_folder_of(&self.path).map_err(fail)
     }
 
-    /// Whether it is still where it is written, as far as can be told.
+    /// Whether it is still where it is written, as far as can be found out.
     pub fn is_there(&self) -> bool {
         self.renamed || self.medium.is_at(&self.partial).unwrap_or(true)
     }

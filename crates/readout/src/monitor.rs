@@ -64,7 +64,7 @@ impl PatternMonitor {
     }
 
     /// The same of a payload of `len` bytes that is known to be right in itself; `ends` begins and ends as it does, for
-    /// four bytes each. False if it could not be used so; tell it by [`Self::payload`] then.
+    /// four bytes each. False if it could not be used so; [`Self::payload`] takes it then.
     #[must_use]
     pub fn right_payload(&mut self, board: u16, event: u64, ends: &[u8], len: usize) -> bool {
         let found = self.check.follow(board, ends);

@@ -95,7 +95,7 @@ pub enum RingConfigError {
     NoMemory(#[from] MemoryError),
 }
 
-/// A completion that the ring cannot believe. Its receive is posted again; the slots are left as they are.
+/// A completion that the ring cannot accept. Its receive is posted again; the slots are left as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     #[error(
@@ -142,7 +142,7 @@ pub struct Ring {
     /// The slot that the board fills next.
     next_fill: u32,
     /// The slot that the board's next message goes to. The messages in those before it are here, though not every one
-    /// of them has been told of ([`Self::complete`]).
+    /// of them has been reported ([`Self::complete`]).
     next_write: u32,
     /// The slot that is posted next; released and open to writes until then.
     next_post: u32,

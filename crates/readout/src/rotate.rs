@@ -198,7 +198,7 @@ impl EventSink for RunWriter {
         self.rows_since.get_or_insert(self.now);
         self.file_since.get_or_insert(self.now);
         if self.rows.payload_bytes() >= limit {
-            // The event is taken already: if there is no room, the next one will be told.
+            // The event is taken already: if there is no room, the next one gets the error.
             self.push_rows()?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Serves events to connected consumers while they are stored: an Arrow IPC stream over TCP or a Unix socket.
-//! Promise: memory is bounded by the queue of each consumer; a slow consumer holds the boards back or is told how many
-//! events it missed, as configured; a dead consumer is dropped.
+//! Promise: memory is bounded by the queue of each consumer; a slow consumer holds the boards back or gets the
+//! number of events that it missed, as configured; a dead consumer is dropped.
 //! Source: Arrow columnar format, "IPC streaming format"; `pyarrow.ipc.open_stream` reads it. Arrow Flight carries the
 //! same messages inside gRPC, but needs the crates tonic and tokio.
 

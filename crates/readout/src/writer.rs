@@ -138,7 +138,7 @@ impl EventSink for EventWriter {
             return Ok(());
         }
         match self.write_row_group() {
-            // The event is taken already: the next one will be told.
+            // The event is taken already: the next one gets the error.
             Err(error) if error.is_retriable() => Ok(()),
             other => other,
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events served onward, read with Arrow's own stream reader. The same with pyarrow: tests/test_examples.py.
-//! Promise checked: every event in order; a slow consumer is told what it missed, or the boards wait for it.
+//! Promise checked: every event in order; a slow consumer gets the number of those missed, or the boards wait for it.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;

@@ -34,7 +34,7 @@ struct State {
     posted: Vec<RecvWr>,
 }
 
-/// Board 0 sends two fragments in each of its two lives; the second of the first one is told when that life is over.
+/// Board 0 sends two fragments in each of its two lives; the second of the first one comes when that life is over.
 struct Nic {
     ip: Ipv4Addr,
     state: Arc<Mutex<State>>,

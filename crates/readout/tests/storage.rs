@@ -28,7 +28,7 @@ fn with_event<T>(number: u64, use_it: impl FnOnce(&Event<'_>) -> T) -> T {
     use_it(&Event { number, timestamp_ns: Some(number), complete: false, fragments: &fragments, missing: &[1] })
 }
 
-/// A thousand bytes that zstd cannot make fewer, and that tell their event.
+/// A thousand bytes that zstd cannot make fewer, and that name their event.
 fn payload(number: u64) -> Vec<u8> {
     let mut bytes = vec![0; 1000];
     penstock_wire::Prbs31::new(number as u32 + 1, false).fill(&mut bytes);

@@ -76,7 +76,7 @@ impl<S: EventSink> Farm<S> {
 /// What was stored: event number to sources and payloads.
 type Stored = BTreeMap<u64, Vec<(u16, Vec<u8>)>>;
 
-/// Keeps events, and has no room while it is told so.
+/// Keeps events, and has no room while a test sets so.
 #[derive(Default)]
 struct Shelf {
     full: Rc<Cell<bool>>,

@@ -2,7 +2,7 @@
 //! Frames that a device refuses: whether one is tried again, or lost.
 //! Promise: a frame is tried again for a bounded time. Then it is lost, as on the way, so that the timers of its
 //! connection act. A device that drops frames for good delays the frames after them by a hundredth of the time at most.
-//! Source: send(2), packet(7). `ENOBUFS` has two meanings that a sender cannot tell apart: a queue was full, or something
+//! Source: send(2), packet(7). `ENOBUFS` has two meanings, the same to a sender: a queue was full, or something
 //! after it takes no such frame (`net_xmit_errno` of Linux).
 
 use penstock_units::Time;

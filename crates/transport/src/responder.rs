@@ -157,7 +157,7 @@ impl Responder {
         self.receives.len()
     }
 
-    /// Puts the queue pair into error and flushes its receives. The peer is told nothing; a queue
+    /// Puts the queue pair into error and flushes its receives. The peer gets no message; a queue
     /// pair already in error keeps its fault.
     pub fn close(&mut self) {
         if self.state == QpState::Ready {

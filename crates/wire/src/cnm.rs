@@ -129,7 +129,7 @@ impl Cnm {
     }
 
     /// Reads a frame whose EtherType is the CN-TAG's. `None`: a tag in front of something else, another version, or a
-    /// message that does not quote enough of an IPv4 packet to tell the flow.
+    /// message that does not quote enough of an IPv4 packet to identify the flow.
     ///
     /// # Errors
     /// `Truncated`, and `BadLength` of an MSDU that is longer than the frame or than 64 bytes.

@@ -70,7 +70,7 @@ impl LiveBoard {
     /// Plugs a board that is set up into a wire; its time begins now.
     ///
     /// # Errors
-    /// The board does not tell how many queue pairs it has, or does not set its clock.
+    /// The board has no number of its queue pairs, or does not set its clock.
     pub fn new(mut board: Board, wire: Box<dyn Wire>, pace: PaceConfig) -> Result<Self, LiveError> {
         use regs::global as g;
         use regs::tcp as t;

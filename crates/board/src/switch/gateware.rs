@@ -127,7 +127,7 @@ impl QcnSwitch {
         switch
     }
 
-    /// Plugs in the management port, and tells which of the others are. All are in use before.
+    /// Plugs in the management port, and sets which of the others are. All are in use before.
     ///
     /// # Panics
     /// This build has no management port.

@@ -34,7 +34,7 @@ pub struct SwitchNode {
     rows: Vec<(Time, u16, &'static str, f64)>,
 }
 
-/// What the frames at a port tell.
+/// What the frames at a port contain.
 #[derive(Default)]
 struct PortNotes {
     /// The pauses of the peer, and those for the peer.

@@ -274,7 +274,7 @@ impl Session {
         Ok(if is_over { Progress::Done } else { Progress::Going })
     }
 
-    /// What a server that refuses the messages is told apart by; a stream has no word for it.
+    /// What identifies a server that refuses the messages; a stream has nothing of that kind.
     pub fn refused(&self) -> String {
         self.connections.refusal(self.slot_size)
     }

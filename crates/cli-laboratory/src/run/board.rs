@@ -266,7 +266,7 @@ struct Waiting {
 }
 
 impl Messages {
-    /// Takes all messages of the flows' sources and tells the ledger of them.
+    /// Takes all messages of the flows' sources and announces them to the ledger.
     fn of(
         clock: LineClock,
         flows: Vec<BoardFlow>,
@@ -433,7 +433,7 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
     let mut nodes: Vec<_> = lab.engine.into_nodes().into_iter().map(Some).collect();
     let mut boards = Vec::new();
     for (number, info) in lab.flows.iter().enumerate().filter(|(_, info)| info.sender_index.is_none()) {
-        // The first flow of a board has all of them told.
+        // The first flow of a board announces all of them.
         let node = nodes.get_mut(info.sender.index()).and_then(Option::take).map(|node| node as Box<dyn Any>);
         let Some(Ok(board)) = node.map(|node| node.downcast::<BoardNode>()) else { continue };
         let has_sender = |other: &FlowInfo| other.sender == info.sender;

@@ -148,7 +148,7 @@ struct Port {
     switch: usize,
     other: usize,
     port: u16,
-    /// Where the trace tells class from class.
+    /// The class, where the trace has one series for each.
     class: Option<usize>,
 }
 

@@ -37,7 +37,7 @@ fn draw(out: &Path, interrupted: &AtomicBool) -> Result<(), String> {
     let stderr = drawing.stderr.take();
     let output = std::thread::spawn(move || {
         let mut output = Vec::new();
-        // What it said before an error is told all the same.
+        // What it printed before an error is reported all the same.
         stderr.map(|mut stderr| stderr.read_to_end(&mut output));
         output
     });

@@ -143,8 +143,8 @@ impl Line {
                 let state = &mut self.boards[board];
                 let lives = state.sources.iter().map(|source| reports[*source].lives).sum();
                 let is_up = state.sources.iter().any(|source| reports[*source].state == BoardState::Up);
-                // Also at its first life: it may have begun anew since it was told. One that dies while it is asked is
-                // asked again at its next life.
+                // Also at its first life: it may have begun anew since it got it. One that dies before it answers gets
+                // it again at its next life.
                 let is_due = lives > state.lives || state.is_silent && now >= state.retry;
                 if is_up && is_due && state.requested.is_none() {
                     (state.lives, state.retry) = (lives, now + AGAIN);
@@ -171,7 +171,7 @@ impl Line {
         }
     }
 
-    /// The share that each board was told, by name; null where it was not. A board that is being told is waited for as
+    /// The share that each board got, by name; null where it got none. A board that is being set is waited for as
     /// when the run began.
     pub fn shares(&mut self) -> serde_json::Value {
         // Earlier reports remain valid when the socket fails.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This server's part of a run that several servers share, as announced during the run.
 //! Promise: a change that comes too late moves no event, and is a fault of the run. The run ends for this server before
-//! the event that was announced, without being told otherwise.
+//! the event that was announced, without another message.
 
 use super::observer::{Observer, ServerState, Turn};
 use super::sink::Sink;
@@ -42,7 +42,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Keys and values that tell this server's files of this run from others.
+    /// Keys and values that distinguish this server's files of this run from others.
     pub fn names(&self) -> Vec<(String, String)> {
         let run = self.farm.tables().run().to_owned();
         let names = [("penstock.run", run), ("penstock.server", self.farm.server().to_string())];

@@ -57,7 +57,7 @@ pub fn brought_up(report: &SessionReport) -> Vec<String> {
 }
 
 /// Boards of which the same is to be said: their names, and what. Of each its name, what it is called where it stands
-/// alone, and what is to be said of it; a few are told one by one.
+/// alone, and what is to be reported of it; a few are listed one by one.
 pub fn alike(boards: impl IntoIterator<Item = (String, String, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for (name, called, what) in boards {

@@ -62,7 +62,7 @@ pub struct BoardReport {
     pub rate_bps: Option<u64>,
     /// "penstock", "advcam", "zhu", "ns3"; "custom" for parameters that have no name; none without congestion control.
     pub profile: Option<&'static str>,
-    /// That "penstock" follows from, as in "39Mbps": of the command line, or as a server or an operator has told it.
+    /// That "penstock" follows from, as in "39Mbps": of the command line, or as a server or an operator has set it.
     pub share: Option<String>,
     pub trouble: Option<String>,
 }

@@ -4,7 +4,7 @@
 //! Promise: without loss the limit has no effect; with loss, less than all packets in flight are repeated each time.
 //! Source: go-back-N sends W packets again for each loss, hence W about sqrt(1.5 / p), as additive increase and
 //! multiplicative decrease give it (Mathis et al. 1997). If a server reports no credits (IBTA 9.7.7.2), only its RNR
-//! NAKs tell how many receives it has; it drops everything that is sent after the refused message.
+//! NAKs show how many receives it has; it drops everything that is sent after the refused message.
 
 use penstock_transport::{Requester, RequesterCounters};
 
@@ -131,7 +131,7 @@ mod tests {
         fn write(&mut self, _va: u64, _data: &Payload) {}
     }
 
-    /// SENDs of two packets, one packet a microsecond, to a server that tells no credits and posts `receives` at a
+    /// SENDs of two packets, one packet a microsecond, to a server that gives no credits and posts `receives` at a
     /// time, every `every_us`. One packet in about `loses` is lost; 0: none. Packets that came to the server, and how
     /// long it took, us.
     fn run(receives: u64, every_us: u64, loses: u64) -> (u64, u64) {

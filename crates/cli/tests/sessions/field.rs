@@ -44,9 +44,9 @@ pub trait FrontEnd {
     fn production(&mut self) -> &mut Production;
     /// Its connection is gone, and its next one has another queue pair or at least other numbers.
     fn power_cycle(&mut self, server: Ipv4Addr);
-    /// The server is at another address, as whoever runs the boards tells those that ask for their connection.
+    /// The server is at another address, and the boards that open connections are configured with it.
     fn move_server(&mut self, server: Ipv4Addr);
-    /// The server has another MAC from now on, which ARP tells; a connection keeps that of its beginning.
+    /// The server has another MAC from now on, which ARP announces; a connection keeps that of its beginning.
     fn learn_mac(&mut self, server: Ipv4Addr, mac: MacAddr);
     fn receive(&mut self, now: Time, parcel: Parcel, out: &mut Vec<Parcel>);
     fn turn(&mut self, now: Time, out: &mut Vec<Parcel>);

@@ -100,7 +100,7 @@ impl Ledger {
     }
 }
 
-/// One life's storage: compares every byte, and has no room while it is told so.
+/// One life's storage: compares every byte, and has no room while a test sets so.
 pub struct Stored {
     ledger: Rc<RefCell<Ledger>>,
     pub full: Rc<Cell<bool>>,

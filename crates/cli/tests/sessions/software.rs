@@ -29,7 +29,7 @@ struct Side {
     /// Whom it asks; none: the server asks.
     server: Option<Ipv4Addr>,
     requester: Option<Requester>,
-    /// What ARP has told of a server.
+    /// What ARP has announced of a server.
     neighbour: Option<(Ipv4Addr, MacAddr)>,
     peer: CmInfo,
     ready: bool,

@@ -117,7 +117,7 @@ impl Wire {
         }
     }
 
-    /// One bit flips, and the receiving end reads what is left; UDP's checksum tells of a message's damage.
+    /// One bit flips, and the receiving end reads what is left; UDP's checksum finds a message's damage.
     fn damage(&mut self, parcel: &Parcel, random: &mut Random) -> Option<Parcel> {
         self.counts.damaged += 1;
         let Parcel::Data(packet) = parcel else { return None };

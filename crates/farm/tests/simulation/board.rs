@@ -61,7 +61,7 @@ pub struct Board {
     pub room: BTreeMap<u8, u64>,
     /// The server that has refused an event last.
     pub refused_by: Option<Ipv4Addr>,
-    /// It answers as ever, and does nothing that it is told.
+    /// It answers as ever, and carries out no command.
     pub is_deaf: bool,
 }
 

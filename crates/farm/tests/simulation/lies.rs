@@ -147,7 +147,7 @@ fn a_board_that_reports_events_held_and_has_sent_one_has_the_change_postponed() 
         |notice: &Notice| matches!(notice, Notice::Postponed { why, .. } if why.contains("says that it holds it"));
     assert!(world.log.len() == 1 && world.notices.iter().any(holds), "{:#?}", world.notices);
     world.lies[0] = None;
-    // Its next events are below one that it has been believed to have sent.
+    // Its next events are below one that it has reported to have sent.
     world.kill_coordinator();
     world.start();
     world.run(1500);

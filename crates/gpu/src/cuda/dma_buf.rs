@@ -180,13 +180,13 @@ impl HostSide {
         &self.mapping
     }
 
-    /// Puts bytes where a message's lie, before its completion is told: until then nobody reads them.
+    /// Puts bytes where a message's lie, before its completion is reported: until then nothing reads them.
     ///
     /// # Panics
     /// If they lie outside.
     pub fn put(&self, at: usize, bytes: &[u8]) {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.mapping.len()), "bytes behind a ring");
-        // SAFETY: inside the mapping. Like a NIC this writes to slots that are posted or filled and not told of, of
+        // SAFETY: inside the mapping. Like a NIC this writes to slots that are posted or filled and not reported, of
         // which the ring's owner, who drives us, holds no reference.
         unsafe { self.mapping.put(at, bytes) };
     }

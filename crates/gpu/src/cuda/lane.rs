@@ -104,7 +104,7 @@ impl Lane {
     }
 
     /// Where a place of the input lies on the device: for tables of addresses, which are the caller's to get right. A
-    /// kernel that is told a wrong one ends the GPU's work, and no more.
+    /// kernel that gets a wrong one ends the GPU's work, and no more.
     pub fn device_address(&self, at: usize) -> CUdeviceptr {
         self.device_input.address + at as u64
     }
@@ -205,7 +205,7 @@ impl Lane {
         self.gpu.enter()?;
         let (from, stream) = (from.address() + at as u64, self.stream.cu_stream());
         // SAFETY: both ranges are `len` bytes long and stay while this is busy: who owns the ring waits for its lanes.
-        // What is told of these bytes is told when the work is done.
+        // These bytes are reported when the work is done.
         let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, len, stream) };
         queued.result().map_err(failed("cuMemcpyDtoHAsync"))
     }
@@ -225,7 +225,7 @@ impl Lane {
         unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }.map_err(failed("cuMemcpyDtoHAsync"))
     }
 
-    /// Where a part of the input lies on the device. Checked: kernels read what they are told.
+    /// Where a part of the input lies on the device. Checked: kernels read any address that they get.
     fn input_part(&self, at: usize, bytes: usize) -> CUdeviceptr {
         assert!(
             at.is_multiple_of(8) && at + bytes <= self.input.bytes().len(),

@@ -28,7 +28,7 @@ impl ChangeError {
     }
 }
 
-/// What is said of a setting without the part of the gateware that heeds it.
+/// What is reported of a setting without the part of the gateware that uses it.
 pub(super) fn lacks(part: &str) -> String {
     format!("this board's gateware is built without {part}: leave the setting out, or load a build that has it")
 }

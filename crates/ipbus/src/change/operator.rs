@@ -230,7 +230,7 @@ impl Change<'_> {
         let found = self.fleet.run(&looks)?;
         let mut ours = Vec::new();
         for (ticket, outcome) in tickets.iter().zip(found) {
-            // A board that is silent now was told of by what came before.
+            // A board that is silent now was reported by what came before.
             let Ok(words) = outcome else { continue };
             let mark = mark(&words[0]);
             if mark.begun.wrapping_sub(ticket.begun) > HALF {

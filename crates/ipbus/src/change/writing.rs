@@ -54,7 +54,7 @@ impl Word {
 pub struct Plan {
     pub board: usize,
     pub words: Vec<Word>,
-    /// The parts of its build; None: its map does not tell.
+    /// The parts of its build; None: its map does not have them.
     pub options: Option<Options>,
 }
 

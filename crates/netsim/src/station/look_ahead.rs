@@ -64,7 +64,7 @@ impl Visited {
     }
 
     /// The visit at which the pacer lets a packet start, if the rate stays as it is until then; else the number of
-    /// visits for which it stays, 0 where only a visit can tell.
+    /// visits for which it stays, 0 where only a visit shows it.
     #[inline]
     fn steady_ahead(&self, rules: &Rules) -> Result<u64, u64> {
         if self.is_notified() {

@@ -63,10 +63,10 @@ pub(super) struct Port {
     awaits_free: bool,
     /// Classes with something to send.
     waiting: u8,
-    /// Classes that the other side has been told to pause.
+    /// Classes for which the other side has a pause.
     pausing: u8,
     /// Classes whose state must still be sent to the other side.
-    untold: u8,
+    unreported: u8,
     /// Whether a timer will come for `refresh_due`, when the pause must be repeated.
     refresh_armed: bool,
     /// The link repeats the pause, and needs no timer for it.
@@ -156,7 +156,7 @@ impl Port {
         if self.awaits_free {
             return false;
         }
-        self.awaits_free = self.untold != 0 || self.waiting & !self.pause.paused_mask(now) != 0;
+        self.awaits_free = self.unreported != 0 || self.waiting & !self.pause.paused_mask(now) != 0;
         self.awaits_free
     }
 
@@ -188,7 +188,7 @@ impl Port {
 
     /// Whether a frame of this class need not wait: nothing is on the wire, in the queues or to be reported.
     pub(super) fn is_free_for(&self, class: usize, now: Time) -> bool {
-        !self.is_sending(now) && self.waiting == 0 && self.untold == 0 && !self.pause.is_paused(class, now)
+        !self.is_sending(now) && self.waiting == 0 && self.unreported == 0 && !self.pause.is_paused(class, now)
     }
 
     /// Counts a frame as sent that has not waited; the same as `push` and `take_next` of a port that is free for it.
@@ -262,7 +262,7 @@ impl Port {
             return false;
         }
         self.pausing |= 1 << class;
-        self.untold |= 1 << class;
+        self.unreported |= 1 << class;
         self.ingress[class].pausing_since = now;
         true
     }
@@ -270,7 +270,7 @@ impl Port {
     /// The other side, which is paused, may go on.
     pub(super) fn end_pausing(&mut self, class: usize, now: Time) {
         self.pausing &= !(1 << class);
-        self.untold |= 1 << class;
+        self.unreported |= 1 << class;
         let class = &mut self.ingress[class];
         class.pausing += now - class.pausing_since;
     }
@@ -295,7 +295,7 @@ impl Port {
         if due > now {
             return self.plan_refresh(due);
         }
-        self.untold |= self.pausing;
+        self.unreported |= self.pausing;
         None
     }
 
@@ -311,16 +311,16 @@ impl Port {
         if self.refresh_armed {
             return Some(self.refresh_due);
         }
-        self.untold |= self.pausing;
+        self.unreported |= self.pausing;
         None
     }
 
     /// The pause frame that is due, if one is. It renews the pauses of all classes.
     pub(super) fn take_pause_frame(&mut self, pause_quanta: u16, kind: PauseFrame) -> Option<MacControl> {
-        if self.untold == 0 {
+        if self.unreported == 0 {
             return None;
         }
-        let enabled = std::mem::take(&mut self.untold) | self.pausing;
+        let enabled = std::mem::take(&mut self.unreported) | self.pausing;
         let quanta = std::array::from_fn(|class| if self.is_pausing_class(class) { pause_quanta } else { 0 });
         self.pause_frames_sent += 1;
         Some(match kind {

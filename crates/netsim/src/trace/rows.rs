@@ -14,7 +14,7 @@ use super::series::Series;
 /// Equal values of one series, one after the other: most counters and states stay for many samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Run {
-    /// The value's IEEE 754 bits: they tell -0 from 0 and compare NaN.
+    /// The value's IEEE 754 bits: they distinguish -0 from 0 and compare NaN.
     pub bits: u64,
     pub rows: u32,
 }

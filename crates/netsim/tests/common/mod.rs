@@ -33,7 +33,7 @@ pub fn packet(src: u16, dst: u16, psn: u32, payload: u32) -> RocePacket {
     }
 }
 
-/// Sends packets back to back from a given time on, pausing when told to.
+/// Sends packets back to back from a given time on; honours pauses.
 pub struct Sender {
     pub src: u16,
     pub dst: u16,

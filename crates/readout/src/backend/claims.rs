@@ -31,7 +31,7 @@ impl Claims {
         Ok(Claims { socket, local: (MacAddr(interface.mac), ip), devices: BTreeSet::new(), count: 0 })
     }
 
-    /// Looks at what has come, and tells `name`'s user of what is new.
+    /// Looks at what has come, and reports what is new to `name`'s user.
     pub(super) fn look(&mut self, name: &str) {
         let (local_mac, ip) = self.local;
         let (devices, count) = (&mut self.devices, &mut self.count);

@@ -96,7 +96,7 @@ pub struct PacketBackend {
     has_address: bool,
     /// None where the kernel has no more sockets: it is a help and no part of receiving.
     claims: Option<Claims>,
-    /// The interface was taken down and has not been seen up again. Frames do not tell: those from before may still lie
+    /// The interface was taken down and has not been seen up again. Frames are no sign: those from before may still lie
     /// in the ring.
     is_down: bool,
     /// When it is looked after next.
@@ -229,7 +229,7 @@ impl PacketBackend {
     /// they fall silent, one by one.
     fn look_after_address(&mut self) {
         let (name, ip) = (&self.interface.0, self.address.ip);
-        // A process that may open no more files cannot tell.
+        // A process that may open no more files cannot find out.
         let has = has_address(ip).unwrap_or(true);
         match (std::mem::replace(&mut self.has_address, has), has) {
             (true, false) => {

@@ -37,7 +37,7 @@ pub struct ResponderSettings {
 }
 
 impl Default for ResponderSettings {
-    /// Credits, so that a board that is told of its slots does not send into a full ring again and again; and a NAK
+    /// Credits, so that a board that gets their number does not send into a full ring again and again; and a NAK
     /// again, as frames of a packet socket come in the order in which they were sent, but for what the network does.
     fn default() -> Self {
         ResponderSettings {

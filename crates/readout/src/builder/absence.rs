@@ -47,8 +47,8 @@ impl Absence {
     /// `over_at`; none if it was alive then.
     pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
         let source = usize::from(source);
-        let unheard = self.alive_at[source].filter(|at| *at < over_at).map(|at| at.max(self.reached_at[source]));
-        self.lost_since[source].or(unheard).map(|since| since.saturating_add(self.outage))
+        let silent_since = self.alive_at[source].filter(|at| *at < over_at).map(|at| at.max(self.reached_at[source]));
+        self.lost_since[source].or(silent_since).map(|since| since.saturating_add(self.outage))
     }
 
     /// The connection of a source is lost; may be called repeatedly.

@@ -21,7 +21,7 @@ pub(super) struct Progress {
     is_followed: Vec<bool>,
     /// The last of these, and how many there are not.
     all_begin: u64,
-    unheard: usize,
+    silent: usize,
     pub(super) absence: Absence,
 }
 
@@ -31,7 +31,7 @@ impl Progress {
         let absence = Absence::new(sources, outage);
         let begins = vec![Some(0); usize::from(sources)];
         let is_followed = vec![false; usize::from(sources)];
-        Progress { reached: zeros(), before: zeros(), begins, is_followed, all_begin: 0, unheard: 0, absence }
+        Progress { reached: zeros(), before: zeros(), begins, is_followed, all_begin: 0, silent: 0, absence }
     }
 
     /// A fragment before the place `end` has arrived.
@@ -43,7 +43,7 @@ impl Progress {
     /// A source has sent the fragment of a place; its outcome does not matter here.
     pub(super) fn sent(&mut self, source: u16, seq: u64) {
         // Most runs look at no source here, and so at no memory of its own.
-        let may_begin = self.unheard > 0 || seq < self.all_begin;
+        let may_begin = self.silent > 0 || seq < self.all_begin;
         if may_begin && self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
             self.begins(source, seq);
             self.is_followed[usize::from(source)] = false;
@@ -54,7 +54,7 @@ impl Progress {
     /// A source sends nothing before a place, or what it has sent was so far ahead that it was refused.
     pub(super) fn begins(&mut self, source: u16, seq: u64) {
         let earlier = self.begins[usize::from(source)].replace(seq);
-        self.unheard -= usize::from(earlier.is_none());
+        self.silent -= usize::from(earlier.is_none());
         self.all_begin = self.all_begin.max(seq);
     }
 
@@ -77,7 +77,7 @@ impl Progress {
         let source = usize::from(source);
         if let (Some(before), Some(reached)) = (self.before.get_mut(source), self.reached.get(source)) {
             *before = *reached;
-            self.unheard += usize::from(self.begins[source].take().is_some());
+            self.silent += usize::from(self.begins[source].take().is_some());
             self.is_followed[source] = false;
         }
     }

@@ -252,7 +252,7 @@ impl<S: EventSink> Receiver<S> {
         self.builder.suspects()
     }
 
-    /// The event of the fragment that lies in a slot, whose completion has not been told yet; none if it is no
+    /// The event of the fragment that lies in a slot, whose completion has not been reported yet; none if it is no
     /// fragment.
     pub fn event_in(&self, board: u16, slot: u32) -> Option<u64> {
         let slot = self.slots.ring(board)?.slot(slot)?;

@@ -78,7 +78,7 @@ pub(super) struct Board {
     pub(super) lives: u32,
     pub(super) messages: u64,
     pub(super) last_message: Time,
-    /// When the back end has heard of it last, where it tells.
+    /// When the back end had its last sign of life, where it reports any.
     sign_at: Time,
     was_away: bool,
     pub(super) bytes: u64,

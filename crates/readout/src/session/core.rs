@@ -164,7 +164,7 @@ impl<S: EventSink> Core<S> {
         Ok(())
     }
 
-    /// Requests that came again, of all boards, where the back end can tell.
+    /// Requests that came again, of all boards, where the back end counts them.
     pub(super) fn retries(&mut self) -> u64 {
         const AGAIN: &str = "duplicate_request";
         let boards = (0..self.boards.len()).flat_map(|board| self.backend.board_counters(board as u16));

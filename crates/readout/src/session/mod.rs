@@ -185,7 +185,7 @@ impl<S: EventSink> Session<S> {
         self
     }
 
-    /// Connections of an earlier session on this address that was killed: their boards are told that they are over
+    /// Connections of an earlier session on this address that was killed: their boards get an answer that they are over
     /// before they are opened again. Those of boards that are not in this session are left alone.
     pub fn forget_earlier(&mut self, earlier: &[Remembered]) {
         for old in earlier {
@@ -440,8 +440,7 @@ impl<S: EventSink> Session<S> {
         let core = &mut self.core;
         let boards = self.by_ip.get(&from);
         if boards.is_none() {
-            // A board that is not in the list is told so. A flood is not: each answer costs the receiving thread's
-            // time.
+            // A board that is not in the list gets an answer. A flood gets none: each costs the receiving thread's time.
             self.strangers += 1;
             if self.courtesy == 0 {
                 return;

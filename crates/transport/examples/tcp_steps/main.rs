@@ -24,7 +24,7 @@ use weather::Weather;
 const STREAMS: usize = 64;
 /// Events of each stream before the weather changes.
 const ERA: u64 = 500;
-/// Events in which everything that can happen has happened, with hardly a doubt.
+/// Events in which everything that can happen has happened, almost certainly.
 const ENOUGH: u64 = 1_000_000;
 
 /// What has happened so far, one number for each kind.

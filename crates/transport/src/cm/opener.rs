@@ -45,7 +45,7 @@ pub enum CmState {
     Failed(CmFailure),
 }
 
-/// What the owner must do, or may tell.
+/// What the owner must do, or may report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmEvent {
     /// The board has sent its parameters, and sends data from now on: connect the queue pair.
@@ -141,7 +141,7 @@ impl CmOpener {
         self.opened(now);
     }
 
-    /// Tells the board that its queue pair is free. Does nothing before the board has been told of ours.
+    /// Requests that the board free its queue pair. Does nothing before the board has got ours.
     pub fn close(&mut self, now: Time) {
         self.farewell = None;
         if self.done.is_some() {

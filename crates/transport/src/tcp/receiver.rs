@@ -60,7 +60,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Whether the program reads; if it does again, the sender is told that the window is open.
+    /// Whether the program reads; if it does again, the sender gets a window update.
     pub(super) fn set_reading(&mut self, now: Time, reads: bool) {
         self.holds = !reads;
         if reads && self.read(now) > 0 {
@@ -173,7 +173,7 @@ impl TcpReceiver {
         if self.read_at.is_none_or(|at| at > now) {
             return 0;
         }
-        // The window has been less than the buffer: the sender is told that it is open again.
+        // The window has been less than the buffer: the sender gets a window update.
         self.ack_now = true;
         self.read(now)
     }

@@ -157,7 +157,7 @@ fn a_board_that_has_never_agreed_is_given_up_after_ten_questions_without_an_answ
     probed(&mut opener, &mut now, |_| None);
     assert!(matches!(opener.state(), CmState::Failed(_)), "{:?}", opener.state());
 
-    // A board that opens by itself would have to be told by hand to do it again.
+    // A board that opens by itself would need a command by hand to do it again.
     adopted.adopt(now, server(), server(), 0);
     for _ in 0..30 {
         probed(&mut adopted, &mut now, |_| None);

@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
                 page.handle(&mut session, &mut looks, &arguments.write)?;
             }
             let is_end = Instant::now() >= next;
-            // Boards that are slow today are told of with the next look.
+            // Boards that are slow now are reported with the next look.
             if !is_reported && (is_end || looks.is_over(&session)) {
                 is_reported = true;
                 page.iter_mut().for_each(|page| page.look(&session, &looks));

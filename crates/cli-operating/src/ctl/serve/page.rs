@@ -111,7 +111,7 @@ impl BoardsPage {
         session.fleet.now().saturating_sub(self.begin)
     }
 
-    /// Records what is new in a look, and tells the page what the registers hold now.
+    /// Records what is new in a look, and gives the page what the registers hold now.
     pub fn look(&mut self, session: &Session, looks: &Looks) {
         let now = self.now(session);
         for (board, before) in self.before.iter_mut().enumerate() {

@@ -47,7 +47,7 @@ struct Status {
     qp_errors: u32,
     frames_lost: u32,
     operator: Option<Ipv4Addr>,
-    /// Rate at which a flow of group 0 begins, where that is less than the line: the share that the board was told.
+    /// Rate at which a flow of group 0 begins, where that is less than the line: the share that was set at the board.
     share: Option<String>,
 }
 

@@ -258,7 +258,7 @@ pub fn send(plan: &Plan, tcp: &TcpPlan, interrupted: &AtomicBool) -> Result<Repo
     }
     let done: Vec<bool> = senders.iter().map(|s| s.is_done() && s.trouble.is_none()).collect();
     let boards: Vec<BoardReport> = senders.into_iter().zip(lives).map(|(sender, lived)| sender.report(lived)).collect();
-    // Of a sender without an end every connection was to last until it is stopped; one that was told how many messages
+    // Of a sender without an end every connection was to last until it is stopped; one that has a number of messages
     // there are says so board by board.
     let ended =
         boards.iter().filter(|board| plan.events == 0 && board.lives > 0).find_map(|board| board.trouble.clone());

@@ -23,7 +23,7 @@ pub struct Report {
     pub faults: Vec<String>,
 }
 
-/// One stream; of the kernel's, which tells less, the counts of segments are 0.
+/// One stream; of the kernel's, which reports less, the counts of segments are 0.
 #[derive(Serialize, Default)]
 pub struct BoardReport {
     pub source: u16,

@@ -31,7 +31,7 @@ const TURN: usize = 1 << 20;
 /// Where a fragment of either version has its magic and its source (docs/fragments.md).
 const MAGIC: &[u8; 4] = b"PSTF";
 const SOURCE_AT: usize = 6;
-/// Bytes of a stream that tell whether it begins with a fragment, and those that tell who sends it, and which event.
+/// Bytes of a stream that show whether it begins with a fragment, and those with its source and event.
 const BEGINNING: usize = STREAM_HEADER_LEN + MAGIC.len();
 const INTRODUCTION: usize = STREAM_HEADER_LEN + HEADER_LEN;
 

@@ -53,7 +53,7 @@ pub struct TcpConfig {
     pub port: u16,
     /// Address of board i, which is source i. Others are refused.
     pub boards: Vec<Ipv4Addr>,
-    /// Messages are no fragments and do not tell their source: a connection is the first free board's of its address.
+    /// Messages are no fragments and do not name their source: a connection is the first free board's of its address.
     pub bare: bool,
     /// What boards had acknowledged after the end of a run waits here for the next one; none: it is counted.
     pub kept: Option<PathBuf>,
@@ -244,7 +244,7 @@ impl TcpBackend {
                     return self.dismiss(at, &format!("its first fragment is of source {source}, which is not there"))
                 }
             },
-            // What is damaged or bare tells no source: the first board of this address that has no connection.
+            // What is damaged or bare has no source: the first board of this address that has no connection.
             None => {
                 let is_free = |k: &usize| self.config.boards[*k] == ip && self.ends[*k].connections.is_empty();
                 let free = (0..self.ends.len()).find(is_free);

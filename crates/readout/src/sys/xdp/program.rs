@@ -221,7 +221,7 @@ const DATA_META: i16 = 8;
 const RX_QUEUE_INDEX: i16 = 16;
 
 /// What lies in front of a frame: when the program saw it (`CLOCK_MONOTONIC`, ns), and the same with all bits inverted,
-/// which tells it from whatever else may lie there where the driver leaves no room.
+/// which distinguishes it from whatever else may lie there where the driver leaves no room.
 pub(super) const STAMP_BYTES: usize = 16;
 
 /// Ethernet, IPv4 without options, UDP.
