@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +24,6 @@ from veth import Network, allowed, ended, no_xdp  # noqa: E402
 SCENARIO = ROOT / "scenarios/incast-3.toml"
 DATA = ROOT / "data/lst1_run2008/modules.npz"
 TIMEOUT_S = 1200  # a run that hangs fails its test instead of the whole session, on a machine under load, too
-
-# Module-wide fixtures that cost a run of the command, or a machine: their tests go to one process.
-RUNS = ("captured", "congested", "demo", "drawn", "machine", "run", "runs")
 
 # At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
 FAST = ("cc.law=off",)
@@ -80,13 +78,32 @@ class Penstock:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def shared_fixtures(item: pytest.Item) -> set[str]:
+    """The fixtures of a whole module that a test uses, each with its file and parameter."""
+    indices = item.callspec.indices if hasattr(item, "callspec") else {}
+    used = {name: found[-1] for name, found in item._fixtureinfo.name2fixturedefs.items()}  # type: ignore[attr-defined]
+    shared = [name for name, fixture in used.items() if fixture.scope == "module"]
+    return {f"{item.path.stem}-{name}{indices.get(name, '')}" for name in shared}
+
+
+def connected(sets: Iterable[set[str]]) -> list[set[str]]:
+    """These sets, those that have something in common as one."""
+    groups: list[set[str]] = []
+    for some in sets:
+        whole = some.union(*(group for group in groups if group & some))
+        groups = [group for group in groups if not group & some] + [whole]
+    return groups
+
+
 # Before xdist reads the groups.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A fixture of a whole module costs a run of the command, a model or a machine: one process makes it, for all tests.
+    shared = {item: shared_fixtures(item) for item in items}
+    name_of = {name: min(group) for group in connected(filter(None, shared.values())) for name in group}
     for item in items:
-        for name in RUNS:
-            if name in item.fixturenames:
-                item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
+        if shared[item]:
+            item.add_marker(pytest.mark.xdist_group(name_of[min(shared[item])]))
         # Two verilated boards each, which take all that two cores have: one after the other.
         if item.path.stem.startswith(("test_farm", "test_campaign")):
             item.add_marker(pytest.mark.xdist_group("farm"))
