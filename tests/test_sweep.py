@@ -213,7 +213,7 @@ def test_a_winner_runs_again_over_five_other_seeds_before_it_is_recommended(pens
         sets = [f"{key}={value}" for key, value in {**fixed, **best.settings, "run.seed": pair.seed}.items()]
         summary = penstock.run(tmp_path / "alone", *sets, scenario=SCENARIO).summary()
         assert pair.winner.values["queue"] == OBJECTIVES["queue"].value(summary)
-        gain = 100 * (1 - pair.winner.values["queue"] / pair.own.values["queue"])
+        gain = 100 * (1 - pair.winner.values["queue"] / pair.default.values["queue"])
         assert pair.gains()["queue"] == pytest.approx(gain)
     gains = [pair.gains()["queue"] for pair in pairs]
     spread = best.verification.gains()["queue"]

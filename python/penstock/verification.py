@@ -26,19 +26,19 @@ class SeedPair:
     """The scenario's own values and the winner's, run with one seed."""
 
     seed: int
-    own: Outcome
+    default: Outcome
     winner: Outcome
 
     def gains(self) -> dict[str, float]:
         """In percent of the own values, by objective and `goodput_gbps`; positive is better."""
-        gains = {name: gain_percent(own, self.winner.values[name]) for name, own in self.own.values.items()}
-        return gains | {"goodput_gbps": gain_percent(-self.own.goodput_gbps, -self.winner.goodput_gbps)}
+        gains = {name: gain_percent(value, self.winner.values[name]) for name, value in self.default.values.items()}
+        return gains | {"goodput_gbps": gain_percent(-self.default.goodput_gbps, -self.winner.goodput_gbps)}
 
     def row(self) -> dict:
         """For JSON."""
         return {
             "seed": self.seed,
-            "own": {**self.own.values, "goodput_gbps": self.own.goodput_gbps},
+            "own": {**self.default.values, "goodput_gbps": self.default.goodput_gbps},
             "winner": {**self.winner.values, "goodput_gbps": self.winner.goodput_gbps},
             "gain_percent": self.gains(),
         }
@@ -84,7 +84,7 @@ class Verification:
     @property
     def is_confirmed(self) -> bool:
         """With every seed no objective is worse than with the scenario's own values, and one is better."""
-        rows = [[gain for name, gain in pair.gains().items() if name in pair.own.values] for pair in self.pairs]
+        rows = [[gain for name, gain in pair.gains().items() if name in pair.default.values] for pair in self.pairs]
         return all(min(row) >= 0 and max(row) > 0 for row in rows)
 
     def lines(self) -> list[str]:
