@@ -295,6 +295,18 @@ fn a_clock_that_leaps_times_nothing_out() {
 }
 
 #[test]
+fn while_no_messages_are_taken_no_event_waits() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
+    let mut out = Vec::new();
+    assert_eq!(builder.push(Time(1), id(0, 0), 1), Pushed::Accepted);
+    builder.leap(Time(90));
+    drain(&mut builder, Time(91), &mut out);
+    assert_eq!((builder.poll_timeout(), &out[..]), (Some(Time(140)), &[][..]));
+    drain(&mut builder, Time(140), &mut out);
+    assert_eq!(out.len(), 1);
+}
+
+#[test]
 fn patience_begins_again_when_boards_were_held_back() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(50), ..config(2, 4) });
     let mut out = Vec::new();

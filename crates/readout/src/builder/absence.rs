@@ -8,6 +8,8 @@ use penstock_units::Time;
 #[derive(Debug)]
 pub(super) struct Absence {
     outage: Time,
+    /// How long after a sign of life something is waited for that was due before.
+    grace: Time,
     /// Time since when a source's connection is lost, for each source; none while it has one.
     lost_since: Vec<Option<Time>>,
     /// The last sign of life of each source; none where nothing looks for any.
@@ -22,11 +24,11 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    pub(super) fn new(sources: u16, outage: Time) -> Absence {
+    pub(super) fn new(sources: u16, outage: Time, grace: Time) -> Absence {
         let sources = usize::from(sources);
         let (lost_since, alive_at, gone) = (vec![None; sources], vec![None; sources], vec![0; sources.div_ceil(64)]);
         let reached_at = vec![Time::ZERO; sources];
-        Absence { outage, lost_since, alive_at, reached_at, gone, gone_count: 0, next_due: Time::MAX }
+        Absence { outage, grace, lost_since, alive_at, reached_at, gone, gone_count: 0, next_due: Time::MAX }
     }
 
     /// A source has given a sign of life. From the first one on it is expected to.
@@ -43,12 +45,22 @@ impl Absence {
         }
     }
 
-    /// How long a source may still be on its way back that has not delivered something in its time, which was over at
-    /// `over_at`; none if it was alive then.
+    /// How long a source may still deliver something that it has not delivered in its time, which was over at
+    /// `over_at`: as one on its way back, or as one that has given a sign of life since. That may have overtaken what
+    /// the source sends, where a loaded machine gave it no processor before.
     pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
+        let alive_at = self.alive_at[usize::from(source)];
+        match (self.lost_since[usize::from(source)], alive_at) {
+            (Some(since), _) => Some(since.saturating_add(self.outage)),
+            (None, Some(at)) if at >= over_at => Some(at.saturating_add(self.grace)),
+            (None, at) => at.map(|at| at.max(self.reached_at[usize::from(source)]).saturating_add(self.outage)),
+        }
+    }
+
+    /// Whether a source with a connection has given no sign of life since `at`, though it has given some.
+    pub(super) fn is_silent(&self, source: u16, at: Time) -> bool {
         let source = usize::from(source);
-        let silent_since = self.alive_at[source].filter(|at| *at < over_at).map(|at| at.max(self.reached_at[source]));
-        self.lost_since[source].or(silent_since).map(|since| since.saturating_add(self.outage))
+        self.lost_since[source].is_none() && self.alive_at[source].is_some_and(|alive_at| alive_at < at)
     }
 
     /// The connection of a source is lost; may be called repeatedly.
@@ -150,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_source_is_gone_when_it_has_been_away_for_the_whole_time_and_not_before() {
-        let mut absence = Absence::new(70, Time(100));
+        let mut absence = Absence::new(70, Time(100), Time(10));
         for (source, now) in [(3, 10), (69, 40), (3, 90), (70, 0)] {
             absence.lost(source, Time(now));
         }

@@ -83,7 +83,7 @@ impl<H: Copy + Default> EventBuilder<H> {
         EventBuilder {
             sequence: Sequence::new(config.first_event, config.stride),
             window: Window::new(config.window, sources),
-            progress: Progress::new(sources, config.outage),
+            progress: Progress::new(sources, &config),
             patience: Patience::new(config.timeout),
             standings: Standings::new(sources, config.timeout),
             head: 0,
@@ -271,6 +271,11 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.patience.restart(now);
     }
 
+    /// The caller had no processor since its last call, and took no messages: no event has waited meanwhile.
+    pub fn leap(&mut self, now: Time) {
+        self.patience.leap(now);
+    }
+
     /// The destination table changes: from an announced event on another part of the events is this server's.
     ///
     /// # Errors
@@ -427,8 +432,11 @@ impl<H: Copy + Default> EventBuilder<H> {
             let hope = progress.absence.hope(source, over_at).filter(|until| *until > now);
             let Some(until) = hope.filter(|_| !progress.is_past(source, head)) else { continue };
             self.held = self.held.max(Some(until));
-            self.out_of_reach.push(source);
-            if !progress.absence.is_lost(source) {
+            let is_silent = progress.absence.is_silent(source, over_at);
+            if is_silent || progress.absence.is_lost(source) {
+                self.out_of_reach.push(source);
+            }
+            if is_silent {
                 self.suspects.push(source);
             }
         }

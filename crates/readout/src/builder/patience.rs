@@ -43,6 +43,11 @@ impl Patience {
         self.clock.step(now)
     }
 
+    /// The time since the last step does not count.
+    pub(super) fn leap(&mut self, now: Time) {
+        self.clock.leap(now);
+    }
+
     /// An event is opened: the head, or a later one, which shows that the head exists.
     pub(super) fn opened(&mut self, now: Time, is_head: bool) {
         if is_head || self.head_since.is_none() {

@@ -4,9 +4,8 @@
 //! fragment on the new connection do not wait for that source.
 //! Source: IBTA 9.5 (order within a queue pair).
 
-use penstock_units::Time;
-
 use super::absence::Absence;
+use super::config::BuilderConfig;
 
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -26,9 +25,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(sources: u16, outage: Time) -> Progress {
+    pub(super) fn new(sources: u16, config: &BuilderConfig) -> Progress {
         let zeros = || vec![0; usize::from(sources)];
-        let absence = Absence::new(sources, outage);
+        // One ACK timer, where the timeout is the default.
+        let absence = Absence::new(sources, config.outage, config.timeout / 8);
         let begins = vec![Some(0); usize::from(sources)];
         let is_followed = vec![false; usize::from(sources)];
         Progress { reached: zeros(), before: zeros(), begins, is_followed, all_begin: 0, silent: 0, absence }

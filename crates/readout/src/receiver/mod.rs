@@ -227,6 +227,11 @@ impl<S: EventSink> Receiver<S> {
         }
     }
 
+    /// See [`EventBuilder::leap`].
+    pub fn leap(&mut self, now: Time) {
+        self.builder.leap(now);
+    }
+
     /// See [`EventBuilder::absent`].
     pub fn absent(&mut self, board: u16) {
         self.builder.absent(board);

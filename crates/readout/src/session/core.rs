@@ -14,6 +14,8 @@ use crate::backend::{Backend, BackendError, Completion, LinkChange, QpSpec, Sess
 use crate::receiver::Receiver;
 use crate::sink::{EventSink, StoreError};
 
+/// Less than the ACK timer of boards, after which they send again what nobody took.
+const LATE: Time = Time::from_ms(50);
 /// Added to faults of boards that share a pool.
 const SEND_ONLY: &str = "; boards must SEND into a shared pool: a WRITE needs a ring of the board's own";
 
@@ -55,6 +57,14 @@ fn deliver<S: EventSink>(receiver: &mut Receiver<S>, now: Time, done: &Completio
 }
 
 impl<S: EventSink> Core<S> {
+    /// Reads the clock, which shows `expected` unless this process was given no processor, or something else held it up.
+    pub(super) fn advance(&mut self, expected: Time) {
+        self.now = self.clock.now();
+        if self.now > expected.saturating_add(LATE) {
+            self.receiver.leap(self.now);
+        }
+    }
+
     /// Gives what has come to the receiver. Whether a receive has ended without a message.
     ///
     /// # Errors

@@ -202,7 +202,7 @@ impl<S: EventSink> Session<S> {
     /// The device, the sockets or the sink fail for good.
     pub fn step(&mut self, limit: Time) -> Result<(), SessionError> {
         let core = &mut self.core;
-        core.now = core.clock.now();
+        core.advance(core.now);
         if core.now >= self.cm_due {
             self.connections()?;
         }
@@ -213,7 +213,7 @@ impl<S: EventSink> Session<S> {
         // What a queue pair that was closed has left is here already.
         let deadline = if core.completions.is_empty() { deadline } else { Time::ZERO };
         core.backend.poll(&mut core.receiver, self.poll, deadline, &mut core.completions)?;
-        core.now = core.clock.now();
+        core.advance(deadline.max(core.now));
         let failed = core.deliver()?;
         while let Some((board, change)) = core.backend.poll_link() {
             core.link_changed(board, change);

@@ -252,15 +252,18 @@ fn no_event_is_given_up_for_a_source_that_may_be_out_of_reach_before_the_time_of
     let mut builder = EventBuilder::<u32>::new(BuilderConfig { timeout: Time(100), outage, ..config(2, 64) });
     (0..2).for_each(|source| builder.alive(Time::ZERO, source, false));
     assert_eq!(step(&mut builder, 0, 0, &[0, 1]), [(0, true)]);
-    // Source 1 is silent. Whether it is there is asked when the time is over, and the answer ends the wait.
+    // Source 1 is silent. Whether it is there is asked when the time is over. The answer ends the wait, but for what
+    // may come right behind it.
     assert_eq!(step(&mut builder, 10, 1, &[0]), []);
     assert_eq!((poll_at(&mut builder, Time(100)), builder.suspects()), (vec![], &[][..]));
     assert_eq!((poll_at(&mut builder, Time(110)), builder.suspects()), (vec![], &[1][..]));
     assert_eq!(builder.poll_timeout(), Some(Time(1000)), "its last sign of life was at 0");
     builder.alive(Time(112), 1, false);
-    assert_eq!((poll_at(&mut builder, Time(112)), builder.suspects()), (vec![(1, false)], &[][..]));
+    assert_eq!((poll_at(&mut builder, Time(112)), builder.suspects()), (vec![], &[][..]));
+    assert_eq!((builder.poll_timeout(), builder.out_of_reach()), (Some(Time(124)), &[][..]));
+    assert_eq!(poll_at(&mut builder, Time(124)), [(1, false)]);
     // It does not answer for long: what it holds comes after its answer, and has its time then.
-    assert_eq!(step(&mut builder, 120, 2, &[0]), []);
+    assert_eq!(step(&mut builder, 130, 2, &[0]), []);
     nothing_until(&mut builder, 150..=900);
     builder.alive(Time(900), 1, true);
     assert_eq!(poll_at(&mut builder, Time(999)), []);
