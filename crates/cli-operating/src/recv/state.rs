@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file that records which queue pairs are open at boards, so that a restarted receiver can close those that a
 //! killed one left: boards have few queue pairs, and while they send nothing they do not detect a dead server.
-//! Promise: written under another name and renamed; a file that cannot be read or written only causes a warning.
+//! Promise: written under another name and renamed, by a thread of its own, as a busy disk may take longer for that than
+//! queue pairs live; a file that cannot be read or written only causes a warning.
 
 use super::observer::{Observer, Turn};
 use super::state_file;
 use penstock_readout::session::{Remembered, SessionError};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// After a failure: the obstacle may be gone then.
+const AGAIN: Duration = Duration::from_secs(1);
 
 pub struct State {
     /// None: nothing is remembered.
     file: Option<PathBuf>,
-    written: Option<Vec<Remembered>>,
-    warned: bool,
+    kept: Option<Vec<Remembered>>,
+    /// None before anything was open.
+    writer: Option<(Sender<String>, JoinHandle<()>)>,
 }
 
 impl State {
     pub fn open(file: Option<&Path>, ip: Ipv4Addr) -> State {
-        State { file: state_file::file(file, ip), written: None, warned: false }
+        State { file: state_file::file(file, ip), kept: None, writer: None }
     }
 
     /// The queue pairs that the last receiver left open.
@@ -27,29 +35,29 @@ impl State {
         text.lines().filter_map(Remembered::parse).collect()
     }
 
-    /// Writes what is open now, if that has changed.
+    /// Has what is open now written, if that has changed.
     pub fn keep(&mut self, open: &[Remembered]) {
         let Some(file) = &self.file else { return };
-        if self.written.as_deref() == Some(open) {
+        if self.kept.as_deref() == Some(open) {
             return;
         }
+        self.kept = Some(open.to_vec());
         let text: String = open.iter().map(|connection| connection.line() + "\n").collect();
-        let partial = file.with_extension("partial");
-        let parent = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-        let written =
-            parent.and_then(|()| std::fs::write(&partial, text)).and_then(|()| std::fs::rename(&partial, file));
-        match written {
-            Ok(()) => self.written = Some(open.to_vec()),
-            // Retried the next time: the obstacle may be gone.
-            Err(error) if !self.warned => {
-                self.warned = true;
-                let what = "after a crash boards may have no free queue pair";
-                penstock_cli_common::output::screen::notify(format_args!(
-                    "warning: {}: {error}; {what}",
-                    file.display()
-                ));
-            }
-            Err(_) => {}
+        let (texts, _) = self.writer.get_or_insert_with(|| {
+            let ((texts, kept), file) = (channel(), file.clone());
+            (texts, std::thread::spawn(move || write_each(&file, &kept)))
+        });
+        // The thread ends only when this end of the channel is gone.
+        let _ = texts.send(text);
+    }
+}
+
+impl Drop for State {
+    /// The last text is in the file, if it can be.
+    fn drop(&mut self) {
+        if let Some((texts, thread)) = self.writer.take() {
+            drop(texts);
+            let _ = thread.join();
         }
     }
 }
@@ -59,4 +67,35 @@ impl Observer for State {
         self.keep(&turn.session.remembered());
         Ok(())
     }
+}
+
+/// Writes the latest text until there will be none.
+fn write_each(file: &Path, texts: &Receiver<String>) {
+    let (mut unwritten, mut has_warned) = (None, false);
+    loop {
+        let next = match unwritten {
+            Some(_) => texts.recv_timeout(AGAIN),
+            None => texts.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        if next == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        unwritten = texts.try_iter().last().or(next.ok()).or(unwritten);
+        let Some(Err(error)) = unwritten.as_ref().map(|text| write(file, text)) else {
+            unwritten = None;
+            continue;
+        };
+        if !has_warned {
+            has_warned = true;
+            let what = "after a crash boards may have no free queue pair";
+            penstock_cli_common::output::screen::notify(format_args!("warning: {}: {error}; {what}", file.display()));
+        }
+    }
+}
+
+fn write(file: &Path, text: &str) -> std::io::Result<()> {
+    let partial = file.with_extension("partial");
+    file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(&partial, text)?;
+    std::fs::rename(&partial, file)
 }
