@@ -28,13 +28,14 @@ BOARD   ?= ecpix5
 # One test, or the tests of one run (tests/conftest.py), at a time for each process, in the order of tb/conftest.py.
 XDIST    = -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder
 AT_ONCE := $(JOBS)
-# Much of the time of tests/ is waiting, for timers and machines: three tests keep two cores busy.
-test test-end-to-end: AT_ONCE := $(shell expr $(JOBS) \* 3 / 2)
+# Much of the time of tests/ is waiting, for timers and machines: three tests leave a fifth of two cores idle.
+test-python test-end-to-end: AT_ONCE := $(shell expr $(JOBS) \* 2)
 # Tests compile what no GPU has run yet, against a stand-in for its driver; the default build leaves it out.
 WITH_GPU = --features penstock-cli/gpu
-PYTEST   = COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST)
+PYTEST   = MAKEFLAGS= PYTHONDONTWRITEBYTECODE= COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST)
 
-.PHONY: demo profile test test-rust test-benches test-end-to-end check lint formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
+.PHONY: demo profile test test-rust test-python test-benches test-end-to-end compiled check lint lint-rust lint-python \
+	lint-gateware lint-page formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' $(MAKEFILE_LIST)
@@ -63,32 +64,43 @@ profile:         ## compile the verilated boards and switch by the profile of sh
 demo: build      ## camera events through three boards, a congested switch and an event builder
 	@$(PENSTOCK) run $(SCENARIO) --out $(OUT)
 
-test: setup      ## every test: Rust crates, gateware benches, end to end
-	cargo test --release --locked --workspace $(WITH_GPU)
-	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
+test: test-rust test-python ## every test: Rust crates, gateware benches, end to end
+
+test-python: compiled ## of `make test` the benches and the tests of the built commands, which share the processes
 	$(PYTEST) tb tests
 
-test-rust: setup ## of `make test` the tests of the Rust crates
+test-rust: compiled ## of `make test` the tests of the Rust crates
 	cargo test --release --locked --workspace $(WITH_GPU)
 
 test-benches: setup ## of `make test` the gateware benches
 	$(PYTEST) tb
 
-test-end-to-end: setup ## of `make test` the tests of the built commands
-	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
+test-end-to-end: compiled ## of `make test` the tests of the built commands
 	$(PYTEST) tests
+
+# The build of `cargo test` and of the commands that other tests start.
+compiled: setup
+	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
 
 check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
 	@$(PYTHON) tools/check.py $(if $(BASE),--base $(BASE))
 
-lint: setup      ## formatters and linters, nothing is changed
+lint: lint-rust lint-python lint-gateware lint-page ## formatters and linters, nothing is changed
+
+lint-rust: setup
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets $(WITH_GPU) -- -D warnings
 	cargo clippy --release --locked --workspace --exclude penstock-gpu --no-default-features -- -D warnings
+
+lint-python: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --cache-dir build/mypy
+
+lint-gateware: setup
 	$(PYTHON) tb/lib/lint.py
+
+lint-page: setup
 	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 
 formal: setup    ## proofs by k-induction with covers, planted faults of what has changed since PENSTOCK_BASE or main; FORMAL=name: one, with its faults

@@ -53,7 +53,10 @@ def test_ci_runs_all_parts_or_those_that_are_named(tmp_path):
 
     def called(*words: str) -> list[str]:
         done = subprocess.run([ROOT / ".ci/run", *words], env=env, capture_output=True, text=True, check=True)
-        return done.stdout.split()
+        [together] = done.stdout.splitlines()
+        at_once, *targets = together.split()
+        assert at_once == f"--jobs={len(os.sched_getaffinity(0)) + 1}", "the parts run beside each other"
+        return targets
 
     assert called() == ["lint", "formal", "test"]
     assert called("lint", "formal") == called("lint formal") == ["lint", "formal"]
