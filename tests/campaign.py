@@ -56,6 +56,9 @@ class World(Protocol):
     def ended(self, dice: random.Random) -> None:
         """Brings all to its end, and settles the account."""
 
+    def describe(self) -> str:
+        """What can be read of everything, after a failure."""
+
     def processes(self) -> dict[str, subprocess.Popen]:
         """Those that run, by name."""
 
@@ -81,6 +84,7 @@ class Course:
             self.happens(world.kinds)
             world.ended(random.Random(self.seed))
         except BaseException:
+            print(world.describe())
             for name, process in world.processes().items():
                 if process.stdout.closed:
                     continue

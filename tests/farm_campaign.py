@@ -145,6 +145,15 @@ class Farm:
     def run(self) -> Run:
         return self.runs[-1]
 
+    def describe(self) -> str:
+        """The tables, and what boards and servers say of themselves."""
+        ask = (self.network.binary, "ctl", "get", ",".join(self.boards), "destination", "qp", "--patience", "20s")
+        boards = self.network.start("m", *map(str, ask)) if self.is_on else None
+        metrics = [
+            f"{self.network.metrics(f'{ip}:9100', end)}" for ip, end in zip(self.addresses, self.ENDS, strict=True)
+        ]
+        return "\n".join([f"{self.tables()}", *metrics, ended(boards).stdout if boards else ""])
+
     # ---- incidents ---------------------------------------------------------------------------------------
 
     def kinds(self) -> list[Callable[[Random], str]]:

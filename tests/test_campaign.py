@@ -93,6 +93,10 @@ class Readout:
         command = (self.network.binary, "board", *here, *events, *timers, *RING)
         return self.network.start("c", *map(str, command), stdin=subprocess.PIPE)
 
+    def describe(self) -> str:
+        """What the receiver counts."""
+        return f"{self.network.metrics(METRICS_AT)}"
+
     def processes(self) -> dict[str, subprocess.Popen]:
         senders = {f"software {at}": process for at, process in enumerate(self.senders)}
         return {**({"receiver": self.runs[-1].process} if self.is_on else {}), **senders, "gateware": self.verilated}
