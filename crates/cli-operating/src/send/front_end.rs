@@ -422,3 +422,32 @@ impl CmHost for Side {
         !self.plan.by_event
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::send::Arguments;
+    use clap::Parser;
+    use penstock_farm::Command;
+
+    #[derive(Parser)]
+    struct Send {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn an_event_each_millisecond_is_lost_while_its_queue_pair_is_gone_and_the_next_table_is_prepared() {
+        let words = "send --iface lo --ip 10.0.0.2 --by-event --rate 100000";
+        let plan = Arc::new(Plan::read(&Send::parse_from(words.split(' ')).arguments).unwrap());
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        let mut side = FrontEnd::new(&plan, None, 0, plan.first_ip, mac).unwrap().side;
+        side.table.waits_for_server = true;
+        side.table.command(side.table.owner, Command::Commit { first: 0 }, &[0]);
+        side.post(Time::ZERO);
+        assert_eq!(side.flushed, 0, "it waits");
+        side.table.command(side.table.owner, Command::Prepare { first: 1_000 }, &[1]);
+        (0..20_000).step_by(10).for_each(|us| side.post(Time::from_us(us)));
+        assert_eq!(side.flushed, 20, "of 2,000 events that were due");
+    }
+}
