@@ -147,8 +147,8 @@ class Farm:
 
     def describe(self) -> str:
         """The tables, and what boards and servers say of themselves."""
-        ask = (self.network.binary, "ctl", "get", ",".join(self.boards), "destination", "qp", "--patience", "20s")
-        boards = self.network.start("m", *map(str, ask)) if self.is_on else None
+        query = (self.network.binary, "ctl", "get", ",".join(self.boards), "destination", "qp", "--patience", "20s")
+        boards = self.network.start("m", *map(str, query)) if self.is_on else None
         metrics = [
             f"{self.network.metrics(f'{ip}:9100', end)}" for ip, end in zip(self.addresses, self.ENDS, strict=True)
         ]
