@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tomllib
+from contextlib import suppress
 
 import board_server  # noqa: F401  (where `lib` is)
 import numpy as np
@@ -95,6 +96,16 @@ def recovered(network: Network, table, folders: list) -> list[dict]:
     check = subprocess.run(command, capture_output=True, text=True, check=False)
     assert check.returncode in (0, 1), check.stderr
     return json.loads(check.stdout)["missing_of"]
+
+
+def announced_run(table) -> str | None:
+    """The run that a file of servers names; none where there is no file, as while the coordinator renames it.
+
+    One look: between two the file may be renamed.
+    """
+    with suppress(FileNotFoundError):
+        return tomllib.loads(table.read_text())["run"]
+    return None
 
 
 def changes(table) -> list[dict]:

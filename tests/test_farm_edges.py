@@ -23,6 +23,7 @@ from test_farm import (
     SLOT_BYTES,
     SLOTS,
     TIMEOUT_CODE,
+    announced_run,
     changes,
     farm_file,
     recv,
@@ -96,8 +97,10 @@ def test_a_run_ends_and_the_next_one_begins_while_the_detector_rests(network, tm
 
     # A run without any event begins and ends there.
     farm_file(tmp_path, boards=2)
+    ended_run = announced_run(table)
     coordinator = farm(network, file, {})
-    until("the next file of servers", lambda: table.exists() and span(table) == (REST, None))
+    until("the next file of servers", lambda: announced_run(table) not in (None, ended_run))
+    until("the begin of its run", lambda: span(table) == (REST, None))
     running = receivers(network, table, [tmp_path / f"run2.{server}" for server in (0, 1)])
     for address in METRICS:
         network.counted(2, "boards_up", address=address)

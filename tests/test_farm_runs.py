@@ -9,13 +9,13 @@ together get no event of each other; every event is in one place or named as los
 import json
 import signal
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 from test_farm import (
     METRICS,
     SERVERS,
+    announced_run,
     as_recorded,
     board,
     changes,
@@ -91,11 +91,11 @@ def test_runs_follow_each_other_on_boards_that_live(network, recorded, tmp_path)
     # What nobody has stored at the end of the run is missed, and so is what is in the file of another run.
     status, report = check(network, table, out("1")[:1])
     assert status == 1 and report["missing_of"][0]["server"] == 1
-    first_run = tomllib.loads(table.read_text())["run"]
+    first_run = announced_run(table)
 
     # The second one begins with the next event, with the same file of the farm and no option.
     coordinator = farm(network, file, "--begin")
-    until("the next file of servers", lambda: table.exists() and tomllib.loads(table.read_text())["run"] != first_run)
+    until("the next file of servers", lambda: announced_run(table) not in (None, first_run))
     assert (tmp_path / f"servers-{first_run}.toml").exists()
     running = receivers(network, table, out("2"))
     flows(network)
@@ -160,8 +160,8 @@ def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(
     following, name = 0, None
     for run in range(2):
         coordinator = farm(network, file, "--begin")
-        until("a file of servers", lambda last=name: table.exists() and tomllib.loads(table.read_text())["run"] != last)
-        name, out = tomllib.loads(table.read_text())["run"], [tmp_path / f"{run}.{server}" for server in (0, 1)]
+        until("a file of servers", lambda last=name: announced_run(table) not in (None, last))
+        name, out = announced_run(table), [tmp_path / f"{run}.{server}" for server in (0, 1)]
         running = receivers(network, table, out)
         flows(network)
         requests = ended(network.start("s", str(network.binary), "farm", file, "--end"))

@@ -7,13 +7,12 @@ end on boards that live, what is lost lay with a receiver that was killed, and i
 
 import signal
 import subprocess
-import tomllib
 
 import numpy as np
 import pytest
 from campaign import Sent, stored
 from processes import killed
-from test_farm import METRICS, SERVERS, changes, farm, farm_file, recv, server_of
+from test_farm import METRICS, SERVERS, announced_run, changes, farm, farm_file, recv, server_of
 from test_farm_runs import check, span
 from veth import Network, ended, first_board, until
 
@@ -44,8 +43,8 @@ def test_boards_in_software_follow_the_coordinator(network, tmp_path):
     following, name = 0, None
     for run in range(3):
         coordinator = farm(network, file, "--begin")
-        until("a file of servers", lambda last=name: table.exists() and tomllib.loads(table.read_text())["run"] != last)
-        name, out = tomllib.loads(table.read_text())["run"], [tmp_path / f"{run}.{server}" for server in (0, 1)]
+        until("a file of servers", lambda last=name: announced_run(table) not in (None, last))
+        name, out = announced_run(table), [tmp_path / f"{run}.{server}" for server in (0, 1)]
         running = [recv(network, server, table, out[server], BOARDS) for server in (0, 1)]
         flows(network)
         if run == 1:
