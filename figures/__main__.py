@@ -3,10 +3,11 @@
 in the root of the repository (installed: in `share/penstock`) with `python/` on `PYTHONPATH`.
 
 `penstock run` runs the scenario of each figure into OUT/NAME; the plot in OUT/NAME.png includes the paper's numbers.
-Prints one table of all numbers; `--docs` writes it into docs/results.md, `--check` compares it with that page.
+Prints one table of all numbers; `--docs` writes them into docs/measured/figures.json, a table for each figure, and
+`--check` compares them with that file. docs/results.md and docs/congestion-control.md show its tables.
 `--sampled FOLDER` draws AdvCam 12 to 14 of boards that `penstock ctl sample` has read.
-Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; the table of cases
-of `scale` is in docs/congestion-control.md.
+Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale` and `stability` are our own figures; `scale` has a table of its
+cases, too, and one of another simulator's results.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +25,10 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, print_result
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, feroce, latency, peers, qcn, sampled, scale, stability
+from figures import advcam, cms_tcp, feroce, latency, measured, peers, qcn, sampled, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-RESULTS, CONGESTION_CONTROL = (REPOSITORY / "docs" / name for name in ("results.md", "congestion-control.md"))
-MARKS = ("<!-- figures: begin (penstock figures --docs) -->", "<!-- figures: end -->")
-SCALE_MARKS = ("<!-- scale: begin (penstock figures scale --docs) -->", "<!-- scale: end -->")
-PEERS_MARKS = ("<!-- peers: begin (penstock figures scale --docs) -->", "<!-- peers: end -->")
-
-
 Drawing = Callable[[list[Run]], Drawn]
 
 
@@ -181,18 +176,9 @@ def make_sampled(name: str, of: sampled.Sampled, out: Path) -> list[Compared]:
 
 def table(rows: list[tuple[str, Compared]], options: str = "") -> str:
     """The comparison as a Markdown table; `options` are those of the command, from a space on."""
-    lines = ["| figure | quantity | paper | Penstock | deviation | command |", "|---|---|---|---|---|---|"]
-    for name, row in rows:
-        cells = (
-            name,
-            row.quantity,
-            row.paper_text(),
-            row.text(),
-            row.deviation(),
-            f"`penstock figures {name}{options}`",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return measured.markdown(
+        [{"figure": name, **row.cells(), "command": f"`penstock figures {name}{options}`"} for name, row in rows]
+    )
 
 
 def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object]]:
@@ -202,41 +188,38 @@ def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object
     return [{"figure": name, "picture": str(out / f"{name}.png"), "quantities": quantities[name]} for name in names]
 
 
-def write_docs(page: Path, marks: tuple[str, str], text: str) -> None:
-    """Puts `text` between the marks of `page`; ValueError when they are not there."""
-    old = page.read_text()
-    begin, end = (old.find(mark) for mark in marks)
-    if begin < 0 or end < begin:
-        raise ValueError(f"{page}: needs the lines `{marks[0]}` and `{marks[1]}`")
-    page.write_text(f"{old[:begin]}{marks[0]}\n\n{text}\n\n{old[end:]}")
+def tables(rows: list[tuple[str, Compared]], cases: list[Run]) -> dict[str, list[measured.Row]]:
+    """Those of docs/measured/figures.json: one for each figure, and two more for the runs of `scale`, if there are."""
+    found: dict[str, list[measured.Row]] = {}
+    for name, row in rows:
+        found.setdefault(name, []).append(row.cells())
+    if cases:
+        found |= {"scale cases": scale.rows(cases), "scale peers": peers.rows(peers.read())}
+    return found
 
 
-def differences(rows: list[tuple[str, Compared]], page: str) -> list[str]:
-    """Lines that only a page or only the table of these figures has: `-` is the page.
+def differences(
+    made: Mapping[str, Sequence[measured.Row]],
+    written: Mapping[str, Sequence[measured.Row]],
+    of_machine: set[tuple[str, str]],
+) -> list[str]:
+    """Rows that only the file (-) or only the tables made (+) have.
 
-    Rows of measurements are not looked at: every machine has its own.
+    Those of the figures and quantities `of_machine` are not compared: every machine has its own.
     """
-    names = {name for name, _ in rows}
-    measured = tuple(f"| {name} | {row.quantity} |" for name, row in rows if row.of_machine)
-    made = [line for line in table(rows).splitlines()[2:] if not line.startswith(measured)]
-    of_names = tuple(f"| {name} |" for name in names)
-    lines = [line for line in page.splitlines() if line.startswith(of_names)]
-    written = [line for line in lines if not line.startswith(measured)]
-    return [
-        *(f"- {line}" for line in written if line not in made),
-        *(f"+ {line}" for line in made if line not in written),
-    ]
-
-
-def _other_numbers(rows: list[tuple[str, Compared]], tables: dict[tuple[str, str], str]) -> list[str]:
-    """What the pages have otherwise: results.md of these rows, congestion-control.md of the tables between marks."""
-    page = CONGESTION_CONTROL.read_text()
-    other = differences(rows, RESULTS.read_text())
-    for (begin, end), text in tables.items():
-        made, written = text.splitlines(), page.partition(begin)[2].partition(end)[0].strip().splitlines()
-        other += [f"- {line}" for line in written if line not in made]
-        other += [f"+ {line}" for line in made if line not in written]
+    other = []
+    for name, rows in made.items():
+        before, after = (
+            [row for row in side if (name, row.get("quantity")) not in of_machine]
+            for side in (written.get(name, []), rows)
+        )
+        other += [f"- {name}{_cells(row)}" for row in before if row not in after]
+        other += [f"+ {name}{_cells(row)}" for row in after if row not in before]
     return other
+
+
+def _cells(row: measured.Row) -> str:
+    return "".join(f" | {'' if cell is None else cell}" for cell in row.values())
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
@@ -245,8 +228,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
-    parser.add_argument("--docs", action="store_true", help="write the tables into docs/ (all figures, or scale)")
-    parser.add_argument("--check", action="store_true", help="exit status 1 if docs/ has other numbers")
+    parser.add_argument("--docs", action="store_true", help="write the tables into docs/measured")
+    parser.add_argument("--check", action="store_true", help="exit status 1 if docs/measured has other numbers")
     parser.add_argument(
         "--sampled", metavar="FOLDER", help=f"draw {', '.join(sampled.FIGURES)} of a folder of `penstock ctl sample`"
     )
@@ -262,10 +245,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         parser.error("--board and --queue-pair are of sampled boards: name their folder by --sampled")
     if arguments.sampled is not None and (arguments.docs or arguments.check):
         parser.error("--docs and --check are of the scenarios' figures, and not of --sampled")
-    if (arguments.docs or arguments.check) and not RESULTS.exists():
+    if (arguments.docs or arguments.check) and not measured.FIGURES.exists():
         parser.error(f"--docs and --check need the pages of a clone of the repository; {REPOSITORY} is installed")
-    if arguments.docs and arguments.names not in ([], ["scale"]):
-        parser.error("--docs writes the tables of all figures, or of scale: name none, or scale")
     return arguments
 
 
@@ -304,16 +285,14 @@ def main(words: list[str] | None = None) -> int:
         print("penstock figures: interrupted", file=sys.stderr)
         return 130
     cases = [done[job] for job in FIGURES["scale"].jobs if job in done]
-    text = table(rows) + (f"\n\n{scale.table(cases)}" if cases else "")
-    tables = {SCALE_MARKS: scale.table(cases), PEERS_MARKS: peers.table(peers.read())} if cases else {}
-    if arguments.check and (other := _other_numbers(rows, tables)):
-        print("\n".join(["docs/ has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
+    made = tables(rows, cases)
+    of_machine = {(name, row.quantity) for name, row in rows if row.of_machine}
+    if arguments.check and (other := differences(made, measured.read(measured.FIGURES), of_machine)):
+        print("\n".join(["docs/measured has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
         return 1
-    if arguments.docs and not arguments.names:
-        write_docs(RESULTS, MARKS, table(rows))
     if arguments.docs:
-        for marks, text_of in tables.items():
-            write_docs(CONGESTION_CONTROL, marks, text_of)
+        measured.replace(made, measured.FIGURES)
+    text = "\n".join([table(rows), *([measured.markdown(made["scale cases"])] if cases else [])]).rstrip("\n")
     return print_result(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 

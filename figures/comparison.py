@@ -46,6 +46,11 @@ class Compared:
         percent = self.deviation_percent()
         return "" if percent is None else f"{percent:+.1f} %"
 
+    def cells(self) -> dict[str, str | None]:
+        """The columns of a row, as tables show them."""
+        texts = {"paper": self.paper_text(), "Penstock": self.text(), "deviation": self.deviation()}
+        return {"quantity": self.quantity, **{column: text or None for column, text in texts.items()}}
+
     def entry(self) -> dict[str, object]:
         """As `penstock figures --json` has it."""
         numbers = {"paper": self.paper, "penstock": self.penstock, "unit": self.unit}

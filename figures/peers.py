@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from figures.comparison import jain
+from figures.measured import Row
 
 FILE = Path(__file__).with_name("peers.csv")
 COMMIT = "9f4be2a"  # of the simulator
@@ -104,13 +105,19 @@ def read(file: Path = FILE) -> list[Peer]:
         return [Peer(row["law"], int(row["boards"]), *(float(row[name]) for name in names[2:])) for row in rows]
 
 
-def table(peers: list[Peer]) -> str:
-    """The peers as a Markdown table."""
-    lines = ["| law | boards | delivered | queue, 99 % | Jain | paused |", "|" + "---|" * 6]
-    for peer in peers:
-        cells = (peer.law, str(peer.boards), f"{peer.delivered_gbps:.2f} Gb/s", f"{peer.queue_kb:.0f} kB")
-        lines.append(f"| {' | '.join(cells)} | {peer.jain:.3f} | {peer.paused_percent:.1f} % of the time |")
-    return "\n".join(lines)
+def rows(peers: list[Peer]) -> list[Row]:
+    """The peers as rows of a table."""
+    return [
+        {
+            "law": peer.law,
+            "boards": peer.boards,
+            "delivered": f"{peer.delivered_gbps:.2f} Gb/s",
+            "queue, 99 %": f"{peer.queue_kb:.0f} kB",
+            "Jain": f"{peer.jain:.3f}",
+            "paused": f"{peer.paused_percent:.1f} % of the time",
+        }
+        for peer in peers
+    ]
 
 
 def draw(axes: Iterable[Axes], peers: list[Peer]) -> None:

@@ -17,6 +17,7 @@ from penstock.results import Run
 
 from figures import peers
 from figures.comparison import Compared, Drawn, jain
+from figures.measured import Row
 
 PACKET_BITS = 8 * (4096 + 90)  # on the wire
 WINDOW_PACKETS = 50
@@ -252,20 +253,23 @@ def results(runs: list[Run]) -> list[Reached]:
     ]
 
 
-def row(case: Case, it: Reached) -> str:
-    """A case as a line of the table."""
-    fairly = "" if it.jain is None else f"{it.jain:.3f}"
-    late = "" if it.events is None else f"{it.events:.2f} x ideal"
-    verdict = "" if not it.missed else f"misses {', '.join(it.missed)}: {case.misses}"
-    cells = (case.name, f"{100 * it.line:.1f} %", f"{it.queue / 1e3:.0f} kB", fairly, late, str(it.dropped))
-    return f"| {' | '.join(cells)} | {it.paused_ms:.0f} ms | {verdict} |"
+def row(case: Case, it: Reached) -> Row:
+    """A case as a row of the table."""
+    return {
+        "case": case.name,
+        "of the line": f"{100 * it.line:.1f} %",
+        "queue, 99 %": f"{it.queue / 1e3:.0f} kB",
+        "Jain": None if it.jain is None else f"{it.jain:.3f}",
+        "events, 99 %": None if it.events is None else f"{it.events:.2f} x ideal",
+        "dropped": it.dropped,
+        "paused": f"{it.paused_ms:.0f} ms",
+        "": f"misses {', '.join(it.missed)}: {case.misses}" if it.missed else None,
+    }
 
 
-def table(runs: list[Run]) -> str:
-    """The cases as a Markdown table."""
-    head = "| case | of the line | queue, 99 % | Jain | events, 99 % | dropped | paused | |"
-    lines = [row(case, it) for case, it in zip(CASES, results(runs), strict=True)]
-    return "\n".join([head, "|" + "---|" * 8, *lines])
+def rows(runs: list[Run]) -> list[Row]:
+    """The table of cases."""
+    return [row(case, it) for case, it in zip(CASES, results(runs), strict=True)]
 
 
 def draw(runs: list[Run]) -> Drawn:

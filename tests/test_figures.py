@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock figures`: plots and numbers from the papers' scenarios, as in docs/results.md.
+"""`penstock figures`: plots and numbers from the papers' scenarios, as in docs/measured/figures.json.
 
 The shapes of AdvCam 11 and 13 are computed here from the traces alone, by a different method than in the figures.
 """
@@ -17,7 +17,8 @@ from conftest import ROOT, TIMEOUT_S, Penstock
 
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
-from figures.__main__ import differences, main  # noqa: E402
+from figures import measured  # noqa: E402
+from figures.__main__ import FIGURES, differences, main, tables  # noqa: E402
 from figures.comparison import Compared  # noqa: E402
 
 # With those of `quantities`, all figures whose paper has a number, but for CMS-TCP 3, which measures for long.
@@ -34,8 +35,9 @@ def figures(penstock: Penstock, *arguments: str | Path) -> subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=environment)
 
 
-def rows(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith(tuple(f"| {name} |" for name in QUICK))]
+def printed_rows(text: str) -> list[list[str]]:
+    """The cells of each row of a printed table."""
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +55,28 @@ def samples(out: Path, figure: str, node: str, metric: str) -> np.ndarray:
     return trace[(trace.node == node) & (trace.metric == metric)].value.to_numpy()
 
 
-def test_the_page_of_results_has_the_numbers_that_the_figures_give(drawn: tuple[str, Path]) -> None:
+def test_the_pages_have_the_numbers_that_the_figures_give(drawn: tuple[str, Path]) -> None:
     text, out = drawn
-    measured = rows(text)
-    assert len(measured) > 25
-    assert measured == rows((ROOT / "docs/results.md").read_text())
+    written = measured.read(measured.FIGURES)
+    expected = [
+        [name, *(cell or "" for cell in row.values()), f"`penstock figures {name}`"]
+        for name in QUICK
+        for row in written[name]
+    ]
+    assert len(expected) > 25
+    assert printed_rows(text) == expected
     for name in QUICK:
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG"), name
+
+
+def test_every_figure_has_its_table_on_a_page() -> None:
+    shown = {
+        table
+        for page in (ROOT / "docs").glob("*.md")
+        for table, file in measured.LINK.findall(page.read_text())
+        if file == "measured/figures.json"
+    }
+    assert shown == set(FIGURES) | {"scale cases", "scale peers"} == set(measured.read(measured.FIGURES))
 
 
 def test_advcam_13_flow_a_alone_climbs_every_200_ms_and_is_cut_many_times_behind_each(drawn: tuple[str, Path]) -> None:
@@ -96,7 +113,7 @@ def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: 
 
 
 def quantities(penstock: Penstock, out: Path, *names: str) -> dict[str, dict[str, float]]:
-    """The numbers of some figures, by figure and quantity; the page of results has them, too."""
+    """The numbers of some figures, by figure and quantity; docs/measured has them, too."""
     done = figures(penstock, *names, "--out", out, "--json", "--check")
     assert done.returncode == 0, done.stderr
     drawn = json.loads(done.stdout)["figures"]
@@ -172,20 +189,32 @@ def test_the_numbers_are_json_on_request(penstock: Penstock, drawn: tuple[str, P
         assert deviation == ("" if row["deviation_percent"] is None else f"{row['deviation_percent']:+.1f} %")
 
 
-def test_numbers_that_the_page_does_not_have_are_reported(penstock: Penstock, tmp_path: Path) -> None:
+def test_numbers_that_the_file_does_not_have_are_reported(penstock: Penstock, tmp_path: Path) -> None:
     assert figures(penstock, "advcam-4", "--check", "--out", tmp_path).returncode == 0
-    page = (ROOT / "docs/results.md").read_text()
-    rows = [("advcam-4", Compared("senders 7 to 10, mean until the first ends", 0.81, 0.9, "Gb/s"))]
-    [*missing, other] = differences(rows, page)
-    assert len(missing) == 3 and all(line.startswith("- | advcam-4 |") for line in missing)
-    assert other.startswith("+ | advcam-4 |") and "0.90 Gb/s" in other
+    changed = Compared("senders 7 to 10, mean until the first ends", 0.81, 0.9, "Gb/s")
+    made = tables([("advcam-4", changed)], [])
+    [*missing, other] = differences(made, measured.read(measured.FIGURES), set())
+    assert len(missing) == 3 and all(line.startswith("- advcam-4 | ") for line in missing)
+    assert other.startswith("+ advcam-4 | ") and "0.90 Gb/s" in other
+
+
+def test_docs_writes_the_tables_of_the_figures_drawn_and_leaves_the_others(
+    penstock: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, file = measured.read(measured.FIGURES), tmp_path / "figures.json"
+    measured.write({"qcn-tcp": written["qcn-tcp"], "advcam-4": written["advcam-5"]}, file)
+    monkeypatch.setattr(measured, "FIGURES", file)
+    monkeypatch.setenv("PENSTOCK", str(penstock.binary))
+    assert main(["advcam-4", "--docs", "--out", str(tmp_path / "out")]) == 0
+    assert measured.read(file) == {name: written[name] for name in ("qcn-tcp", "advcam-4")}
 
 
 def test_measurements_of_this_machine_are_not_compared() -> None:
-    page = "| cms-tcp-3 | measured: x |  | 1.00 Gb/s |  | `y` |\n| cms-tcp-3 | simulated |  | 2.00 Gb/s |  | `y` |\n"
-    measured = ("cms-tcp-3", Compared("measured: x", None, 3.0, "Gb/s", of_machine=True))
-    [other] = differences([measured], page)
-    assert other.startswith("- | cms-tcp-3 | simulated |")
+    on_page = [Compared("measured: x", None, 1.0, "Gb/s"), Compared("simulated", None, 2.0, "Gb/s")]
+    written = tables([("cms-tcp-3", row) for row in on_page], [])
+    made = tables([("cms-tcp-3", Compared("measured: x", None, 3.0, "Gb/s", of_machine=True))], [])
+    [other] = differences(made, written, {("cms-tcp-3", "measured: x")})
+    assert other.startswith("- cms-tcp-3 | simulated | ")
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(penstock: Penstock) -> None:

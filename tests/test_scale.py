@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profile "penstock" from 3 to 265 boards: the cases of `penstock figures scale` have the numbers of the page.
+"""Profile "penstock" from 3 to 265 boards: the cases of `penstock figures scale` have the numbers of the pages.
 
 `make figures-check` draws the figure, with the other laws beside these cases.
 """
@@ -15,9 +15,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 from penstock.results import Run  # noqa: E402
 
-from figures import peers, scale  # noqa: E402
+from figures import measured, peers, scale  # noqa: E402
 
-PAGE = ROOT / "docs/congestion-control.md"
+TABLES = measured.read(measured.FIGURES)
 # Sixteen verilated boards take minutes: `make figures-check` has their case.
 CASES = [case for case in scale.CASES if "flow.0.sender=gateware" not in case.settings]
 
@@ -32,19 +32,18 @@ def run_of(penstock: Penstock, out: Path, scenario: str, settings: tuple[str, ..
 def test_a_case_has_the_numbers_of_the_page(penstock: Penstock, tmp_path: Path, case: scale.Case) -> None:
     kinds = {"limited": scale.settings_of(case), **({"ideal": scale.ideal_settings(case)} if case.triggered else {})}
     runs = {kind: run_of(penstock, tmp_path / kind, case.scenario, keys) for kind, keys in kinds.items()}
-    line = scale.row(case, scale.reached(case, runs["limited"], runs.get("ideal")))
-    assert line in PAGE.read_text().splitlines(), "write it with `penstock figures scale --docs`"
+    row = scale.row(case, scale.reached(case, runs["limited"], runs.get("ideal")))
+    assert row in TABLES["scale cases"], "write it with `penstock figures scale --docs`"
 
 
 def test_every_case_of_the_page_meets_its_goals_or_gives_the_reason() -> None:
-    lines = PAGE.read_text().partition("| case |")[2].partition("<!--")[0].strip().splitlines()[2:]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    assert [row[0] for row in rows] == [case.name for case in scale.CASES]
-    missing = [row for row in rows if row[-1]]
+    rows = TABLES["scale cases"]
+    assert [row["case"] for row in rows] == [case.name for case in scale.CASES]
+    missing = [verdict for row in rows if (verdict := row[""])]
     assert len(missing) <= 1
-    for row in missing:
-        goals, _, reason = row[-1].partition(":")
-        assert goals.startswith("misses ") and len(reason) > 20, row
+    for verdict in missing:
+        goals, _, reason = verdict.partition(":")
+        assert goals.startswith("misses ") and len(reason) > 20, verdict
 
 
 def test_the_goals_can_be_missed(penstock: Penstock, tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_the_goals_can_be_missed(penstock: Penstock, tmp_path: Path) -> None:
 
 
 def test_the_picture_and_the_page_have_the_peers_of_the_file() -> None:
-    assert peers.table(peers.read()) in PAGE.read_text(), "write it with `penstock figures scale --docs`"
+    assert peers.rows(peers.read()) == TABLES["scale peers"], "write it with `penstock figures scale --docs`"
     rows = [line.split(",") for line in (ROOT / "figures/peers.csv").read_text().splitlines()[2:]]
     axes = Figure().subplots(1, 3)
     peers.draw(axes, peers.read())

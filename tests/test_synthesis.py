@@ -17,13 +17,13 @@ import deep  # noqa: E402
 import devices  # noqa: E402
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
-import measured  # noqa: E402
 import modules  # noqa: E402
 import sites  # noqa: E402
 import synth  # noqa: E402
 import yosys  # noqa: E402
 
 import rtl  # noqa: E402
+from figures import measured  # noqa: E402
 
 # The parity of a sum: LUTs feed a carry chain (1 level), whose 12 bits need two more LUTs in a row.
 CIRCUIT = """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of the site that are made with it: the options of the `penstock` command and the registers of the gateware, as
-the command prints them, and CONTRIBUTING.md. Measured tables (`measured.py`) are rendered.
+the command prints them, and CONTRIBUTING.md. Measured tables (`figures/measured.py`) are rendered.
 
 A hook of MkDocs (mkdocs.yml). These pages are not kept, so they are never stale. The command is
 `target/release/penstock`, or what the variable PENSTOCK names.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "rtl/syn"))
+sys.path.append(str(REPOSITORY))
 
-from measured import rendered  # noqa: E402
+from figures.measured import rendered  # noqa: E402
 
 
 def printed(*words: str) -> str:

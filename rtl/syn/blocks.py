@@ -17,11 +17,11 @@ import sys
 from collections.abc import Sequence
 
 import levels
-import measured
 import synth
 import yosys
 
 import rtl
+from figures import measured
 
 QPS = {"N_QP": 4}
 # Blocks of penstock_core and the MAC, and what each does.

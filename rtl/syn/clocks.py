@@ -19,9 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import levels
-import measured
 import synth
 import yosys
+
+from figures import measured
 
 KEPT = synth.KEPT / "clocks"
 PROGRAMS = Path(__file__).parent

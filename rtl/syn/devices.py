@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bitstream
-import measured
 import synth
 import yosys
 
 import rtl
+from figures import measured
 
 PARAMS = {"N_QP": 1, "CLK_KHZ": 156_250, "STORE": 0}
 # Rings of four packets of 4096 bytes; 64 packets in flight are 210 us.

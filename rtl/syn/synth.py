@@ -26,14 +26,15 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "tb" / "lib"))
+sys.path.append(str(REPO))
 
 import fingerprint  # noqa: E402
 import levels  # noqa: E402
-import measured  # noqa: E402
 import sites  # noqa: E402
 import yosys  # noqa: E402
 
 import rtl  # noqa: E402
+from figures import measured  # noqa: E402
 
 # Top, N_QP, what the build is called, its other parameters.
 LAWS = [("DCQCN alone", {"WITH_QCN": 0}), ("DCQCN and QCN", {"WITH_QCN": 1})]

@@ -36,8 +36,8 @@ const TUNE: [Described; 8] = [
 ];
 const FIGURES: [Described; 6] = [
     ("out", Some("OUT"), "Folder [default: out/figures]"),
-    ("docs", None, "Write the tables into docs/ (all figures, or scale)"),
-    ("check", None, "Exit status 1 if docs/results.md has other numbers"),
+    ("docs", None, "Write the tables into docs/measured"),
+    ("check", None, "Exit status 1 if docs/measured has other numbers"),
     ("sampled", Some("FOLDER"), "AdvCam 12 to 14 of boards that `penstock ctl sample` has read"),
     ("board", Some("ADDRESS"), "Of --sampled: the board of figures 13 and 14 [default: the first]"),
     ("queue-pair", Some("N"), "Of --sampled [default: the first]"),

@@ -2,9 +2,9 @@
 """Measured tables: rows that commands write into docs/measured/*.json, rendered when the site is built.
 
 A file has the columns of each table and its rows, one a line. A page shows a table by a line that is a link to its
-rows, `[Rows: NAME](measured/FILE.json)`.
+rows, `[Rows: NAME](measured/FILE.json)`. In the root of the repository this prints a page with its tables:
 
-    python rtl/syn/measured.py docs/synthesis.md    prints the page with its tables
+    python -m figures.measured docs/synthesis.md
 """
 
 import json
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-SYNTHESIS = DOCS / "measured" / "synthesis.json"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+SYNTHESIS, FIGURES, BENCH = (DOCS / "measured" / f"{name}.json" for name in ("synthesis", "figures", "bench"))
 LINK = re.compile(r"^\[Rows: ([^\]]+)\]\((measured/\w+\.json)\)$", re.MULTILINE)
 WIDE = 10  # columns; the paths of a wider table are in a table of their own
 PATHS = "levels"  # the first column of these
@@ -39,6 +39,11 @@ def put(table: str, rows: Sequence[Row], order: Sequence[tuple], file: Path = SY
     by_key = {tuple(row.values())[:width]: row for row in [*tables.get(table, []), *rows]}
     tables[table] = [by_key[key] for key in order if key in by_key]
     write(tables, file)
+
+
+def replace(tables: Mapping[str, Sequence[Row]], file: Path) -> None:
+    """Writes whole tables; others stay as they are."""
+    write({**read(file), **tables}, file)
 
 
 def write(tables: Mapping[str, Sequence[Row]], file: Path = SYNTHESIS) -> None:
