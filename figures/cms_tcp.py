@@ -181,7 +181,7 @@ def measured() -> dict[str, dict[int, float]]:
     if not BENCH.exists():
         print("cms-tcp-3: simulated only: the measurement is part of a clone of the repository", file=sys.stderr)
         return {}
-    command = [sys.executable, str(BENCH), "--json"]
+    command = [sys.executable, str(BENCH)]
     if binary := os.environ.get("PENSTOCK"):
         command += ["--binary", binary]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -4,15 +4,17 @@
 Each row is an object {name, value, unit, target, better, command, met}; `better` is "higher" or "lower", and a target
 of null marks a figure that only explains another. Shares of a line have goodput_gbps and limit_gbps, too. A figure
 that misses its target is shown as missed. Compare figures that depend on the machine only on the same machine.
+`--docs` puts the rows of each part that has run into docs/measured/bench.json, whose tables docs/measurements.md shows.
 """
 
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import ctl_bench
@@ -22,63 +24,32 @@ import packet_bench
 import polling_bench
 import tcp_bench
 from conftest import Penstock
+from measuring import BUILD, BUILT, ROOT, NotHereError, row, shell
 
-REPO = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+from figures import measured
+
 LINE_RATE = "cargo run --release -q -p penstock-board --features all-tops --example line_rate"
 SWITCH = "cargo run --release -q -p penstock-board --example switch_speed"
 MODEL = "cargo run --release -q -p penstock-cc --example speed"
 READOUT = "cargo run --release -q -p penstock-readout --example readout_speed"
 LABORATORY = "cargo run --release -q -p penstock-lab --example lab_speed"
 SOFT_ROCE = ".venv/bin/python tests/softroce/speed.py --json"
-COMMAND_BUILD = "cargo build --release -q -p penstock-cli"
-PACKET = "make bench (tests/packet_bench.py)"
-TCP = "make bench (tests/tcp_bench.py)"
-POLLING = ".venv/bin/python tests/polling_bench.py"
-FLOOD = ".venv/bin/python tests/flood_bench.py"
-CTL = ".venv/bin/python tests/ctl_bench.py"
-PAGE = "make bench (tests/live_page.py)"
 DEMO = "target/release/penstock run scenarios/incast-3.toml --out out/bench"
 DEMO_SEEDS = range(1, 6)  # one run is a draw of a spread that is wider than what the rows are to show (docs/results.md)
 
 
-def row(name: str, value: float, unit: str, target: float | None, better: str, command: str) -> dict:
-    """One line of the table, in the layout of bench.json."""
-    return {"name": name, "value": value, "unit": unit, "target": target, "better": better, "command": command}
+def example_rows(command: str) -> list[dict]:
+    """What an example measures; it knows its targets."""
+    return [{**found, "command": command} for found in json.loads(shell(command))]
 
 
-def shell(command: str) -> str:
-    """Standard output of a command run in the repository; its message and exit status when it fails."""
-    result = subprocess.run(command.split(), cwd=REPO, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"bench: `{command}` ended with {result.returncode}\n{result.stderr}")
-    return result.stdout
-
-
-def board_rows() -> list[dict]:
-    """The verilated front ends at 10G, 25G and 100G against servers that answer after 1 us."""
-    return [{**found, "command": LINE_RATE} for found in json.loads(shell(LINE_RATE))]
-
-
-def switch_rows() -> list[dict]:
-    """The verilated QCN switch with four full lines; the example knows its target."""
-    return [{**found, "command": SWITCH} for found in json.loads(shell(SWITCH))]
-
-
-def model_rows() -> list[dict]:
+def model_rows() -> Iterator[dict]:
     """The congestion-control model, 64 busy flows on one core."""
     found = json.loads(shell(MODEL))
-    names = {"DCQCN": "dcqcn_visits_per_second", "QCN": "qcn_visits_per_second"}
-    return [row(f"{law} model, one core", found[key], "visits/s", 20e6, "higher", MODEL) for law, key in names.items()]
-
-
-def readout_rows() -> list[dict]:
-    """Receiver, event builder and writer in memory; the example knows their targets."""
-    return [{**found, "command": READOUT} for found in json.loads(shell(READOUT))]
-
-
-def laboratory_rows() -> list[dict]:
-    """The network laboratory: packets over links per CPU second, growth, memory; the example knows their targets."""
-    return [{**found, "command": LABORATORY} for found in json.loads(shell(LABORATORY))]
+    for law, key in {"DCQCN": "dcqcn_visits_per_second", "QCN": "qcn_visits_per_second"}.items():
+        yield row(f"{law} model, one core", found[key], "visits/s", 20e6, "higher", command=MODEL)
 
 
 def soft_roce_rows() -> list[dict]:
@@ -87,116 +58,59 @@ def soft_roce_rows() -> list[dict]:
     return json.loads(shell(SOFT_ROCE))
 
 
-def packet_rows() -> list[dict]:
-    """The packet back end over a veth pair, against iperf3 UDP in the same namespaces."""
-    shell(COMMAND_BUILD)
-    found = packet_bench.rates(REPO / "target/release/penstock")
-    if found is None:
-        print("bench: no packet back end against iperf3: it needs root and iperf3", file=sys.stderr)
-        return []
-    ours, iperf3 = found
-    rows = []
-    for (count, socket), rate in ours.items():
-        by = {"ring": "ring", "xdp": "AF_XDP"}[socket]
-        name = f"packet back end over veth, one core, {count} boards, {by}"
-        rows.append(row(f"{name}, of iperf3 UDP's", 100 * rate / iperf3, "%", 70, "higher", PACKET))
-        rows.append(row(name, rate / 1e9, "Gb/s", None, "higher", PACKET))
-    return [
-        *rows,
-        row("iperf3 UDP over the same veth, same frames", iperf3 / 1e9, "Gb/s", None, "higher", PACKET),
-    ]
-
-
-def tcp_rows() -> list[dict]:
-    """TCP of the kernel and of the emulator over a veth pair, in fragments of 64 KiB."""
-    shell(COMMAND_BUILD)
-    found = tcp_bench.rates(REPO / "target/release/penstock", (tcp_bench.LONG,), with_receiver=True)
-    if found is None:
-        print("bench: no TCP between two kernels: it needs root and iperf3", file=sys.stderr)
-        return []
-    rate = {case: by_size[tcp_bench.LONG] for case, by_size in found.items()}
-    names = {"recv": "recv --backend tcp over veth, one core", "emulator": "send --protocol tcp over the same veth"}
-    return [
-        row(f"{names['recv']}, of iperf3 TCP's", 100 * rate["recv"] / rate["iperf3"], "%", 90, "higher", TCP),
-        row(f"{names['emulator']}, of sockets'", 100 * rate["emulator"] / rate["sockets"], "%", 90, "higher", TCP),
-        row(names["recv"], rate["recv"] / 1e9, "Gb/s", None, "higher", TCP),
-        row(names["emulator"], rate["emulator"] / 1e9, "Gb/s", None, "higher", TCP),
-        row("--stack sockets over the same veth", rate["sockets"] / 1e9, "Gb/s", None, "higher", TCP),
-        row("iperf3 TCP over the same veth", rate["iperf3"] / 1e9, "Gb/s", None, "higher", TCP),
-    ]
-
-
-def polling_rows() -> list[dict]:
-    """What each way to poll costs, over the same veth pair."""
-    shell(COMMAND_BUILD)
-    rows = []
-    for at in polling_bench.costs(REPO / "target/release/penstock") or []:
-        name = f"--poll {at.mode}, {at.rate} events/s of {polling_bench.BOARDS} boards"
-        rows.append(row(f"{name}: last frame to message handed on, median", at.median_us, "us", None, "lower", POLLING))
-        rows.append(row(f"{name}: last frame to message handed on, 99 %", at.p99_us, "us", None, "lower", POLLING))
-        rows.append(row(f"{name}: CPU time", at.cpu_percent, "%", None, "lower", POLLING))
-    return rows
-
-
-def ctl_rows() -> list[dict]:
-    """Slow control of many boards in software, on loopback."""
-    shell(f"{COMMAND_BUILD} -p penstock-ipbus --bin penstock --example responders")
-    at = ctl_bench.costs(REPO / "target/release")
-    return [
-        row("ctl status of 1,000 boards", at.status_s, "s", 2, "lower", CTL),
-        row("ctl apply of 100 registers to each of 1,000 boards", at.apply_s, "s", 5, "lower", CTL),
-        row("ctl sample of 265 boards: samples of a board", at.sampled_per_s, "1/s", 990, "higher", CTL),
-        row("the same: CPU time of a sample", at.sample_us, "us", 3.8, "lower", CTL),
-        row("the same: CPU of one core", at.cpu_percent, "%", 100, "lower", CTL),
-        row("the same: CPU of the boards in software", at.boards_percent, "%", None, "lower", CTL),
-        row("the same: samples missed", at.missed_percent, "%", None, "lower", CTL),
-        row("uHAL's time for the registers of 100 boards, in that of ctl get", at.of_uhal, "", None, "higher", CTL),
-    ]
-
-
-def flood_rows() -> list[dict]:
-    """What a flood of strangers' frames and messages leaves of good boards' rate."""
-    shell(f"{COMMAND_BUILD} -p penstock-readout --bin penstock --example flood")
-    found = flood_bench.costs(REPO / "target/release/penstock")
-    if found is None:
-        return []
-    alone, elsewhere, flooded = found
-    share = 100 * flooded.events_per_s / alone.events_per_s
-    generator = 100 * elsewhere.events_per_s / alone.events_per_s
-    return [
-        row("good boards under a flood, of their rate without", share, "%", 95, "higher", FLOOD),
-        row("the same with the flood sent to nobody", generator, "%", 95, "higher", FLOOD),
-        row("the flood's garbage frames", flooded.garbage_per_s, "1/s", 150_000, "higher", FLOOD),
-        row("the flood's connection manager messages", flooded.messages_per_s, "1/s", 50_000, "higher", FLOOD),
-    ]
-
-
-def demo_rows() -> list[dict]:
+def demo_rows() -> Iterator[dict]:
     """The whole way of the data, with plots, as a user starts it the second time; what several seeds store."""
     started = time.monotonic()
     shell(DEMO)
-    wall = time.monotonic() - started
+    yield row("demo, later runs", round(time.monotonic() - started, 2), "s", 60, "lower", command=DEMO)
     goodput, jain = [], []
     for seed in DEMO_SEEDS:
         shell(f"{DEMO} --no-plots --set run.seed={seed}")
-        summary = json.loads((REPO / "out/bench/summary.json").read_text())
+        summary = json.loads((ROOT / "out/bench/summary.json").read_text())
         goodput.append(summary["readout"]["goodput_gbps"])
         jain.append(summary["readout"]["jain_1ms"])
-    seeds = f"mean of seeds {DEMO_SEEDS[0]} to {DEMO_SEEDS[-1]}"
-    command = f"{DEMO} --set run.seed=..."
-    return [
-        row("demo, later runs", round(wall, 2), "s", 60, "lower", DEMO),
-        row(f"demo, goodput stored, {seeds}", statistics.mean(goodput), "Gb/s", 9.4, "higher", command),
-        row(f"demo, Jain's index, {seeds}", statistics.mean(jain), "", 0.95, "higher", command),
-    ]
+    seeds, command = f"mean of seeds {DEMO_SEEDS[0]} to {DEMO_SEEDS[-1]}", f"{DEMO} --set run.seed=..."
+    yield row(f"demo, goodput stored, {seeds}", statistics.mean(goodput), "Gb/s", 9.4, "higher", command=command)
+    yield row(f"demo, Jain's index, {seeds}", statistics.mean(jain), "", 0.95, "higher", command=command)
 
 
-def page_rows() -> list[dict]:
+def page_rows() -> Iterator[dict]:
     """The live page of sixty boards: at twenty updates a second a redraw has 50 ms."""
-    shell(COMMAND_BUILD)
+    shell(BUILD)
     with tempfile.TemporaryDirectory() as folder:
-        found = live_page.watch_sixty(Penstock(REPO / "target/release/penstock"), Path(folder), 10)
-    return [row("live page of 60 boards, CPU time of a redraw", found["cpu_ms"], "ms", 50, "lower", PAGE)]
+        found = live_page.watch_sixty(Penstock(BUILT / "penstock"), Path(folder), 10)
+    yield row("live page of 60 boards, CPU time of a redraw", found["cpu_ms"], "ms", 50, "lower")
+
+
+# In the order of running: what counts seconds of the wall first. A part without a command of its own is measured by
+# this one with `--part`.
+PARTS = {
+    "readout": partial(example_rows, READOUT),
+    "packet back end": packet_bench.rows,
+    "TCP": tcp_bench.rows,
+    "polling": polling_bench.rows,
+    "flood": flood_bench.rows,
+    "ctl": ctl_bench.rows,
+    "live page": page_rows,
+    "Soft-RoCE": soft_roce_rows,
+    "gateware": partial(example_rows, LINE_RATE),
+    "switch": partial(example_rows, SWITCH),
+    "model": model_rows,
+    "laboratory": partial(example_rows, LABORATORY),
+    "demo": demo_rows,
+}
+
+
+def measure(part: str) -> list[dict]:
+    """The rows of a part; none on a machine that lacks what it needs."""
+    started, command = time.monotonic(), f".venv/bin/python tests/bench.py --part '{part}'"
+    try:
+        rows = [{"command": command, **entry, "met": is_met(entry)} for entry in PARTS[part]()]
+    except NotHereError as error:
+        print(f"bench: no {part}: {error}", file=sys.stderr)
+        rows = []
+    print(f"bench: {part}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    return rows
 
 
 def is_met(entry: dict) -> bool | None:
@@ -207,50 +121,49 @@ def is_met(entry: dict) -> bool | None:
     return value >= target if entry["better"] == "higher" else value <= target
 
 
-def verdict(entry: dict) -> str:
-    """A figure against its target, in the table's words."""
-    value, target = entry["value"], entry["target"]
-    if target is None:
-        return f"{value:>12.6g}  {'':>12} {entry['unit']}"
-    shown = f"{'>=' if entry['better'] == 'higher' else '<='} {target:.6g}"
-    return f"{value:>12.6g}  {shown:>12} {entry['unit']:11} {'met' if entry['met'] else 'MISSED'}"
+AIMS = {"higher": ">=", "lower": "<="}
+MET = {True: "met", False: "MISSED", None: ""}
 
 
-# In the order of running: what counts seconds of the wall first.
-PARTS = {
-    "readout": readout_rows,
-    "packet back end": packet_rows,
-    "TCP": tcp_rows,
-    "polling": polling_rows,
-    "flood": flood_rows,
-    "ctl": ctl_rows,
-    "live page": page_rows,
-    "Soft-RoCE": soft_roce_rows,
-    "gateware": board_rows,
-    "switch": switch_rows,
-    "model": model_rows,
-    "laboratory": laboratory_rows,
-    "demo": demo_rows,
-}
+def lines(rows: list[dict]) -> Iterator[str]:
+    """The table."""
+    width = max(len(entry["name"]) for entry in rows)
+    yield f"{'':{width}}  {'measured':>12}  {'target':>12}"
+    for entry in rows:
+        target = "" if entry["target"] is None else f"{AIMS[entry['better']]} {entry['target']:.6g}"
+        measured_and_target = f"{entry['value']:>12.6g}  {target:>12} {entry['unit']:11} {MET[entry['met']]}"
+        yield f"{entry['name']:{width}}  {measured_and_target}".rstrip()
+
+
+def page_row(entry: dict, commit: str) -> measured.Row:
+    """A row as a page shows it."""
+    target = None if entry["target"] is None else f"{AIMS[entry['better']]} {page_number(entry['target'])}"
+    value = f"{page_number(entry['value'])} {entry['unit']}".rstrip()
+    met = MET[entry["met"]].lower() or None
+    return {"what": entry["name"], "measured": value, "target": target, "": met, "commit": commit}
+
+
+def page_number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=REPO / "out", help="folder for bench.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for bench.json")
     parser.add_argument("--part", choices=PARTS, action="append", help="only this one; may be given again")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/bench.json")
     args = parser.parse_args()
-    out, rows = args.out, []
-    out.mkdir(parents=True, exist_ok=True)
-    for part in args.part or PARTS:
-        started = time.monotonic()
-        rows += [{**entry, "met": is_met(entry)} for entry in PARTS[part]()]
-        print(f"bench: {part}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    (out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
-    width = max(len(entry["name"]) for entry in rows)
-    print(f"{'':{width}}  {'measured':>12}  {'target':>12}")
-    for entry in rows:
-        print(f"{entry['name']:{width}}  {verdict(entry)}")
-    print(f"written: {out / 'bench.json'}")
+    args.out.mkdir(parents=True, exist_ok=True)
+    found = {part: rows for part in args.part or PARTS if (rows := measure(part))}
+    rows = [entry for of_part in found.values() for entry in of_part]
+    (args.out / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
+    if args.docs:
+        commit = shell("git rev-parse --short=7 HEAD").strip()
+        tables = {part: [page_row(entry, commit) for entry in of_part] for part, of_part in found.items()}
+        measured.replace(tables, measured.BENCH)
+    if rows:
+        print("\n".join(lines(rows)))
+    print(f"written: {args.out / 'bench.json'}")
     return 0
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`penstock ctl` with 1,000 boards in software on loopback addresses, compared with uHAL's client.
 
-    .venv/bin/python tests/ctl_bench.py
+    .venv/bin/python tests/bench.py --part ctl
 
 The boards are one process (`responders`), the command another: on a machine of two cores each has one. Times are those
-of the whole command, from start to end. Where the boards take a core (`boards_percent`), it is they that limit the rate
-of samples; the CPU time of a sample is the command's in any case.
+of the whole command, from start to end. Where the boards take a core ("CPU of the boards in software"), it is they that
+limit the rate of samples; the CPU time of a sample is the command's in any case.
 """
 
 import json
@@ -15,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from ctl import Boards, Ctl, boards
+from measuring import BUILD, BUILT, ROOT, row, shell
 
-ROOT = Path(__file__).resolve().parents[1]
 BOARDS, CAMERA, OF_UHAL = 1000, 265, 100
 REGISTERS = 100
 SAMPLED_S = 10
@@ -38,20 +38,6 @@ for board in boards:
 print(time.monotonic() - begin)
 """
 READ = ["id", "version", "build", "clock", "map_hash", "local_ip", "link_status", "source.status", "port.link"]
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What the command took."""
-
-    status_s: float
-    apply_s: float
-    sampled_per_s: float  # of a board
-    missed_percent: float
-    sample_us: float  # CPU time of the sampling command for a sample of a board
-    cpu_percent: float  # of one core, of that command
-    boards_percent: float  # of one core, of the boards meanwhile
-    of_uhal: float  # uHAL's time for the same reads, in ours
 
 
 def timed(ctl: Ctl, *words: object) -> float:
@@ -75,8 +61,8 @@ def cpu_s(pid: int) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float, float, float]:
-    """Samples of a board in a second, missed ones in percent; CPU time of a sample in us; command and boards in %."""
+def sampled(ctl: Ctl, group: Boards, folder: Path) -> Iterator[dict]:
+    """How often the command samples these boards, and what it takes."""
     before, boards_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(group.process.pid)
     ctl.run("sample", group.all, "--interval", "1ms", "--time", f"{SAMPLED_S}s", "--out", folder / "sampled")
     after, boards_after = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(group.process.pid)
@@ -84,8 +70,12 @@ def sampled(ctl: Ctl, group: Boards, folder: Path) -> tuple[float, float, float,
     seconds, taken = summary["seconds"], sum(board["samples"] for board in summary["boards"])
     cpu = sum(getattr(after, kind) - getattr(before, kind) for kind in ("ru_utime", "ru_stime"))
     rate = taken / group.count / seconds
-    percents = [100 * part / seconds for part in (cpu, boards_after - boards_before)]
-    return rate, 100 * (1 - rate / 1000), 1e6 * cpu / taken, *percents
+    yield row(f"ctl sample of {CAMERA} boards: samples of a board", rate, "1/s", 990, "higher")
+    yield row("the same: CPU time of a sample", 1e6 * cpu / taken, "us", 3.8, "lower")
+    yield row("the same: CPU of one core", 100 * cpu / seconds, "%", 100, "lower")
+    boards_percent = 100 * (boards_after - boards_before) / seconds
+    yield row("the same: CPU of the boards in software", boards_percent, "%", None, "lower")
+    yield row("the same: samples missed", 100 * (1 - rate / 1000), "%", None, "lower")
 
 
 def beside_uhal(ctl: Ctl, group: Boards) -> float:
@@ -97,25 +87,19 @@ def beside_uhal(ctl: Ctl, group: Boards) -> float:
     return theirs / timed(ctl, "get", group.all, *READ, "-J")
 
 
-def costs(built: Path) -> Costs:
+def rows() -> Iterator[dict]:
+    """Status, configuration, samples, and the registers that uHAL reads, too."""
+    shell(f"{BUILD} -p penstock-ipbus --example responders")
     with tempfile.TemporaryDirectory(prefix="penstock-ctl-") as name:
         folder = Path(name)
-        ctl = Ctl(built / "penstock", folder)
-        with boards(built, BOARDS) as group:
+        ctl = Ctl(BUILT / "penstock", folder)
+        with boards(BUILT, BOARDS) as group:
             status_s = min(timed(ctl, "status", group.all, "-J") for _ in range(3))
             apply_s = min(timed(ctl, "apply", configuration(group, folder, 1000 * n)) for n in range(1, 4))
-        with boards(built, CAMERA, "--busy") as group:
-            of_samples = sampled(ctl, group, folder)
-        with boards(built, OF_UHAL) as group:
+        yield row("ctl status of 1,000 boards", status_s, "s", 2, "lower")
+        yield row("ctl apply of 100 registers to each of 1,000 boards", apply_s, "s", 5, "lower")
+        with boards(BUILT, CAMERA, "--busy") as group:
+            yield from sampled(ctl, group, folder)
+        with boards(BUILT, OF_UHAL) as group:
             of_uhal = beside_uhal(ctl, group)
-    return Costs(status_s, apply_s, *of_samples, of_uhal)
-
-
-def main() -> int:
-    found = costs(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release")
-    print(json.dumps(found.__dict__, indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        yield row("uHAL's time for the registers of 100 boards, in that of ctl get", of_uhal, "", None, "higher")

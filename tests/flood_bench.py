@@ -7,16 +7,13 @@ generator takes CPU time from boards and receiver: therefore the boards' rate is
 to an unused address.
 """
 
-import os
-import signal
 import subprocess
-import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from veth import METRICS, SERVER_IP, Network, allowed, ended, first_board
+from measuring import BUILD, namespaces, report, row, shell, stopped
+from veth import METRICS, SERVER_IP, Network, ended, first_board
 
 BOARDS, RATE, LENGTH, SECONDS = 8, 500, 4000, 4
 GARBAGE_PER_S, MESSAGES_PER_S = 150_000, 50_000
@@ -54,36 +51,25 @@ def run(network: Network, target: str | None) -> Cost:
     begun, before = time.monotonic(), network.metrics()["events_complete"]
     time.sleep(SECONDS)
     events = (network.metrics()["events_complete"] - before) / (time.monotonic() - begun)
-    receiver.send_signal(signal.SIGINT)
-    result = ended(receiver)
-    if result.status != 0:
-        sys.exit(f"flood_bench: {result.stdout}{result.stderr}")
+    report("recv", stopped(receiver))
     cost = Cost(events)
     if target:
         reported = ended(flood).json()  # its standard input ends here
         cost = Cost(events, *reported["per_s"], reported["cpu"])
-    sender.send_signal(signal.SIGINT)
-    ended(sender)
+    stopped(sender)
     return cost
 
 
-def costs(binary: Path) -> tuple[Cost, Cost, Cost] | None:
-    """Without floods, with floods that nobody takes, and with floods to the receiver; none without the right to make
-    namespaces."""
-    if not allowed():
-        return None
-    with tempfile.TemporaryDirectory() as state:
-        network = Network(binary, Path(state))
-        try:
-            network.make(BOARDS + 1)
-            neighbour = ("neigh", "add", NOBODY, "lladdr", "02:00:00:00:00:99", "dev", "veth1")
-            subprocess.run(["ip", "-n", f"{network.name}-b", *neighbour], check=True)
-            return run(network, None), run(network, NOBODY), run(network, SERVER_IP)
-        finally:
-            network.delete()
-
-
-if __name__ == "__main__":
-    names = ("without", "elsewhere", "flooded")
-    found = costs(Path(__file__).resolve().parents[1] / "target/release/penstock")
-    print(os.cpu_count(), "cores", *(zip(names, found, strict=True) if found else ("not allowed",)), sep="\n")
+def rows() -> Iterator[dict]:
+    """Without floods, with floods that nobody takes, and with floods to the receiver."""
+    shell(f"{BUILD} -p penstock-readout --example flood")
+    with namespaces(BOARDS + 1) as network:
+        neighbour = ("neigh", "add", NOBODY, "lladdr", "02:00:00:00:00:99", "dev", "veth1")
+        subprocess.run(["ip", "-n", f"{network.name}-b", *neighbour], check=True)
+        alone, elsewhere, flooded = (run(network, target) for target in (None, NOBODY, SERVER_IP))
+    share, generator = (100 * cost.events_per_s / alone.events_per_s for cost in (flooded, elsewhere))
+    yield row("good boards under a flood, of their rate without", share, "%", 95, "higher")
+    yield row("the same with the flood sent to nobody", generator, "%", 95, "higher")
+    yield row("the flood's garbage frames", flooded.garbage_per_s, "1/s", 150_000, "higher")
+    yield row("the flood's connection manager messages", flooded.messages_per_s, "1/s", 50_000, "higher")
+    yield row("the flood's generator, CPU of one core", 100 * flooded.generator_cpu, "%", None, "lower")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP between two kernels: `.venv/bin/python tests/tcp_bench.py`, `make bench` and `penstock figures cms-tcp-3`.
+"""TCP between two kernels, for `make bench` and `penstock figures cms-tcp-3`, which calls this for all sizes.
 
 Promise: iperf3, ordinary sockets and the emulator of the simplified TCP send over one veth pair, in one run, to a
 socket that reads and drops; `penstock recv --backend tcp` receives from the emulator. Sender and receiver have a
@@ -11,15 +11,14 @@ Source: CMS-TCP figure 3.
 import argparse
 import json
 import os
-import shutil
-import signal
 import socket
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from veth import LIMIT_S, SERVER_IP, Network, allowed, ended, first_board, until
+from measuring import BUILD, BUILT, NotHereError, bits_per_second, cores, namespaces, report, row, shell, stopped
+from veth import LIMIT_S, SERVER_IP, Network, ended, first_board, until
 
 SIZES = tuple(64 << n for n in range(11))  # bytes of a fragment in the stream: 64 B to 64 KiB
 LONG = 1 << 16  # of the comparisons in `make bench`
@@ -55,9 +54,8 @@ def dropped(network: Network, stack: str, size: int) -> float:
         with connection:
             connection.settimeout(LIMIT_S)
             rate = read(connection)
-    process.send_signal(signal.SIGINT)
-    if ended(process).status not in (0, 1):
-        sys.exit(f"tcp_bench: {stack}, {size} bytes: it did not send")
+    if stopped(process).status not in (0, 1):
+        sys.exit(f"bench: {stack}, {size} bytes: it did not send")
     return rate
 
 
@@ -91,12 +89,8 @@ def received(network: Network, size: int) -> float:
     listening(network, PORT)
     process = network.start("b", *sender(network, "emulator", size), "--json")
     result = ended(receiver)
-    process.send_signal(signal.SIGINT)
-    ended(process)
-    if result.status != 0:
-        sys.exit(f"tcp_bench: recv --backend tcp: {result.stdout}{result.stderr}")
-    report = result.json()
-    return sum(board["bytes"] for board in report["boards"]) * 8 / report["readout_seconds"]
+    stopped(process)
+    return bits_per_second(report("recv --backend tcp", result))
 
 
 def best(network: Network, sizes: tuple[int, ...], with_receiver: bool) -> dict[str, dict[int, float]]:
@@ -116,38 +110,38 @@ def best(network: Network, sizes: tuple[int, ...], with_receiver: bool) -> dict[
     return rates
 
 
-def rates(binary: Path, sizes: tuple[int, ...], with_receiver: bool = False) -> dict[str, dict[int, float]] | None:
-    """bit/s by case ("emulator", "sockets", "iperf3"; "recv") and size; none without iperf3 or namespaces."""
-    if not allowed() or not shutil.which("iperf3"):
-        return None
-    cpus = sorted(os.sched_getaffinity(0))
-    with tempfile.TemporaryDirectory() as state:
-        network = Network(binary, Path(state), cpus=dict(zip("sb", cpus, strict=False)))
+def rates(sizes: tuple[int, ...], binary: Path = BUILT / "penstock", with_receiver: bool = False) -> dict:
+    """bit/s by case ("emulator", "sockets", "iperf3"; "recv") and size."""
+    with namespaces(0, "iperf3", binary=binary, mtu=MTU, cpus=cores()) as network:
+        network.address("b", KERNEL_IP)
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {network.cpus["s"]})  # this process is the socket that drops
         try:
-            network.make(0, mtu=MTU)
-            network.address("b", KERNEL_IP)
-            os.sched_setaffinity(0, cpus[:1])  # this process is the socket that drops
             return best(network, sizes, with_receiver)
         finally:
-            os.sched_setaffinity(0, cpus)
-            network.delete()
+            os.sched_setaffinity(0, before)
+
+
+def rows() -> Iterator[dict]:
+    """The kernel's TCP and the emulator's, in fragments of 64 KiB."""
+    shell(BUILD)
+    rate = {case: by_size[LONG] for case, by_size in rates((LONG,), with_receiver=True).items()}
+    receiver, emulator = "recv --backend tcp over veth, one core", "send --protocol tcp over the same veth"
+    yield row(f"{receiver}, of iperf3 TCP's", 100 * rate["recv"] / rate["iperf3"], "%", 90, "higher")
+    yield row(f"{emulator}, of sockets'", 100 * rate["emulator"] / rate["sockets"], "%", 90, "higher")
+    names = {"sockets": "--stack sockets over the same veth", "iperf3": "iperf3 TCP over the same veth"}
+    for case, name in ({"recv": receiver, "emulator": emulator} | names).items():
+        yield row(name, rate[case] / 1e9, "Gb/s", None, "higher")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", type=Path, default=Path(__file__).resolve().parents[1] / "target/release/penstock")
-    parser.add_argument("--json", action="store_true", help="bit/s by case and size")
-    arguments = parser.parse_args()
-    found = rates(arguments.binary, SIZES)
-    if found is None:
-        print("tcp_bench: it needs iperf3, and root for network namespaces", file=sys.stderr)
+    parser = argparse.ArgumentParser(description="bit/s by sender and size of a fragment, as JSON.")
+    parser.add_argument("--binary", type=Path, default=BUILT / "penstock")
+    try:
+        print(json.dumps(rates(SIZES, parser.parse_args().binary)))
+    except NotHereError as error:
+        print(f"tcp_bench: {error}", file=sys.stderr)
         return 2
-    if arguments.json:
-        print(json.dumps(found))
-        return 0
-    print(f"| bytes | {' | '.join(found)} |\n|---|{'---|' * len(found)}")
-    for size in SIZES:
-        print(f"| {size} | {' | '.join(f'{by[size] / 1e9:.2f}' for by in found.values())} |")
     return 0
 
 

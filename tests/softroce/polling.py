@@ -19,10 +19,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2]))
 
 import build
 from machine import Machine
 from veth import SERVER_IP, Network, allowed, ended, first_board
+
+from figures import measured
 
 HERE = Path(__file__).parent
 MODES = ("busy", "event", "hybrid:50", "hybrid:1000")
@@ -100,14 +103,24 @@ def costs(target: Path) -> tuple[float, list[Cost]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measures the ways to poll with verbs in the Soft-RoCE machine.")
     parser.add_argument("--target", type=Path, default=build.TARGET, help="cargo's folder of programs")
+    parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/bench.json")
     arguments = parser.parse_args()
     if not allowed():
         print("polling: it needs root, for network namespaces", file=sys.stderr)
         return 2
     way, found = costs(arguments.target)
-    print(f"ping there and back: {way:.0f} us\n\n| `--poll` | median | 99 % | CPU |\n|---|---|---|---|")
-    for at in found:
-        print(f"| `{at.mode}` | {at.median_us:.0f} us | {at.p99_us:.0f} us | {at.cpu_percent:.0f} % |")
+    rows = [
+        {
+            "`--poll`": f"`{at.mode}`",
+            "median": f"{at.median_us / 1e3:.1f} ms",
+            "99 %": f"{at.p99_us / 1e3:.1f} ms",
+            "CPU": f"{at.cpu_percent:.0f} %",
+        }
+        for at in found
+    ]
+    print(f"ping there and back: {way:.0f} us\n\n{measured.markdown(rows)}", end="")
+    if arguments.docs:
+        measured.replace({"polling with verbs": rows}, measured.BENCH)
     return 0
 
 

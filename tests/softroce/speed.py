@@ -12,10 +12,12 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import build
 import verbs_case
 from machine import Machine
+from measuring import row
 from verbs_case import Case, Message
 
 MTU, TOTAL, SLOT = 4096, 32 << 20, 1 << 16
@@ -45,17 +47,13 @@ def rows(target: Path) -> list[dict]:
         whole_rate = megabytes_per_second(machine, source, folder, whole)
         restored_s = machine.ready_s
     goal = min(20.0, 0.8 * alone_rate)
-    return [
+    found = [
         row("Soft-RoCE machine, cold boot", cold_s, "s", 6, "lower"),
         row("Soft-RoCE machine, restored", restored_s, "s", 1, "lower"),
         row("Soft-RoCE machine alone, WRITE, MTU 4096", alone_rate, "MB/s", None, "higher"),
-        row("Soft-RoCE end to end, verified, MTU 4096", whole_rate, "MB/s", goal, "higher"),
+        row("Soft-RoCE end to end, verified, MTU 4096", whole_rate, "MB/s", round(goal, 3), "higher"),
     ]
-
-
-def row(name: str, value: float, unit: str, target: float | None, better: str) -> dict:
-    value, target = round(value, 3), None if target is None else round(target, 3)
-    return {"name": name, "value": value, "unit": unit, "target": target, "better": better, "command": COMMAND}
+    return [{**entry, "value": round(entry["value"], 3), "command": COMMAND} for entry in found]
 
 
 def main() -> int:
