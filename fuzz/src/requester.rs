@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requester with arbitrary acknowledgements, from its peer and forged, and arbitrary timing.
+//! The requester with arbitrary acknowledgements and READ responses, from its peer and forged, and arbitrary timing.
 //! Promise: no panic; messages end once and in the order they were posted; a message succeeds only when its last packet
-//! was sent; nothing leaves outside the window; a stranger's packet changes nothing.
+//! was sent; a READ succeeds only when each of its bytes has come, and they come once and in order; no more READs are
+//! outstanding than allowed; nothing leaves outside the window; a stranger's packet changes nothing.
 
 use crate::input::Input;
 use penstock_transport::{
@@ -33,7 +34,7 @@ pub fn run(data: &[u8]) {
             5 => bench.stranger(&mut input),
             _ => {
                 let packet = bench.answer(&mut input);
-                bench.requester.handle_packet(bench.now, &packet);
+                bench.handle(&packet);
             }
         }
         bench.check();
@@ -50,6 +51,9 @@ struct Bench {
     sent: u64,
     init: Psn,
     completed: usize,
+    wrs: Vec<SendWr>,
+    /// Bytes that have come of each READ.
+    delivered: Vec<u64>,
 }
 
 impl Bench {
@@ -59,15 +63,28 @@ impl Bench {
         config.limits = RetryLimits { ack_timeout: input.u8(), retry_cnt: input.u8(), rnr_retry: input.u8() };
         config.ack_every = u32::from(input.u8() % 20);
         config.window = window;
-        let requester = Requester::new(config);
-        Bench { requester, window, now: Time::ZERO, ends: Vec::new(), sent: 0, init, completed: 0 }
+        config.initiator_depth = 1 + input.u8() % 20;
+        Bench {
+            requester: Requester::new(config),
+            window,
+            now: Time::ZERO,
+            ends: Vec::new(),
+            sent: 0,
+            init,
+            completed: 0,
+            wrs: Vec::new(),
+            delivered: Vec::new(),
+        }
     }
 
     fn post(&mut self, input: &mut Input) {
         let (kind, len) = (input.u8(), u32::from(input.u16()) % 2000);
-        let verb = [Verb::Write, Verb::WriteImm(1), Verb::Send, Verb::SendImm(2)][usize::from(kind) % 4];
-        let wr = SendWr { wr_id: self.ends.len() as u64, verb, va: 0, len, remote_va: 0, rkey: 1, solicited: false };
+        let verb = [Verb::Write, Verb::WriteImm(1), Verb::Send, Verb::SendImm(2), Verb::Read][usize::from(kind) % 5];
+        let wr_id = self.ends.len() as u64;
+        let wr = SendWr { wr_id, verb, va: wr_id << 32, len, remote_va: 0, rkey: 1, solicited: false };
         self.requester.post_send(wr).expect("short messages are taken");
+        self.wrs.push(wr);
+        self.delivered.push(0);
         let packets = u64::from(len).div_ceil(MTU.bytes() as u64).max(1);
         self.ends.push(self.ends.last().copied().unwrap_or(0) + packets);
     }
@@ -81,8 +98,42 @@ impl Bench {
             assert!((0..self.window as i32).contains(&ahead), "{ahead} ahead of the first without an ACK");
             let number = self.number(packet.bth.psn);
             assert!(number <= self.sent, "packets are sent in order");
-            self.sent = self.sent.max(number + 1);
+            let read = packet.reth.filter(|_| packet.bth.opcode == Opcode::ReadRequest);
+            let packets = read.map_or(1, |reth| u64::from(reth.dma_len).div_ceil(MTU.bytes() as u64).max(1));
+            self.sent = self.sent.max(number + packets);
+            self.check_depth(number + packets);
         }
+    }
+
+    /// READs before packet `sent` that have not completed are as many as allowed.
+    fn check_depth(&self, sent: u64) {
+        let begun = self.ends.iter().zip(&self.wrs).skip(self.completed).filter(|(end, _)| **end <= sent);
+        let reads = begun.filter(|(end, wr)| wr.verb == Verb::Read && **end > self.number(self.requester.una()));
+        assert!(reads.count() <= self.requester.config().initiator_depth.into());
+    }
+
+    fn handle(&mut self, packet: &RocePacket) {
+        if let Response::ReadData { wr_id, va } = self.requester.handle_packet(self.now, packet) {
+            let (wr, delivered) = (&self.wrs[wr_id as usize], &mut self.delivered[wr_id as usize]);
+            assert_eq!((wr.verb, va), (Verb::Read, wr.va + *delivered), "each byte once, in order");
+            *delivered += packet.payload.len() as u64;
+            assert!(*delivered <= wr.len.into());
+        }
+    }
+
+    /// The response to the first packet without an ACK, if that is a READ's.
+    fn next_response(&self) -> Option<(Opcode, usize)> {
+        let una = self.number(self.requester.una());
+        let at = self.ends.iter().position(|end| *end > una)?;
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        let rest = u64::from(self.wrs[at].len) - (una - begin) * MTU.bytes() as u64;
+        let opcode = match (una == begin, una + 1 == self.ends[at]) {
+            (true, true) => Opcode::ReadResponseOnly,
+            (true, false) => Opcode::ReadResponseFirst,
+            (false, true) => Opcode::ReadResponseLast,
+            (false, false) => Opcode::ReadResponseMiddle,
+        };
+        (self.wrs[at].verb == Verb::Read).then_some((opcode, rest.min(MTU.bytes() as u64) as usize))
     }
 
     /// Inputs are too short for 2^23 packets.
@@ -97,7 +148,11 @@ impl Bench {
         } else {
             Psn::new(input.u32())
         };
-        let opcode = if flags & 0x70 == 0 { Opcode::from(input.u8()) } else { Opcode::Acknowledge };
+        let (opcode, len) = match (flags & 0x70, self.next_response()) {
+            (0, _) => (Opcode::from(input.u8()), usize::from(input.u8()) * 2),
+            (0x10..=0x30, Some(next)) => next,
+            _ => (Opcode::Acknowledge, 0),
+        };
         let aeth = AethRepr { syndrome: Syndrome::from(kind), msn: u32::from(input.u8()) };
         RocePacket {
             eth_dst: LOCAL.mac,
@@ -112,7 +167,7 @@ impl Bench {
             reth: None,
             aeth: (flags & 2 == 0).then_some(aeth),
             imm: None,
-            payload: Payload::EMPTY,
+            payload: Payload::Virtual(len as u32),
         }
     }
 
@@ -140,6 +195,9 @@ impl Bench {
             assert_eq!(end.wr_id, self.completed as u64, "each message once, in order");
             let done = self.ends[self.completed] <= una;
             match end.status {
+                SendStatus::Success if self.wrs[self.completed].verb == Verb::Read => {
+                    assert_eq!(self.delivered[self.completed], self.wrs[self.completed].len.into());
+                }
                 SendStatus::Success => assert!(done),
                 _ => assert!(matches!(self.requester.state(), RequesterState::Error(_))),
             }

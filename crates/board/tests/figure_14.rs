@@ -103,7 +103,7 @@ fn run() -> Run {
             }
             responder.handle_packet(CYCLE * board.cycle(), &packet, &mut memory);
         }
-        while let Some(reply) = responder.poll_transmit() {
+        while let Some(reply) = responder.poll_transmit(&mut memory) {
             board.receive(board.cycle() + ANSWER_CYCLES, reply.emit(), true);
         }
         while let Some(completion) = board.poll_completion() {

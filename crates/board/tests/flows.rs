@@ -85,7 +85,7 @@ fn run(top: Top, run: &Run) -> Seen {
             }
             let server = &mut servers[(packet.bth.dest_qpn.value() - peer(0).qpn.value()) as usize];
             server.handle_packet(CYCLE * board.cycle(), &packet, &mut Nowhere);
-            while let Some(reply) = server.poll_transmit() {
+            while let Some(reply) = server.poll_transmit(&mut Nowhere) {
                 board.receive(board.cycle() + ANSWER_CYCLES, reply.emit(), true);
             }
         }

@@ -66,7 +66,7 @@ impl Wire for Server {
         if let Ok(Packet::Roce(packet)) = Packet::parse(frame.clone()) {
             self.responder.handle_packet(now, &packet, &mut self.memory);
         }
-        while let Some(reply) = self.responder.poll_transmit() {
+        while let Some(reply) = self.responder.poll_transmit(&mut self.memory) {
             self.replies.push_back((now + ANSWER, reply.emit()));
         }
         Ok(Sent::Done)

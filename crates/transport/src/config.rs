@@ -100,8 +100,10 @@ pub struct ResponderConfig {
     pub expected_psn: Psn,
     /// Path MTU.
     pub mtu: Mtu,
-    /// Memory the peer may write.
+    /// Memory the peer may access.
     pub regions: Vec<MemoryRegion>,
+    /// READs that the peer may have outstanding: its initiator depth at least. Default 0: READ is an invalid request.
+    pub responder_resources: u8,
     /// Partition key.
     pub pkey: u16,
     /// Wait time in RNR NAKs; default code 12, 0.64 ms.
@@ -128,6 +130,7 @@ impl ResponderConfig {
             expected_psn,
             mtu,
             regions: Vec::new(),
+            responder_resources: 0,
             pkey: DEFAULT_PKEY,
             rnr_timer: RnrTimer::from_code(12),
             cnp_interval: NotificationPoint::DEFAULT_INTERVAL,

@@ -15,10 +15,16 @@ pub struct ResponderCounters {
     pub rx_write_requests: u64,
     /// SEND messages completed.
     pub rx_send_requests: u64,
+    /// RDMA READ requests accepted, each once.
+    pub rx_read_requests: u64,
     /// Payload bytes placed in memory.
     pub rx_payload_bytes: u64,
+    /// Payload bytes of READ responses, repeated ones included.
+    pub tx_payload_bytes: u64,
     /// Request packets before the expected PSN.
     pub duplicate_request: u64,
+    /// READ requests among these that are no part of a recent READ; they have no answer.
+    pub dropped_stale_reads: u64,
     /// Request packets ahead of the expected PSN.
     pub out_of_sequence: u64,
     /// NAKs for a gap: at most one for each.
@@ -27,8 +33,10 @@ pub struct ResponderCounters {
     pub out_of_buffer: u64,
     /// NAKs for a wrong rkey, range or permission.
     pub resp_remote_access_errors: u64,
-    /// NAKs for a wrong opcode, sequence or length.
+    /// NAKs for a wrong opcode, sequence or length, or one READ too many.
     pub resp_invalid_requests: u64,
+    /// NAKs for memory that could not be read.
+    pub resp_remote_operational_errors: u64,
     /// SENDs longer than their receive buffer.
     pub resp_local_length_error: u64,
     /// Packets that arrived with the CE mark.
@@ -53,13 +61,17 @@ by_name!(
     sent_pkts,
     rx_write_requests,
     rx_send_requests,
+    rx_read_requests,
     rx_payload_bytes,
+    tx_payload_bytes,
     duplicate_request,
+    dropped_stale_reads,
     out_of_sequence,
     nak_sequence_sent,
     out_of_buffer,
     resp_remote_access_errors,
     resp_invalid_requests,
+    resp_remote_operational_errors,
     resp_local_length_error,
     np_ecn_marked_roce_packets,
     np_cnp_sent,

@@ -8,8 +8,10 @@ use penstock_wire::NakCode;
 /// A fatal fault of a request, or the owner's wish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
-    /// An opcode this responder does not serve (READ, atomics, reserved codes).
-    #[error("opcode {opcode:#04x} is not served: the peer may only WRITE and SEND")]
+    /// An opcode this responder does not serve: atomics, reserved codes, READ without responder resources.
+    #[error(
+        "opcode {opcode:#04x} is not served: the peer may WRITE and SEND, and READ only if responder resources are set"
+    )]
     UnsupportedOpcode {
         /// BTH opcode.
         opcode: u8,
@@ -64,9 +66,43 @@ pub enum Fault {
         /// Key in the RETH.
         rkey: u32,
     },
+    /// The region may not be read from afar.
+    #[error("region {rkey:#010x} is not open to remote reads")]
+    ReadDenied {
+        /// Key in the RETH.
+        rkey: u32,
+    },
+    /// A READ request carries a payload.
+    #[error("READ request with {len} bytes of payload: it has none")]
+    ReadPayload {
+        /// Payload bytes.
+        len: usize,
+    },
+    /// A READ of more than a message may have.
+    #[error("READ of {len} bytes: a message has at most 2^31 bytes; request it in parts")]
+    ReadTooLong {
+        /// Length in the RETH.
+        len: u32,
+    },
+    /// More READs than the responder has resources for.
+    #[error(
+        "READ with {resources} READs unanswered: the peer's initiator depth must not exceed the responder resources"
+    )]
+    TooManyReads {
+        /// Responder resources.
+        resources: u8,
+    },
+    /// The memory of a READ, which is inside its region, cannot be read.
+    #[error("{len} bytes at {va:#x} cannot be read: is the region of this memory rightly open to remote reads?")]
+    Unreadable {
+        /// First byte.
+        va: u64,
+        /// Bytes of the response.
+        len: u32,
+    },
     /// The access leaves its region.
     #[error(
-        "write of {len} bytes at {va:#x} leaves its region ({region_va:#x}, {region_len} bytes): do both ends have \
+        "access of {len} bytes at {va:#x} leaves its region ({region_va:#x}, {region_len} bytes): do both ends have \
              slots of the same size and number?"
     )]
     OutOfBounds {
@@ -123,8 +159,10 @@ impl Fault {
         match self {
             Fault::UnknownRkey { .. }
             | Fault::AccessDenied { .. }
+            | Fault::ReadDenied { .. }
             | Fault::OutOfBounds { .. }
             | Fault::NotTheNextSlot { .. } => Some(NakCode::RemoteAccessError),
+            Fault::Unreadable { .. } => Some(NakCode::RemoteOperationalError),
             Fault::Closed => None,
             _ => Some(NakCode::InvalidRequest),
         }

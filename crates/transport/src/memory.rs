@@ -6,11 +6,26 @@
 use crate::fault::Fault;
 use penstock_wire::{Payload, RethRepr};
 
-/// Where payloads go.
+/// Memory that cannot be read, in answer to a READ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("this memory cannot be read")]
+pub struct Unreadable;
+
+/// Where payloads go, and where the bytes of READ responses come from.
 pub trait Memory {
     /// Writes a payload at a virtual address. It is entirely inside a registered region (WRITE) or a
     /// posted receive (SEND); a virtual payload has a length but no bytes.
     fn write(&mut self, va: u64, data: &Payload);
+
+    /// The `len` bytes at `va` for one READ response: at least one, at most one MTU, entirely inside a region that is
+    /// open to READs. A repeated request reads them again.
+    ///
+    /// # Errors
+    /// `Unreadable` if they cannot be read: the peer's READ fails and the queue pair enters the error state. The
+    /// default, for memory that only receives.
+    fn read(&mut self, _va: u64, _len: u32) -> Result<Payload, Unreadable> {
+        Err(Unreadable)
+    }
 
     /// The `len` bytes at `va`, to be filled in place from the first on; none where they may not be written, or do not
     /// lie together. [`Self::placed`] says how many have been filled.
@@ -61,6 +76,20 @@ pub enum Access {
     /// RDMA WRITE.
     #[default]
     RemoteWrite,
+    /// RDMA READ.
+    RemoteRead,
+    /// RDMA WRITE and RDMA READ.
+    RemoteReadWrite,
+}
+
+impl Access {
+    fn allows_write(self) -> bool {
+        matches!(self, Access::RemoteWrite | Access::RemoteReadWrite)
+    }
+
+    fn allows_read(self) -> bool {
+        matches!(self, Access::RemoteRead | Access::RemoteReadWrite)
+    }
 }
 
 /// A range of memory known to peers by its key.
@@ -84,22 +113,38 @@ impl MemoryRegion {
     }
 }
 
-/// Checks a WRITE of `reth` against the regions. A write of no bytes names no memory and is not
-/// checked (IBTA C9-88).
+/// Checks a WRITE of `reth` against the regions.
 pub(crate) fn check_write(regions: &[MemoryRegion], reth: &RethRepr) -> Result<(), Fault> {
+    match find(regions, reth)? {
+        Some(region) if !region.access.allows_write() => Err(Fault::AccessDenied { rkey: reth.rkey }),
+        Some(region) => check_bounds(region, reth),
+        None => Ok(()),
+    }
+}
+
+/// Checks a READ of `reth` against the regions.
+pub(crate) fn check_read(regions: &[MemoryRegion], reth: &RethRepr) -> Result<(), Fault> {
+    match find(regions, reth)? {
+        Some(region) if !region.access.allows_read() => Err(Fault::ReadDenied { rkey: reth.rkey }),
+        Some(region) => check_bounds(region, reth),
+        None => Ok(()),
+    }
+}
+
+/// The region of `reth`; none for an access of no bytes, which names no memory and is not checked (IBTA C9-88).
+fn find<'a>(regions: &'a [MemoryRegion], reth: &RethRepr) -> Result<Option<&'a MemoryRegion>, Fault> {
+    if reth.dma_len == 0 {
+        return Ok(None);
+    }
+    let region = regions.iter().find(|region| region.rkey == reth.rkey);
+    region.map(Some).ok_or(Fault::UnknownRkey { rkey: reth.rkey })
+}
+
+fn check_bounds(region: &MemoryRegion, reth: &RethRepr) -> Result<(), Fault> {
     let &RethRepr { va, rkey, dma_len: len } = reth;
-    if len == 0 {
-        return Ok(());
-    }
-    let region = regions.iter().find(|region| region.rkey == rkey).ok_or(Fault::UnknownRkey { rkey })?;
-    if region.access != Access::RemoteWrite {
-        return Err(Fault::AccessDenied { rkey });
-    }
-    if !region.contains(va, len) {
-        let (region_va, region_len) = (region.va, region.len);
-        return Err(Fault::OutOfBounds { rkey, va, len, region_va, region_len });
-    }
-    Ok(())
+    let (region_va, region_len) = (region.va, region.len);
+    let inside = region.contains(va, len);
+    inside.then_some(()).ok_or(Fault::OutOfBounds { rkey, va, len, region_va, region_len })
 }
 
 #[cfg(test)]

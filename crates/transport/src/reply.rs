@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that wait for `poll_transmit`: CNPs first, then acknowledgements in order.
-//! ACKs are cumulative, so of several positive ACKs in the queue only the latest is kept.
-//! Source: IBTA vol. 1, clause 9.7.5.1 (responses, coalescing); annex A17.9 (CNP).
+//! A reply of a responder and its packet.
+//! Source: IBTA vol. 1, clauses 9.4.4 (READ responses) and 9.7.5.1 (acknowledgements); annex A17.9 (CNP).
 
 use crate::config::ResponderConfig;
-use crate::counters::ResponderCounters;
-use penstock_wire::{AethRepr, BthRepr, Ecn, Opcode, Payload, Psn, RocePacket, Syndrome};
-use std::collections::VecDeque;
+use penstock_wire::{AethRepr, BthRepr, Ecn, Opcode, Payload, Position, Psn, RocePacket, Syndrome};
 
-/// A reply of a responder in compact form: less than a twentieth of the packet, for owners that store it.
+/// A reply of a responder in compact form, without payload: less than an eighth of the packet, for owners that store
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// A congestion notification.
@@ -20,6 +18,19 @@ pub enum Reply {
         /// Its contents.
         aeth: AethRepr,
     },
+    /// One packet of the answer to a READ.
+    ReadResponse {
+        /// Its PSN, of the request's range.
+        psn: Psn,
+        /// Its place in the answer.
+        position: Position,
+        /// Address of its first byte.
+        va: u64,
+        /// Its bytes.
+        len: u32,
+        /// Acknowledgement; a packet in the middle does not carry it.
+        aeth: AethRepr,
+    },
 }
 
 impl Reply {
@@ -28,59 +39,35 @@ impl Reply {
         matches!(self, Reply::Acknowledgement { aeth, .. } if matches!(aeth.syndrome, Syndrome::Ack(_)))
     }
 
-    /// The packet for it.
+    /// The packet for it; `payload` is that of a READ response.
     #[inline]
-    pub(crate) fn packet(self, config: &ResponderConfig) -> RocePacket {
-        let qpn = config.peer.qpn;
+    pub(crate) fn packet(self, config: &ResponderConfig, payload: Payload) -> RocePacket {
+        let (qpn, marking) = (config.peer.qpn, &config.marking);
         match self {
             Reply::Cnp => {
                 let bth = BthRepr { becn: true, ..BthRepr::new(Opcode::Cnp, qpn, Psn::new(0)) };
-                address(config, bth, config.marking.cnp_dscp, None)
+                address(config, bth, marking.cnp_dscp, None, payload)
             }
             Reply::Acknowledgement { psn, aeth } => {
                 let bth = BthRepr::new(Opcode::Acknowledge, qpn, psn);
-                address(config, bth, config.marking.ack_dscp, Some(aeth))
+                address(config, bth, marking.ack_dscp, Some(aeth), payload)
+            }
+            Reply::ReadResponse { psn, position, aeth, .. } => {
+                let opcode = match position {
+                    Position::First => Opcode::ReadResponseFirst,
+                    Position::Middle => Opcode::ReadResponseMiddle,
+                    Position::Last => Opcode::ReadResponseLast,
+                    Position::Only => Opcode::ReadResponseOnly,
+                };
+                let bth = BthRepr::new(opcode, qpn, psn);
+                address(config, bth, marking.ack_dscp, opcode.has_aeth().then_some(aeth), payload)
             }
         }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Replies {
-    cnps: usize,
-    acknowledgements: VecDeque<Reply>,
-}
-
-impl Replies {
-    pub(crate) fn push_cnp(&mut self) {
-        self.cnps += 1;
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, psn: Psn, aeth: AethRepr) {
-        let reply = Reply::Acknowledgement { psn, aeth };
-        match self.acknowledgements.back_mut() {
-            Some(last) if last.is_ack() && reply.is_ack() => *last = reply,
-            _ => self.acknowledgements.push_back(reply),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn pop(&mut self, counters: &mut ResponderCounters) -> Option<Reply> {
-        let reply = if self.cnps > 0 {
-            self.cnps -= 1;
-            counters.np_cnp_sent += 1;
-            Reply::Cnp
-        } else {
-            self.acknowledgements.pop_front()?
-        };
-        counters.sent_pkts += 1;
-        Some(reply)
     }
 }
 
 #[inline]
-fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRepr>) -> RocePacket {
+fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRepr>, payload: Payload) -> RocePacket {
     RocePacket {
         eth_dst: config.peer.mac,
         eth_src: config.local.mac,
@@ -95,6 +82,6 @@ fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRe
         reth: None,
         aeth,
         imm: None,
-        payload: Payload::EMPTY,
+        payload,
     }
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The responder of one reliable connection: WRITEs and SENDs in, memory, completions and replies out.
+//! The responder of one reliable connection: WRITEs, SENDs and READs in, memory, completions and replies out.
 //! It delivers every message once and in order, even if the network loses, repeats or reorders packets.
 //! Source: IBTA vol. 1, clause 9.7.4 (checks, in this order: PSN, opcode sequence, opcode, receive
-//! resources, length, R_Key) and 9.7.5 (responses).
+//! resources, length, R_Key) and 9.7.5 (responses); 9.4.4 (READ).
 
 use crate::config::pkeys_match;
 use crate::config::{CreditPolicy, ResponderConfig};
 use crate::counters::ResponderCounters;
 use crate::fault::Fault;
-use crate::memory::check_write;
+use crate::memory::{check_read, check_write};
 use crate::memory::{Memory, Window};
+use crate::read::{Read, RecentReads, Responses};
 use crate::receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
-use crate::reply::{Replies, Reply};
+use crate::replies::Replies;
+use crate::reply::Reply;
 use penstock_cc::NotificationPoint;
 use penstock_units::Time;
 use penstock_wire::{
-    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Position, Psn, RethRepr, RocePacket, Syndrome,
+    AethRepr, Credits, Ecn, NakCode, Opcode, Operation, Payload, Position, Psn, RethRepr, RocePacket, Syndrome,
 };
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -58,6 +60,9 @@ impl From<Fault> for Refusal {
 /// Call [`handle_packet`](Self::handle_packet) for every packet, then take out replies
 /// ([`poll_transmit`](Self::poll_transmit)) and completions
 /// ([`poll_completion`](Self::poll_completion)) until both give `None`. It has no timers.
+///
+/// READ responses are made by `poll_transmit` one at a time, so an owner may pace them. Their bytes are those that are
+/// in memory then: a WRITE that follows a READ without waiting for its end may be in them (IBTA 10.8.3, no fence).
 #[derive(Clone, Debug)]
 pub struct Responder {
     config: ResponderConfig,
@@ -72,6 +77,7 @@ pub struct Responder {
     message: Option<Message>,
     receives: VecDeque<RecvWr>,
     completions: VecDeque<RecvCompletion>,
+    reads: RecentReads,
     replies: Replies,
     notification: NotificationPoint,
     counters: ResponderCounters,
@@ -89,6 +95,7 @@ impl Responder {
             message: None,
             receives: VecDeque::new(),
             completions: VecDeque::new(),
+            reads: RecentReads::default(),
             replies: Replies::default(),
             notification: NotificationPoint::new(config.cnp_interval),
             counters: ResponderCounters::default(),
@@ -120,9 +127,9 @@ impl Responder {
         }
     }
 
-    /// The next packet to send; CNPs come first.
-    pub fn poll_transmit(&mut self) -> Option<RocePacket> {
-        self.poll_reply().map(|reply| self.packet_of(reply))
+    /// The next packet to send; CNPs come first. The payload of a READ response is read from `mem`.
+    pub fn poll_transmit(&mut self, mem: &mut (impl Memory + ?Sized)) -> Option<RocePacket> {
+        self.poll_reply().map(|reply| self.packet_of(reply, mem))
     }
 
     /// The next reply, which counts as sent: the same as `poll_transmit` for owners who make the packet later, by
@@ -132,10 +139,19 @@ impl Responder {
         self.replies.pop(&mut self.counters)
     }
 
-    /// The packet of a reply.
+    /// The packet of a reply. In place of a READ response of unreadable memory it is the NAK that ends the queue pair.
     #[inline]
-    pub fn packet_of(&self, reply: Reply) -> RocePacket {
-        reply.packet(&self.config)
+    pub fn packet_of(&mut self, reply: Reply, mem: &mut (impl Memory + ?Sized)) -> RocePacket {
+        match reply {
+            Reply::ReadResponse { psn, va, len, .. } if len > 0 => match mem.read(va, len) {
+                Ok(payload) if payload.len() == len as usize => {
+                    self.counters.tx_payload_bytes += u64::from(len);
+                    reply.packet(&self.config, payload)
+                }
+                _ => self.unreadable(psn, va, len),
+            },
+            _ => reply.packet(&self.config, Payload::EMPTY),
+        }
     }
 
     /// The next receive that ended, in the order they were posted.
@@ -214,10 +230,28 @@ impl Responder {
     #[cold]
     fn duplicate(&mut self, packet: &RocePacket) {
         self.counters.duplicate_request += 1;
-        // A READ would have to be executed again; one that was never served has no answer.
-        if matches!(packet.bth.opcode.operation(), Operation::Write | Operation::Send) {
-            self.acknowledge(self.expected.sub(1));
+        match packet.bth.opcode.operation() {
+            // Not beyond the next READ, whose responses may have to be sent again: an ACK that precedes them would
+            // make the peer request them once more.
+            Operation::Write | Operation::Send => {
+                let end = self.reads.first_between(packet.bth.psn, self.expected).unwrap_or(self.expected);
+                self.acknowledge(end.sub(1));
+            }
+            Operation::ReadRequest => self.repeat_read(packet),
+            _ => {}
         }
+    }
+
+    /// A READ that was executed, or the rest of it, is answered again from memory (IBTA 9.7.5.1); a request that is
+    /// no part of a recent READ has no answer.
+    fn repeat_read(&mut self, packet: &RocePacket) {
+        let part = packet.reth.map(|reth| Read::new(packet.bth.psn, reth, self.config.mtu));
+        let Some((part, whole)) = part.and_then(|part| Some((part, *self.reads.whole_of(&part)?))) else {
+            self.counters.dropped_stale_reads += 1;
+            return;
+        };
+        let aeth = self.aeth(self.ack_syndrome());
+        self.replies.repeat(&whole, Responses::new(part, aeth, true));
     }
 
     /// A packet ahead of its turn: one NAK, then silence until the expected one arrives. Where `nak_again` is set,
@@ -236,10 +270,14 @@ impl Responder {
     }
 
     fn in_order(&mut self, packet: &RocePacket, mem: &mut (impl Memory + ?Sized)) {
-        match self.execute(packet, mem) {
+        let is_read = packet.bth.opcode == Opcode::ReadRequest;
+        match if is_read { self.execute_read(packet).map_err(Refusal::from) } else { self.execute(packet, mem) } {
             Ok(()) => {
                 self.refused = false;
                 self.last_ahead = None;
+                if is_read {
+                    return; // its responses acknowledge it
+                }
                 self.expected = self.expected.next();
                 if packet.bth.opcode.position().is_end() {
                     self.finish(packet, mem);
@@ -256,6 +294,34 @@ impl Responder {
             }
             Err(Refusal::Fatal(fault)) => self.fail(fault),
         }
+    }
+
+    /// Checks a READ request and lines up its responses, which take one PSN each. The MSN counts it now (IBTA C9-148).
+    fn execute_read(&mut self, packet: &RocePacket) -> Result<(), Fault> {
+        let (opcode, resources) = (packet.bth.opcode, self.config.responder_resources);
+        self.check_sequence(opcode)?;
+        let reth = packet.reth.ok_or(Fault::MissingHeader { opcode: opcode.into() })?;
+        if self.reads.oldest(resources).is_some_and(|oldest| self.replies.is_unanswered(oldest)) {
+            return Err(Fault::TooManyReads { resources });
+        }
+        if !packet.payload.is_empty() {
+            return Err(Fault::ReadPayload { len: packet.payload.len() });
+        }
+        if reth.dma_len > MAX_MESSAGE {
+            return Err(Fault::ReadTooLong { len: reth.dma_len });
+        }
+        check_read(&self.config.regions, &reth)?;
+        if let Some(oldest) = self.reads.oldest(resources) {
+            self.replies.forget(oldest); // a repetition that its peer no longer needs
+        }
+        let read = Read::new(packet.bth.psn, reth, self.config.mtu);
+        self.reads.push(read, resources);
+        self.expected = self.expected.add(read.packets());
+        self.msn = (self.msn + 1) & 0x00FF_FFFF;
+        self.counters.rx_read_requests += 1;
+        let aeth = self.aeth(self.ack_syndrome());
+        self.replies.push_responses(Responses::new(read, aeth, false));
+        Ok(())
     }
 
     /// Checks one packet in full and only then moves its payload; `self.message` is then the message
@@ -307,8 +373,10 @@ impl Responder {
     #[inline]
     fn check_sequence(&self, opcode: Opcode) -> Result<(), Fault> {
         let (operation, code) = (opcode.operation(), opcode.into());
-        if !matches!(operation, Operation::Write | Operation::Send) {
-            return Err(Fault::UnsupportedOpcode { opcode: code });
+        match operation {
+            Operation::Write | Operation::Send => {}
+            Operation::ReadRequest if self.config.responder_resources > 0 => {}
+            _ => return Err(Fault::UnsupportedOpcode { opcode: code }),
         }
         let fits = match self.message {
             None => opcode.position().is_start(),
@@ -388,9 +456,30 @@ impl Responder {
         }
     }
 
-    /// The queue pair dies: the peer gets its NAK, every receive its end.
+    /// Memory that cannot be read ends the queue pair at this response; replies to later requests are dropped.
+    #[cold]
+    fn unreadable(&mut self, psn: Psn, va: u64, len: u32) -> RocePacket {
+        self.replies.clear();
+        if self.state == QpState::Ready {
+            self.enter_error(Fault::Unreadable { va, len });
+        }
+        let aeth = self.aeth(Syndrome::Nak(NakCode::RemoteOperationalError));
+        Reply::Acknowledgement { psn, aeth }.packet(&self.config, Payload::EMPTY)
+    }
+
+    /// The queue pair dies: the peer gets the responses of earlier READs and its NAK, every receive its end. A closed
+    /// queue pair reads no more memory.
     #[cold]
     fn fail(&mut self, fault: Fault) {
+        self.enter_error(fault);
+        match fault.nak_code() {
+            Some(code) => self.reply(self.expected, Syndrome::Nak(code)),
+            None => self.replies.forget_reads(),
+        }
+    }
+
+    #[cold]
+    fn enter_error(&mut self, fault: Fault) {
         let in_use = match self.message.take() {
             Some(Message::Send { wr, .. }) => Some(wr),
             _ => None,
@@ -398,11 +487,9 @@ impl Responder {
         self.state = QpState::Error(fault);
         match fault.nak_code() {
             Some(NakCode::RemoteAccessError) => self.counters.resp_remote_access_errors += 1,
+            Some(NakCode::RemoteOperationalError) => self.counters.resp_remote_operational_errors += 1,
             Some(_) => self.counters.resp_invalid_requests += 1,
             None => {}
-        }
-        if let Some(code) = fault.nak_code() {
-            self.reply(self.expected, Syndrome::Nak(code));
         }
         if let Fault::ReceiveTooSmall { .. } = fault {
             self.counters.resp_local_length_error += 1;
@@ -426,15 +513,24 @@ impl Responder {
     }
 
     fn acknowledge(&mut self, psn: Psn) {
-        let credits = match self.config.credits {
+        self.reply(psn, self.ack_syndrome());
+    }
+
+    #[inline]
+    fn ack_syndrome(&self) -> Syndrome {
+        Syndrome::Ack(match self.config.credits {
             CreditPolicy::Unlimited => Credits::UNLIMITED,
             CreditPolicy::Posted => Credits::from_receives(self.receives.len()),
-        };
-        self.reply(psn, Syndrome::Ack(credits));
+        })
+    }
+
+    #[inline]
+    fn aeth(&self, syndrome: Syndrome) -> AethRepr {
+        AethRepr { syndrome, msn: self.msn }
     }
 
     fn reply(&mut self, psn: Psn, syndrome: Syndrome) {
-        self.replies.push(psn, AethRepr { syndrome, msn: self.msn });
+        self.replies.push(psn, self.aeth(syndrome));
     }
 }
 

@@ -61,7 +61,7 @@ fn play(start: u32, steps: &[(i32, Step)]) -> (Bench, Vec<String>, Vec<u64>) {
                 b.responder.handle_packet(Time::from_us(now as u64 * 10), &packet, &mut b.memory);
             }
         }
-        while let Some(reply) = b.responder.poll_transmit() {
+        while let Some(reply) = b.responder.poll_transmit(&mut b.memory) {
             reply.validate().unwrap();
             out.push(format!("{reply:?}"));
         }

@@ -52,7 +52,7 @@ impl Run {
     }
 
     fn reply(&mut self) -> Option<RocePacket> {
-        let reply = self.bench.responder.poll_transmit()?;
+        let reply = self.bench.responder.poll_transmit(&mut self.bench.memory)?;
         let (psn, syndrome, _) = read_reply(&reply);
         let expected = self.bench.responder.expected_psn();
         match syndrome {

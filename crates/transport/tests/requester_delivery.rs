@@ -96,7 +96,7 @@ impl Run {
                     self.bench.responder.handle_packet(time, &packet, &mut self.bench.memory);
                 }
             }
-            while let Some(reply) = self.bench.responder.poll_transmit() {
+            while let Some(reply) = self.bench.responder.poll_transmit(&mut self.bench.memory) {
                 back.send(now, &reply.emit(), faults, random);
             }
             for frame in back.arrived(now) {
@@ -216,7 +216,7 @@ proptest! {
             RequesterState::Error(fault) => match fault {
                 RequestFault::RetriesSpent { retries, .. } => retries == 7,
                 RequestFault::RnrRetriesSpent { retries, .. } => retries == 1 && setup.rnr_retry == 1,
-                RequestFault::Refused { .. } | RequestFault::Closed => false,
+                RequestFault::Refused { .. } | RequestFault::BadResponse { .. } | RequestFault::Closed => false,
             },
         };
         prop_assert!(allowed, "{:?}", run.requester.state());

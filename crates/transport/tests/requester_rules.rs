@@ -350,7 +350,8 @@ fn packets_of_others_are_dropped_and_counted_once() {
         assert_eq!(sender.0.handle_packet(Time(1), packet), Response::Dropped);
     }
     let c = *sender.0.counters();
-    assert_eq!((c.dropped_not_for_us, c.dropped_wrong_peer, c.dropped_bad_pkey, c.dropped_not_response), (1, 1, 1, 2));
+    assert_eq!((c.dropped_not_for_us, c.dropped_wrong_peer, c.dropped_bad_pkey, c.dropped_not_response), (1, 1, 1, 1));
+    assert_eq!(c.dropped_read_responses, 1);
     let cnp = RocePacket { aeth: None, ..good.clone() };
     let cnp = RocePacket { bth: penstock_wire::BthRepr { opcode: Opcode::Cnp, ..cnp.bth }, ..cnp };
     assert_eq!(sender.0.handle_packet(Time(1), &cnp), Response::Cnp);

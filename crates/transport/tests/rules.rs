@@ -32,7 +32,7 @@ fn ack_comes_only_on_request_and_names_the_psn_and_msn() {
 fn replies_go_to_the_peer_and_are_well_formed() {
     let mut b = bench();
     b.handle(&write_only(100));
-    let reply = b.responder.poll_transmit().unwrap();
+    let reply = b.responder.poll_transmit(&mut b.memory).unwrap();
     assert_eq!((reply.eth_dst, reply.ip_dst, reply.bth.dest_qpn), (PEER.mac, PEER.ip, PEER.qpn));
     assert_eq!((reply.eth_src, reply.ip_src), (LOCAL.mac, LOCAL.ip));
     assert_eq!(reply.validate(), Ok(()));
@@ -218,7 +218,7 @@ fn marked_packets_make_one_cnp_in_an_interval_and_cnps_go_first() {
     marked.ecn = Ecn::Ce;
     for (now, due) in [(0, 1), (49, 0), (50, 1), (99, 0), (100, 1)] {
         b.responder.handle_packet(Time::from_us(now), &marked, &mut b.memory);
-        let out: Vec<_> = std::iter::from_fn(|| b.responder.poll_transmit()).collect();
+        let out: Vec<_> = std::iter::from_fn(|| b.responder.poll_transmit(&mut b.memory)).collect();
         let cnps = out.iter().filter(|reply| reply.bth.opcode == Opcode::Cnp).count();
         assert_eq!(cnps, due, "at {now} us");
         assert!(due == 0 || out[0].bth.opcode == Opcode::Cnp);
@@ -235,7 +235,7 @@ fn a_cnp_carries_becn_and_the_senders_queue_pair() {
     let mut marked = write_only(150);
     marked.ecn = Ecn::Ce;
     b.handle(&marked);
-    let cnp = b.responder.poll_transmit().unwrap();
+    let cnp = b.responder.poll_transmit(&mut b.memory).unwrap();
     assert!(cnp.bth.becn && cnp.bth.dest_qpn == PEER.qpn && cnp.validate().is_ok());
     assert_eq!((cnp.dscp, cnp.frame_len()), (48, 14 + 20 + 8 + 12 + 16 + 4));
     assert_eq!(b.replies(), [(100, NAK_SEQUENCE, 0)]);

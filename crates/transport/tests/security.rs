@@ -223,6 +223,6 @@ fn marked_packets_of_strangers_make_no_cnps() {
     let mut memory = TestMemory::new();
     let marked = RocePacket { ip_src: STRANGER, ecn: penstock_wire::Ecn::Ce, ..in_window_write() };
     responder.handle_packet(Time::ZERO, &marked, &mut memory);
-    assert!(responder.poll_transmit().is_none());
+    assert!(responder.poll_transmit(&mut memory).is_none());
     assert_eq!(responder.counters().np_ecn_marked_roce_packets, 0);
 }

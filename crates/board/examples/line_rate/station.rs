@@ -112,7 +112,7 @@ impl Station {
         while server.poll_completion().is_some() {
             server.post_receive(RECEIVE);
         }
-        while let Some(reply) = server.poll_transmit() {
+        while let Some(reply) = server.poll_transmit(&mut Nowhere) {
             self.board.receive(at, reply.emit(), true);
         }
         Ok(())

@@ -232,7 +232,7 @@ impl Lane {
                 self.last_arrival = now;
                 self.take_completions(messages);
             }
-            Response::Dropped => {}
+            Response::ReadData { .. } | Response::Dropped => {} // no READ is posted
         }
         response
     }

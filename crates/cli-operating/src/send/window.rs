@@ -160,7 +160,7 @@ mod tests {
             while let Some((_, packet)) = due(&mut there) {
                 came += 1;
                 responder.handle_packet(Time::from_us(now), &packet, &mut Nowhere);
-                while let Some(reply) = responder.poll_transmit() {
+                while let Some(reply) = responder.poll_transmit(&mut Nowhere) {
                     back.push_back((now + DELAY_US, reply));
                 }
             }

@@ -246,7 +246,7 @@ impl Endpoint for RcReceiver {
         } else {
             self.acks.pop_front()?
         };
-        Some(Packet::Roce(self.responder.packet_of(reply)))
+        Some(Packet::Roce(self.responder.packet_of(reply, &mut Tally::default())))
     }
 
     fn is_ready(&self) -> bool {

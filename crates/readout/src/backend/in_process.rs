@@ -94,7 +94,7 @@ impl Backend for InProcess {
     ) -> Result<(), BackendError> {
         while let Some((now, packet)) = self.arrived.pop_front() {
             self.responders.handle(now, &packet, memory, out);
-            self.responders.take_replies(|reply| self.replies.push_back(reply));
+            self.responders.take_replies(memory, |reply| self.replies.push_back(reply));
         }
         Ok(())
     }

@@ -194,7 +194,7 @@ impl PacketBackend {
         }
         self.last_frame_at = now;
         self.block.reserve(BLOCK / 2);
-        self.responders.take_replies(|reply| self.replies.push(reply.emit()));
+        self.responders.take_replies(memory, |reply| self.replies.push(reply.emit()));
         // A reply that is not sent is lost like any other packet: the peer repeats its request.
         self.send_err += self.socket.send(now, &self.replies);
         self.replies.clear();

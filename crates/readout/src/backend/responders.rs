@@ -200,12 +200,12 @@ impl Responders {
     }
 
     /// Hands the replies to the packets handled since the last call to `send`.
-    pub(super) fn take_replies(&mut self, mut send: impl FnMut(RocePacket)) {
+    pub(super) fn take_replies(&mut self, memory: &mut dyn Memory, mut send: impl FnMut(RocePacket)) {
         for board in self.to_reply.drain(..) {
             let Some(Slot { responder: Some(responder), peer_mac, .. }) = self.boards.get_mut(&board) else {
                 continue;
             };
-            while let Some(mut reply) = responder.poll_transmit() {
+            while let Some(mut reply) = responder.poll_transmit(memory) {
                 reply.eth_dst = *peer_mac;
                 send(reply);
             }

@@ -79,8 +79,11 @@ pub struct RequesterConfig {
     /// A packet has AckReq if its PSN is the last of this many, in addition to other reasons; 0: no such
     /// packet. Default 16, as the gateware.
     pub ack_every: u32,
-    /// Most packets without an ACK. Default 4096; more than 2^22 counts as 2^22, as PSNs must stay in order.
+    /// Most packets without an ACK. Default 4096; more than 2^22 counts as 2^22, as PSNs must stay in order. A READ
+    /// counts with one packet for each of its responses; the last one begun may reach beyond the window.
     pub window: u32,
+    /// READs outstanding at most, as the peer's responder resources permit. Default 16; 0: READs are refused.
+    pub initiator_depth: u8,
     /// IP marking of requests.
     pub marking: RequestMarking,
 }
@@ -97,6 +100,7 @@ impl RequesterConfig {
             limits: RetryLimits::default(),
             ack_every: 16,
             window: 4096,
+            initiator_depth: 16,
             marking: RequestMarking::default(),
         }
     }

@@ -21,10 +21,16 @@ pub struct RequesterCounters {
     pub stale_acks: u64,
     /// Sequence NAKs that were obeyed.
     pub packet_seq_err: u64,
+    /// Gaps in READ responses, or ACKs beyond a READ without all its responses: the rest was requested again.
+    pub implied_nak_seq_err: u64,
     /// RNR NAKs that were obeyed.
     pub rnr_nak: u64,
     /// ACK timers that expired.
     pub local_ack_timeout_err: u64,
+    /// Payload bytes of READ responses, each once.
+    pub rx_payload_bytes: u64,
+    /// READ responses without new bytes in their turn: repeated, late, or after a gap.
+    pub dropped_read_responses: u64,
     /// CNPs received.
     pub rp_cnp_received: u64,
     /// Messages completed.
@@ -37,7 +43,7 @@ pub struct RequesterCounters {
     pub dropped_wrong_peer: u64,
     /// Dropped: partition key does not match.
     pub dropped_bad_pkey: u64,
-    /// Dropped: neither acknowledgement nor CNP, or a reserved syndrome.
+    /// Dropped: neither acknowledgement, READ response nor CNP, or a wrong syndrome.
     pub dropped_not_response: u64,
     /// Dropped: the queue pair is in error.
     pub dropped_in_error: u64,
@@ -52,8 +58,11 @@ by_name!(
     rcvd_acks,
     stale_acks,
     packet_seq_err,
+    implied_nak_seq_err,
     rnr_nak,
     local_ack_timeout_err,
+    rx_payload_bytes,
+    dropped_read_responses,
     rp_cnp_received,
     messages_ok,
     messages_err,

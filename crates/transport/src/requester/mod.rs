@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requester of one reliable connection: messages in, request packets and completions out.
+//! The requester of one reliable connection: messages and READs in, request packets, bytes read and completions out.
 //! Every message completes once and in order; lost packets are sent again (go-back-N).
-//! Source: IBTA vol. 1, clauses 9.7.5 (acknowledgements), 9.7.6 (timer, retries), 9.7.7.2 (credits) and 9.9.2
-//! (errors); the rules are those of `rtl/roce/requester_step.sv`.
+//! Source: IBTA vol. 1, clauses 9.4.4 (READ), 9.7.5 (acknowledgements), 9.7.6 (timer, retries), 9.7.7.2 (credits) and
+//! 9.9.2 (errors); the rules are those of `rtl/roce/requester_step.sv`, which has no READ.
 
 mod config;
 mod counters;
 mod packet;
 mod queue;
+mod response;
 mod work;
 
 use crate::config::pkeys_match;
 use penstock_units::Time;
-use penstock_wire::{Credits, NakCode, Opcode, Psn, RocePacket, Syndrome};
+use penstock_wire::{Operation, Psn, RocePacket};
 use std::collections::VecDeque;
 
 pub use config::{RequestMarking, RequesterConfig, RetryLimits};
@@ -32,8 +33,17 @@ pub enum RequesterState {
 /// What a packet given to [`Requester::handle_packet`] was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Response {
-    /// An ACK, NAK or RNR NAK of the peer, stale ones included.
+    /// An ACK, NAK or RNR NAK of the peer, stale ones included; or a READ response that ends the queue pair or shows
+    /// that an earlier one was lost.
     Acknowledgement,
+    /// The next bytes of a READ: the packet's payload belongs at `va`. Every byte comes once, in order, and before the
+    /// completion.
+    ReadData {
+        /// Number of the work request.
+        wr_id: u64,
+        /// Local address of the first byte.
+        va: u64,
+    },
     /// A congestion notification for the reaction point.
     Cnp,
     /// Nothing for this queue pair; a counter records the reason.
@@ -46,8 +56,8 @@ enum Timer {
     Off,
     /// A packet with AckReq has no ACK yet.
     Ack(Time),
-    /// The peer has no receive; nothing is sent.
-    Rnr(Time),
+    /// The peer has no receive for this packet; nothing is sent.
+    Rnr(Time, u64),
 }
 
 /// The peer's receives as its acknowledgements count them (IBTA 9.7.7.2).
@@ -86,6 +96,9 @@ pub struct Requester {
     timer: Timer,
     retry_left: u8,
     rnr_left: u8,
+    /// The first missing response of a READ that was requested again because of a gap: once, as the responses of the
+    /// first request may still come.
+    implied_nak: Option<u64>,
     limit: Limit,
     queue: SendQueue,
     completions: VecDeque<SendCompletion>,
@@ -94,6 +107,8 @@ pub struct Requester {
 
 /// PSNs keep their order over half of their circle; a window of a quarter leaves room for late copies.
 const MAX_WINDOW: u32 = 1 << 22;
+/// The longest READ at the smallest MTU takes this half; it waits until nothing else is outstanding.
+const PSN_HALF: u64 = 1 << 23;
 /// Longest message (IBTA 9.3.3).
 const MAX_MESSAGE: u32 = 1 << 31;
 const MAX_RETRIES: u8 = 7;
@@ -113,6 +128,7 @@ impl Requester {
             timer: Timer::Off,
             retry_left: config.limits.retry_cnt,
             rnr_left: config.limits.rnr_retry,
+            implied_nak: None,
             limit: Limit::Unlimited,
             queue: SendQueue::new(config.mtu),
             completions: VecDeque::new(),
@@ -124,10 +140,13 @@ impl Requester {
     /// Posts a message. In the error state it is flushed at once.
     ///
     /// # Errors
-    /// `TooLong` above 2^31 bytes; nothing is posted.
+    /// `TooLong` above 2^31 bytes, `NoReads` for a READ with an initiator depth of 0; nothing is posted.
     pub fn post_send(&mut self, wr: SendWr) -> Result<(), PostError> {
         if wr.len > MAX_MESSAGE {
             return Err(PostError::TooLong { wr_id: wr.wr_id, len: wr.len });
+        }
+        if wr.verb == Verb::Read && self.config.initiator_depth == 0 {
+            return Err(PostError::NoReads { wr_id: wr.wr_id });
         }
         match self.state {
             RequesterState::Ready => self.queue.post(wr),
@@ -143,15 +162,18 @@ impl Requester {
         if !self.admit(packet) {
             return Response::Dropped;
         }
-        if packet.bth.opcode == Opcode::Cnp {
-            self.counters.rp_cnp_received += 1;
-            return Response::Cnp;
+        match (packet.bth.opcode.operation(), packet.aeth) {
+            (Operation::Cnp, _) => {
+                self.counters.rp_cnp_received += 1;
+                Response::Cnp
+            }
+            (Operation::Acknowledge, Some(aeth)) => self.acknowledgement(now, packet.bth.psn, aeth.syndrome, aeth.msn),
+            (Operation::ReadResponse, _) => self.read_response(now, packet),
+            _ => {
+                self.counters.dropped_not_response += 1;
+                Response::Dropped
+            }
         }
-        let Some(aeth) = packet.aeth.filter(|_| packet.bth.opcode == Opcode::Acknowledge) else {
-            self.counters.dropped_not_response += 1;
-            return Response::Dropped;
-        };
-        self.acknowledgement(now, packet.bth.psn, aeth.syndrome, aeth.msn)
     }
 
     /// The time of [`next_timeout`](Self::next_timeout) has come. May be called too early or too often.
@@ -159,9 +181,10 @@ impl Requester {
         match self.timer {
             Timer::Ack(deadline) if now >= deadline => {
                 self.counters.local_ack_timeout_err += 1;
+                self.implied_nak = None;
                 self.retry();
             }
-            Timer::Rnr(deadline) if now >= deadline => self.rewind(),
+            Timer::Rnr(deadline, _) if now >= deadline => self.rewind(),
             _ => {}
         }
     }
@@ -171,7 +194,7 @@ impl Requester {
     pub fn next_timeout(&self) -> Option<Time> {
         match self.timer {
             Timer::Off => None,
-            Timer::Ack(deadline) | Timer::Rnr(deadline) => Some(deadline),
+            Timer::Ack(deadline) | Timer::Rnr(deadline, _) => Some(deadline),
         }
     }
 
@@ -180,7 +203,8 @@ impl Requester {
     pub fn can_transmit(&self) -> bool {
         self.nxt < self.send_end()
             && self.state == RequesterState::Ready
-            && !matches!(self.timer, Timer::Rnr(_))
+            && !matches!(self.timer, Timer::Rnr(..))
+            && !self.holds_read()
             && !(self.limited() && self.nxt != self.una && self.req_end == self.nxt)
     }
 
@@ -190,9 +214,9 @@ impl Requester {
             return None;
         }
         let limited = self.limited();
-        let again = self.nxt != self.sent_end;
+        let again = self.nxt < self.sent_end;
         let place = self.queue.place();
-        let after = self.nxt + 1;
+        let after = self.nxt + place.packets;
         let ack_req = place.position.is_end()
             || limited
             || after == self.send_end()
@@ -200,8 +224,8 @@ impl Requester {
             || self.requests_ack_by_turn();
         self.counters.sent_pkts += 1;
         self.counters.retransmitted_pkts += u64::from(again);
-        self.counters.tx_payload_bytes += u64::from(place.len);
         let packet = packet::request(&self.config, &place, self.psn_of(self.nxt), ack_req, source);
+        self.counters.tx_payload_bytes += packet.payload.len() as u64;
         self.keep_receive(place.position.is_start());
         self.queue.advance();
         self.nxt = after;
@@ -225,7 +249,7 @@ impl Requester {
     /// already in error keeps its fault.
     pub fn close(&mut self) {
         if self.state == RequesterState::Ready {
-            self.fail(RequestFault::Closed);
+            self.fail(self.una, RequestFault::Closed);
         }
     }
 
@@ -247,7 +271,7 @@ impl Requester {
         self.queue.len()
     }
 
-    /// Packets sent and not acknowledged, those of before a rewind included.
+    /// Packets sent and not acknowledged, those of before a rewind included; a READ counts with its responses.
     pub fn outstanding_packets(&self) -> u64 {
         self.sent_end - self.una
     }
@@ -294,6 +318,14 @@ impl Requester {
         every != 0 && (u64::from(self.config.init_psn.value()) + self.nxt + 1).is_multiple_of(every)
     }
 
+    /// Whether the next packet is a READ request that waits for the end of earlier ones.
+    #[inline]
+    fn holds_read(&self) -> bool {
+        let exceeds =
+            |end: u64| self.queue.reads_begun() >= self.config.initiator_depth.into() || end - self.una > PSN_HALF;
+        self.queue.end_of_next_read().is_some_and(exceeds)
+    }
+
     /// Whether no receive is known for the message at `nxt`. Then its packet is sent only if an acknowledgement must
     /// follow it: with nothing outstanding before it (the probe), or after packets without AckReq.
     #[inline]
@@ -335,119 +367,10 @@ impl Requester {
         false
     }
 
-    fn acknowledgement(&mut self, now: Time, psn: Psn, syndrome: Syndrome, msn: u32) -> Response {
-        let is_valid = match syndrome {
-            Syndrome::Ack(_) | Syndrome::RnrNak(_) => true,
-            Syndrome::Nak(code) => !matches!(code, NakCode::InvalidRdRequest | NakCode::Reserved(_)),
-            Syndrome::Reserved(_) => false,
-        };
-        if !is_valid {
-            self.counters.dropped_not_response += 1;
-            return Response::Dropped;
-        }
-        let ahead = psn.distance_from(self.una());
-        let Some(number) = u64::try_from(ahead).ok().map(|n| self.una + n).filter(|n| *n < self.sent_end) else {
-            // What repeats the last ACK may still bring credits; anything else outside the window is old or false.
-            let before = self.limit;
-            if ahead == -1 && matches!(syndrome, Syndrome::Ack(_)) {
-                self.credit(syndrome, msn);
-            }
-            self.counters.stale_acks += u64::from(self.limit == before);
-            return Response::Acknowledgement;
-        };
-        self.credit(syndrome, msn);
-        match syndrome {
-            Syndrome::Ack(_) => {
-                self.counters.rcvd_acks += 1;
-                self.acknowledge(now, number + 1);
-            }
-            // A NAK names the first packet that did not arrive, which acknowledges all before it.
-            Syndrome::RnrNak(timer) => self.receiver_not_ready(now, number, Time::from_us(timer.microseconds().into())),
-            Syndrome::Nak(NakCode::PsnSequenceError) => self.gap(now, number),
-            Syndrome::Nak(code) => {
-                self.acknowledge(now, number);
-                self.fail(RequestFault::Refused { psn, code });
-            }
-            Syndrome::Reserved(_) => {}
-        }
-        Response::Acknowledgement
-    }
-
-    /// Updates the peer's receives from an acknowledgement. A peer never revokes reported credits.
-    fn credit(&mut self, syndrome: Syndrome, msn: u32) {
-        let done = self.queue.unwrap_msn(msn);
-        let promised = match syndrome {
-            Syndrome::Ack(Credits::UNLIMITED) => {
-                self.limit = Limit::Unlimited;
-                return;
-            }
-            Syndrome::Ack(credits) => u64::from(credits.receives().unwrap_or(0)),
-            _ => 0,
-        };
-        self.limit = match self.limit {
-            // A NAK only means that there is no receive for the next message; it reports no credits.
-            Limit::Unlimited if !matches!(syndrome, Syndrome::Ack(_)) => Limit::Unlimited,
-            Limit::Unlimited => Limit::Below(done + promised),
-            Limit::Below(limit) => Limit::Below(limit.max(done + promised)),
-        };
-    }
-
-    /// Everything before `upto` has arrived. It may lie beyond a rewound `nxt`.
-    fn acknowledge(&mut self, now: Time, upto: u64) {
-        if upto == self.una {
-            return;
-        }
-        self.una = upto;
-        self.nxt = self.nxt.max(upto);
-        self.req_end = self.req_end.max(upto);
-        self.retry_left = self.config.limits.retry_cnt;
-        self.rnr_left = self.config.limits.rnr_retry;
-        while let Some(wr) = self.queue.take_done(upto) {
-            self.complete(&wr, SendStatus::Success);
-        }
-        self.queue.skip_to(self.nxt);
-        self.start_timer(now);
-    }
-
-    #[cold]
-    fn gap(&mut self, now: Time, number: u64) {
-        // Already back at this packet and nothing sent since: a copy, or the NAK of a later packet.
-        let repeated = self.nxt == number;
-        self.acknowledge(now, number);
-        if repeated {
-            self.counters.stale_acks += 1;
-        } else {
-            self.counters.packet_seq_err += 1;
-            self.retry();
-        }
-    }
-
-    #[cold]
-    fn receiver_not_ready(&mut self, now: Time, number: u64, wait: Time) {
-        let repeated = self.nxt == number && matches!(self.timer, Timer::Rnr(_));
-        self.acknowledge(now, number);
-        if repeated {
-            self.counters.stale_acks += 1;
-            return;
-        }
-        self.counters.rnr_nak += 1;
-        let limits = self.config.limits;
-        if self.rnr_left == 0 {
-            return self.fail(RequestFault::RnrRetriesSpent { psn: self.una(), retries: limits.rnr_retry });
-        }
-        if limits.rnr_retry != RetryLimits::ENDLESS {
-            self.rnr_left -= 1;
-        }
-        // The peer answers: a receiver that is slow for long must not use up the retries, a loss now and then.
-        self.retry_left = limits.retry_cnt;
-        self.rewind();
-        self.timer = Timer::Rnr(now + wait);
-    }
-
     fn retry(&mut self) {
         if self.retry_left == 0 {
             let retries = self.config.limits.retry_cnt;
-            return self.fail(RequestFault::RetriesSpent { psn: self.una(), retries });
+            return self.fail(self.una, RequestFault::RetriesSpent { psn: self.una(), retries });
         }
         self.retry_left -= 1;
         self.rewind();
@@ -471,15 +394,16 @@ impl Requester {
         };
     }
 
-    /// The send queue fails: its first message completes with the fault, all later ones are flushed.
+    /// The send queue fails: the message of packet `number` completes with the fault, all others are flushed. Before it
+    /// only READs without all their responses are left.
     #[cold]
-    fn fail(&mut self, fault: RequestFault) {
+    fn fail(&mut self, number: u64, fault: RequestFault) {
         self.state = RequesterState::Error(fault);
         self.timer = Timer::Off;
-        let mut status = fault.status();
-        while let Some(wr) = self.queue.take_first() {
-            self.complete(&wr, status);
-            status = SendStatus::WrFlushErr;
+        let mut at_fault = Some(fault.status());
+        while let Some((wr, end)) = self.queue.take_first() {
+            let status = if end > number { at_fault.take() } else { None };
+            self.complete(&wr, status.unwrap_or(SendStatus::WrFlushErr));
         }
     }
 

@@ -17,13 +17,15 @@ pub(super) fn request(
     let wr = place.wr;
     let is_end = place.position.is_end();
     let opcode = opcode(wr.verb, place.position);
-    let reth = (wr.verb.is_write() && place.position.is_start()).then_some(RethRepr {
-        va: wr.remote_va,
+    // A READ that is requested again begins at its first missing packet; a WRITE has its RETH at its start only.
+    let reth = (wr.verb.has_reth() && place.position.is_start()).then(|| RethRepr {
+        va: wr.remote_va.wrapping_add(place.offset.into()),
         rkey: wr.rkey,
-        dma_len: wr.len,
+        dma_len: wr.len - place.offset,
     });
     let payload = match place.len {
         0 => Payload::EMPTY,
+        _ if wr.verb == Verb::Read => Payload::EMPTY,
         len => source.read(wr.va.wrapping_add(place.offset.into()), len as usize),
     };
     RocePacket {
@@ -37,7 +39,7 @@ pub(super) fn request(
         udp_sport: config.marking.udp_sport,
         bth: BthRepr {
             pkey: config.pkey,
-            solicited: wr.solicited && is_end,
+            solicited: wr.solicited && is_end && wr.verb != Verb::Read,
             ack_req,
             ..BthRepr::new(opcode, config.peer.qpn, psn)
         },
@@ -51,6 +53,7 @@ pub(super) fn request(
 #[inline]
 fn opcode(verb: Verb, position: Position) -> Opcode {
     match (verb, position) {
+        (Verb::Read, _) => Opcode::ReadRequest,
         (Verb::Write | Verb::WriteImm(_), Position::First) => Opcode::WriteFirst,
         (Verb::Write | Verb::WriteImm(_), Position::Middle) => Opcode::WriteMiddle,
         (Verb::Write, Position::Last) => Opcode::WriteLast,

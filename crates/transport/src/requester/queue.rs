@@ -4,7 +4,7 @@
 //! stored: a retransmitted packet is made from its message again.
 //! Source: IBTA vol. 1, clause 9.7.2 (PSNs of messages).
 
-use super::SendWr;
+use super::{SendWr, Verb};
 use crate::config::Mtu;
 use penstock_wire::Position;
 use std::collections::VecDeque;
@@ -14,16 +14,40 @@ struct Queued {
     wr: SendWr,
     /// Number of its first packet.
     first: u64,
+    /// PSNs it takes: its packets, or the responses of a READ.
     packets: u64,
 }
 
-/// One packet of a message.
+impl Queued {
+    fn end(&self) -> u64 {
+        self.first + self.packets
+    }
+
+    fn is_read(&self) -> bool {
+        self.wr.verb == Verb::Read
+    }
+}
+
+/// One request packet of a message.
 pub(super) struct Place<'a> {
     pub(super) wr: &'a SendWr,
     pub(super) position: Position,
     /// First byte of the message in it.
     pub(super) offset: u32,
+    /// Bytes of the message in it, or requested by it.
     pub(super) len: u32,
+    /// PSNs it takes.
+    pub(super) packets: u64,
+}
+
+/// The READ that waits for responses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenRead {
+    pub(super) wr: SendWr,
+    /// Number of its first response.
+    pub(super) first: u64,
+    /// The number after its last response.
+    pub(super) end: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -38,17 +62,35 @@ pub(super) struct SendQueue {
     number: u64,
     index: usize,
     packet: u64,
+    /// READs among `messages`, in order.
+    reads: VecDeque<OpenRead>,
+    /// How many of them lie before `index`: requested, without all their responses.
+    reads_begun: usize,
 }
 
 impl SendQueue {
     pub(super) fn new(mtu: Mtu) -> Self {
-        SendQueue { mtu, messages: VecDeque::new(), done: 0, posted: 0, number: 0, index: 0, packet: 0 }
+        SendQueue {
+            mtu,
+            messages: VecDeque::new(),
+            done: 0,
+            posted: 0,
+            number: 0,
+            index: 0,
+            packet: 0,
+            reads: VecDeque::new(),
+            reads_begun: 0,
+        }
     }
 
     pub(super) fn post(&mut self, wr: SendWr) {
         let packets = u64::from(wr.len).div_ceil(self.mtu.bytes() as u64).max(1);
-        self.messages.push_back(Queued { wr, first: self.posted, packets });
+        let first = self.posted;
         self.posted += packets;
+        self.messages.push_back(Queued { wr, first, packets });
+        if wr.verb == Verb::Read {
+            self.reads.push_back(OpenRead { wr, first, end: self.posted });
+        }
     }
 
     #[inline]
@@ -73,44 +115,75 @@ impl SendQueue {
         self.messages.get(self.index).is_some_and(|message| message.wr.verb.consumes_receive())
     }
 
+    /// The first READ posted without all its responses.
+    #[inline]
+    pub(super) fn first_read(&self) -> Option<&OpenRead> {
+        self.reads.front()
+    }
+
+    /// READs requested, without all their responses.
+    #[inline]
+    pub(super) fn reads_begun(&self) -> usize {
+        self.reads_begun
+    }
+
+    /// If the next packet is a READ request, the number after its last response.
+    #[inline]
+    pub(super) fn end_of_next_read(&self) -> Option<u64> {
+        self.messages.get(self.index).filter(|message| message.is_read()).map(Queued::end)
+    }
+
     /// The next packet; there must be one.
     #[inline]
     pub(super) fn place(&self) -> Place<'_> {
-        let Queued { wr, packets, .. } = &self.messages[self.index];
+        let message = &self.messages[self.index];
+        let Queued { wr, packets, .. } = message;
+        let mtu = self.mtu.bytes() as u32;
+        let offset = self.packet as u32 * mtu;
+        if message.is_read() {
+            let (position, packets) = (Position::Only, packets - self.packet);
+            return Place { wr, position, offset, len: wr.len - offset, packets };
+        }
         let position = match (self.packet == 0, self.packet + 1 == *packets) {
             (true, true) => Position::Only,
             (true, false) => Position::First,
             (false, true) => Position::Last,
             (false, false) => Position::Middle,
         };
-        let mtu = self.mtu.bytes() as u32;
-        let offset = self.packet as u32 * mtu;
-        Place { wr, position, offset, len: mtu.min(wr.len - offset) }
+        Place { wr, position, offset, len: mtu.min(wr.len - offset), packets: 1 }
     }
 
     /// Goes on to the next packet.
     #[inline]
     pub(super) fn advance(&mut self) {
-        self.number += 1;
-        self.packet += 1;
-        if self.packet == self.messages[self.index].packets {
+        let message = &self.messages[self.index];
+        let is_read = message.is_read();
+        let packets = if is_read { message.packets - self.packet } else { 1 };
+        self.number += packets;
+        self.packet += packets;
+        if self.packet == message.packets {
             self.index += 1;
             self.packet = 0;
+            self.reads_begun += usize::from(is_read);
         }
     }
 
     /// The first message, if it ends before packet `upto`.
     pub(super) fn take_done(&mut self, upto: u64) -> Option<SendWr> {
-        self.messages.front().filter(|message| message.first + message.packets <= upto)?;
-        self.take_first()
+        self.messages.front().filter(|message| message.end() <= upto)?;
+        self.take_first().map(|(wr, _)| wr)
     }
 
-    /// The first message, done or not.
-    pub(super) fn take_first(&mut self) -> Option<SendWr> {
+    /// The first message, done or not, and the number after its last packet.
+    pub(super) fn take_first(&mut self) -> Option<(SendWr, u64)> {
         let message = self.messages.pop_front()?;
+        if message.is_read() {
+            self.reads.pop_front();
+            self.reads_begun -= usize::from(self.index > 0);
+        }
         self.done += 1;
         self.index = self.index.saturating_sub(1);
-        Some(message.wr)
+        Some((message.wr, message.end()))
     }
 
     /// Makes `number` the next packet if it is not: a packet of the first message, or of the next one posted.
@@ -124,6 +197,7 @@ impl SendQueue {
     pub(super) fn rewind(&mut self, number: u64) {
         self.number = number;
         self.index = 0;
+        self.reads_begun = 0;
         self.packet = self.messages.front().map_or(0, |message| number - message.first);
     }
 

@@ -2,7 +2,7 @@
 //! Work requests of a send queue, their completions, and why a send queue fails.
 //! Source: IBTA vol. 1, clauses 10.8 (work requests), 9.9.2 (requester errors) and 11.4.2 (completions).
 
-use penstock_wire::{NakCode, Payload, Psn, Qpn};
+use penstock_wire::{NakCode, Opcode, Payload, Psn, Qpn};
 
 /// What a message does at the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -15,42 +15,45 @@ pub enum Verb {
     Send,
     /// SEND with immediate data.
     SendImm(u32),
+    /// RDMA READ of the peer's memory: its bytes come with [`Response::ReadData`](super::Response::ReadData).
+    Read,
 }
 
 impl Verb {
-    pub(crate) fn is_write(self) -> bool {
-        matches!(self, Verb::Write | Verb::WriteImm(_))
+    /// Whether the request names memory of the peer, in a RETH.
+    pub(crate) fn has_reth(self) -> bool {
+        matches!(self, Verb::Write | Verb::WriteImm(_) | Verb::Read)
     }
 
     pub(crate) fn imm(self) -> Option<u32> {
         match self {
             Verb::WriteImm(imm) | Verb::SendImm(imm) => Some(imm),
-            Verb::Write | Verb::Send => None,
+            Verb::Write | Verb::Send | Verb::Read => None,
         }
     }
 
     /// Whether a message of this verb takes a receive of the peer.
     pub fn consumes_receive(self) -> bool {
-        !matches!(self, Verb::Write)
+        !matches!(self, Verb::Write | Verb::Read)
     }
 }
 
-/// A message to be sent.
+/// A message to be sent, or a READ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SendWr {
     /// Returned with the completion.
     pub wr_id: u64,
     /// Its effect at the peer.
     pub verb: Verb,
-    /// Local address of the first byte, for [`PayloadSource::read`].
+    /// Local address of the first byte: for [`PayloadSource::read`], or where the bytes of a READ belong.
     pub va: u64,
     /// Bytes; at most 2^31, none is allowed.
     pub len: u32,
-    /// Where a WRITE goes.
+    /// Where a WRITE goes, or the first byte that a READ reads.
     pub remote_va: u64,
-    /// Key of the region it goes to.
+    /// Key of the region at the peer.
     pub rkey: u32,
-    /// Requests an event at the peer.
+    /// Requests an event at the peer; not of a READ.
     pub solicited: bool,
 }
 
@@ -74,7 +77,7 @@ impl PayloadSource for VirtualPayload {
 /// How a message ended, named as in `enum ibv_wc_status`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SendStatus {
-    /// The peer has acknowledged all of it.
+    /// The peer has acknowledged all of it; all bytes of a READ have come.
     Success,
     /// The peer did not answer.
     RetryExcErr,
@@ -86,6 +89,8 @@ pub enum SendStatus {
     RemAccessErr,
     /// The peer could not complete it.
     RemOpErr,
+    /// A response to a READ was not the expected one.
+    BadRespErr,
     /// The queue pair fell into error first, or was closed.
     WrFlushErr,
 }
@@ -113,6 +118,12 @@ pub enum PostError {
         wr_id: u64,
         /// Its bytes.
         len: u32,
+    },
+    /// A READ where the peer takes none.
+    #[error("READ {wr_id}: the initiator depth of this queue pair is 0, its peer serves no READ")]
+    NoReads {
+        /// Work request.
+        wr_id: u64,
     },
 }
 
@@ -143,6 +154,21 @@ pub enum RequestFault {
         /// Why.
         code: NakCode,
     },
+    /// A READ response does not continue the READ that waits for this PSN.
+    #[error(
+        "READ response {psn}, opcode {:#04x}, has {len} bytes where {expected} were due: do both ends use the same path MTU?",
+        u8::from(*.opcode)
+    )]
+    BadResponse {
+        /// PSN of the response.
+        psn: Psn,
+        /// Its opcode.
+        opcode: Opcode,
+        /// Its payload bytes.
+        len: usize,
+        /// Payload bytes of the response with this PSN.
+        expected: usize,
+    },
     /// The owner closed the queue pair.
     #[error("closed by its owner")]
     Closed,
@@ -157,7 +183,7 @@ fn reason(code: NakCode) -> &'static str {
 }
 
 impl RequestFault {
-    /// The status of the first message without an ACK; all later ones are flushed.
+    /// The status of the message at fault; all others are flushed.
     pub const fn status(&self) -> SendStatus {
         match self {
             RequestFault::RetriesSpent { .. } => SendStatus::RetryExcErr,
@@ -165,6 +191,7 @@ impl RequestFault {
             RequestFault::Refused { code: NakCode::RemoteAccessError, .. } => SendStatus::RemAccessErr,
             RequestFault::Refused { code: NakCode::RemoteOperationalError, .. } => SendStatus::RemOpErr,
             RequestFault::Refused { .. } => SendStatus::RemInvReqErr,
+            RequestFault::BadResponse { .. } => SendStatus::BadRespErr,
             RequestFault::Closed => SendStatus::WrFlushErr,
         }
     }

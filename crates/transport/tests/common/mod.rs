@@ -4,7 +4,7 @@
 #![allow(dead_code)] // each test binary uses its own part
 
 use bytes::Bytes;
-use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, RecvWr, Responder, ResponderConfig};
+use penstock_transport::{Access, Endpoint, Memory, MemoryRegion, Mtu, RecvWr, Responder, ResponderConfig, Unreadable};
 use penstock_units::Time;
 use penstock_wire::{BthRepr, Ecn, Ipv4Addr, MacAddr, Opcode, Payload, Psn, Qpn, RethRepr, RocePacket, Syndrome};
 
@@ -26,17 +26,20 @@ pub fn config(psn: u32, mtu: Mtu) -> ResponderConfig {
     })
 }
 
-/// The registered region as bytes; a write outside it is a failure of the responder.
+/// The registered region as bytes; an access outside it is a failure of the responder.
 pub struct TestMemory {
     pub bytes: Vec<u8>,
     pub writes: usize,
+    pub reads: usize,
+    /// Bytes from here on cannot be read.
+    pub unreadable_from: u64,
     /// Messages that begin with this byte are another receiver's.
     pub foreign: Option<u8>,
 }
 
 impl TestMemory {
     pub fn new() -> Self {
-        TestMemory { bytes: vec![0xEE; REGION as usize], writes: 0, foreign: None }
+        TestMemory { bytes: vec![0xEE; REGION as usize], writes: 0, reads: 0, unreadable_from: u64::MAX, foreign: None }
     }
 
     pub fn at(&self, va: u64, len: usize) -> &[u8] {
@@ -54,6 +57,14 @@ impl Memory for TestMemory {
             Payload::Bytes(bytes) => room.copy_from_slice(bytes),
             Payload::Virtual(_) => room.fill(0),
         }
+    }
+
+    fn read(&mut self, va: u64, len: u32) -> Result<Payload, Unreadable> {
+        self.reads += 1;
+        let start = usize::try_from(va.checked_sub(BASE).expect("below the region")).unwrap();
+        let bytes = self.bytes.get(start..start + len as usize).expect("beyond the region");
+        let readable = va + u64::from(len) <= self.unreadable_from;
+        readable.then(|| Payload::Bytes(Bytes::copy_from_slice(bytes))).ok_or(Unreadable)
     }
 
     fn foreign(&self, begins: &Payload) -> Option<u64> {
@@ -84,6 +95,11 @@ pub fn with_reth(packet: RocePacket, va: u64, dma_len: u32) -> RocePacket {
     RocePacket { reth: Some(RethRepr { va, rkey: RKEY, dma_len }), ..packet }
 }
 
+/// A READ request of `dma_len` bytes at `va`.
+pub fn read_request(psn: u32, va: u64, dma_len: u32) -> RocePacket {
+    with_reth(packet(Opcode::ReadRequest, psn, vec![]), va, dma_len)
+}
+
 pub fn ack_requested(mut packet: RocePacket) -> RocePacket {
     packet.bth.ack_req = true;
     packet
@@ -111,7 +127,7 @@ impl Bench {
 
     /// All replies as PSN, syndrome byte and MSN.
     pub fn replies(&mut self) -> Vec<(u32, u8, u32)> {
-        std::iter::from_fn(|| self.responder.poll_transmit()).map(|reply| read_reply(&reply)).collect()
+        std::iter::from_fn(|| self.responder.poll_transmit(&mut self.memory)).map(|reply| read_reply(&reply)).collect()
     }
 }
 
@@ -124,6 +140,7 @@ pub const ACK: u8 = 0x1F;
 pub const NAK_SEQUENCE: u8 = 0x60;
 pub const NAK_INVALID: u8 = 0x61;
 pub const NAK_ACCESS: u8 = 0x62;
+pub const NAK_OPERATIONAL: u8 = 0x63;
 
 pub fn rnr(code: u8) -> u8 {
     Syndrome::RnrNak(penstock_wire::RnrTimer::from_code(code)).into()
