@@ -2,7 +2,7 @@
 -- Wireshark and tshark: what they do not know of Penstock's traffic. Three protocols:
 --   penstock.cm        messages of the FEROCE connection manager, UDP port 0x4321, and 0x4322 for answers where none is named
 --   penstock.cnp       RoCEv2 congestion notifications, BTH opcode 0x81 (IBTA A17.9.3)
---   penstock.fragment  header of an event's fragment, in the first packet of a WRITE or SEND
+--   penstock.fragment  header of an event's fragment, in the first packet of a WRITE, SEND or READ response
 -- Promise: every field can be filtered on; a message that breaks its format gets an expert item of severity Error.
 -- Installation: docs/captures.md. For Wireshark 3.6 and later.
 
@@ -244,8 +244,8 @@ local fe = {
 fragment.experts = fe
 
 -- RC opcodes that begin a message with the bytes of their headers behind the BTH; of these the ones that also end it.
-local BEGINS = { [0x00] = 0, [0x04] = 0, [0x05] = 4, [0x06] = 16, [0x0A] = 16, [0x0B] = 20 }
-local ENDS = { [0x04] = true, [0x05] = true, [0x0A] = true, [0x0B] = true }
+local BEGINS = { [0x00] = 0, [0x04] = 0, [0x05] = 4, [0x06] = 16, [0x0A] = 16, [0x0B] = 20, [0x0D] = 4, [0x10] = 4 }
+local ENDS = { [0x04] = true, [0x05] = true, [0x0A] = true, [0x0B] = true, [0x10] = true }
 
 local pad_field = Field.new("infiniband.bth.padcnt")
 

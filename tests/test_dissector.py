@@ -55,6 +55,7 @@ def rdma(opcode: int, payload: bytes, headers: bytes = b"") -> Packet:
 
 RETH, IMMEDIATE = struct.pack(">QII", 0x1000, 0x2A, 4096), struct.pack(">I", 5)
 WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY_IMM, SEND_ONLY = 0x06, 0x07, 0x0B, 0x04
+READ_REQUEST, READ_FIRST, READ_ONLY, AETH = 0x0C, 0x0D, 0x10, struct.pack(">I", 0x1F000007)
 
 
 def fragment(payload: bytes, source: int = 3, event: int = 0x123456789ABCDEF0, length: int | None = None) -> bytes:
@@ -129,6 +130,7 @@ def test_captures_that_are_cut_anywhere_are_read_without_an_error_of_the_dissect
         udp(4791) / BTH(opcode=0x81, becn=1, dqpn=0xABCDE, psn=0) / Raw(bytes(5)),
         rdma(WRITE_ONLY_IMM, fragment(bytes(100)), RETH + IMMEDIATE),
         rdma(SEND_ONLY, fragment(bytes(100))),
+        rdma(READ_ONLY, fragment(bytes(100)), AETH),
     ]
     capture, whole = tmp_path / "cut.pcap", max(len(bytes(frame)) for frame in frames)
     with PcapWriter(str(capture), linktype=1) as writer:
@@ -147,6 +149,7 @@ def test_headers_of_packets_that_were_cut_are_read(tmp_path: Path) -> None:
         (rdma(WRITE_ONLY_IMM, fragment(bytes(1000)), RETH + IMMEDIATE), "RDMA WRITE Only with Immediate", True),
         (rdma(WRITE_FIRST, fragment(bytes(984), length=5000), RETH), "RDMA WRITE First", True),
         (rdma(SEND_ONLY, fragment_2(bytes(1000), [(0, 0, 0, 1000)], event=77)), "SEND Only", True),
+        (rdma(READ_FIRST, fragment(bytes(984), length=5000), AETH), "RDMA READ response First", True),
         (rdma(WRITE_MIDDLE, bytes(1000)), "RDMA WRITE Middle", False),
     ]
     capture = tmp_path / "cut.pcap"
@@ -157,9 +160,9 @@ def test_headers_of_packets_that_were_cut_are_read(tmp_path: Path) -> None:
                 writer.write_packet(bytes(frame)[:snap], wirelen=len(frame))
         names = ["penstock.fragment.event", "penstock.fragment.source", "penstock.fragment.time", "_ws.col.Info"]
         rows = fields(capture, names)
-        numbers = [str(0x123456789ABCDEF0)] * 2 + ["77"]
-        assert [row[:3] for row in rows[:3]] == [[number, "3", "987654321012"] for number in numbers]
-        assert rows[3][:3] == ["", "", ""]
+        numbers = [str(0x123456789ABCDEF0)] * 2 + ["77", str(0x123456789ABCDEF0)]
+        assert [row[:3] for row in rows[:4]] == [[number, "3", "987654321012"] for number in numbers]
+        assert rows[4][:3] == ["", "", ""]
         for (frame, opcode, is_fragment), row in zip(frames, rows, strict=True):
             assert f"{opcode} (" in row[3] and f"({snap} of {len(frame)} bytes captured)" in row[3], row
             assert ("fragment: source 3, event" in row[3], "Malformed" in row[3]) == (is_fragment, False), row
@@ -279,6 +282,39 @@ def test_a_fragment_of_version_2_is_read_to_its_trailer_and_its_parts(tmp_path: 
         Case(only(whole[:31]), {"penstock.fragment.short": "1"}),
     ]
     check(tmp_path, names, cases)
+
+
+def test_answers_to_reads_are_read_as_fragments(tmp_path: Path) -> None:
+    expected = {"penstock.fragment.event": str(0x123456789ABCDEF0), "penstock.fragment.crc.bad": ""}
+    damaged = fragment(b"event")[:-1] + b"?"
+    cases = [
+        Case(rdma(READ_REQUEST, b"", RETH), {}),
+        Case(rdma(READ_ONLY, fragment(b"event"), AETH), expected),
+        Case(rdma(READ_ONLY, damaged, AETH), expected | {"penstock.fragment.crc.bad": "1"}),
+        Case(rdma(READ_FIRST, fragment(bytes(1000), length=5000), AETH), expected),
+        Case(rdma(READ_ONLY, b"no event", AETH), {}),
+    ]
+    check(tmp_path, list(expected), cases)
+
+
+def test_wireshark_reads_from_the_vectors_of_the_codec_what_the_codec_reads(tmp_path: Path) -> None:
+    """All opcodes, READ requests and responses included; crates/wire/tests/vectors.rs has the codec's part."""
+    lines = (ROOT / "crates/wire/tests/vectors.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line.startswith("roce ")]
+    names = {"opcode": "bth.opcode", "dqpn": "bth.destqp", "psn": "bth.psn", "ackreq": "bth.a", "pkey": "bth.p_key"}
+    names |= {"va": "reth.va", "rkey": "reth.r_key", "dmalen": "reth.dmalen"}
+    names |= {"syndrome": "aeth.syndrome", "msn": "aeth.msn"}
+    capture = tmp_path / "vectors.pcap"
+    wrpcap(str(capture), [Ether(bytes.fromhex(row[-1])) for row in rows])
+    found = fields(capture, [f"infiniband.{name}" for name in names.values()])
+    opcodes = set()
+    for row, values in zip(rows, found, strict=True):
+        expected = dict(pair.split("=") for pair in row[1:-1])
+        assert [int(value, 0) if value else None for value in values] == [
+            int(expected[name]) if name in expected else None for name in names
+        ]
+        opcodes.add(int(expected["opcode"]))
+    assert opcodes == set(range(0x12))
 
 
 def test_a_frame_of_each_kind_is_read_without_an_error(tmp_path: Path) -> None:
