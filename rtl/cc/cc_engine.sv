@@ -20,7 +20,7 @@ module cc_engine
   // parameters: the law of a group, and the words for each stage of a visit (cc_step)
   output group_t                     law_group,
   input  law_e                       law,
-  output cc_ask_t     [CcStages-1:0] ask,
+  output cc_select_t  [CcStages-1:0] select,
   input  cc_params_t  [CcStages-1:0] params,
   input  qcn_params_t [CcStages-1:0] qcn_params,
 
@@ -192,7 +192,7 @@ module cc_engine
     .N_GROUPS(N_GROUPS),
     .WITH_QCN(WITH_QCN)
   ) u_step (
-    .clk, .rst, .ask, .params, .qcn_params,
+    .clk, .rst, .select, .params, .qcn_params,
     .in_valid       (fetched_q),
     .in_happened    (happened),
     .in_state       (fetched_state),

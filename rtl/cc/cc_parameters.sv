@@ -14,7 +14,7 @@ module cc_parameters
   input  group_t law_group,
   output law_e   law,
 
-  input  cc_ask_t     [CcStages-1:0] ask,
+  input  cc_select_t  [CcStages-1:0] select,
   output cc_params_t  [CcStages-1:0] params,
   output qcn_params_t [CcStages-1:0] qcn_params
 );
@@ -49,8 +49,8 @@ module cc_parameters
     always_ff @(posedge clk)
       if (write.valid && 32'(at) == (write.qcn ? QcnAt[i] : CcAt[i])) mem[{write.qcn, write.group}] <= write.word;
     for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
-      assign words[s][CcAt[i]] = mem[ask[s]];
-      assign qcn_words[s][QcnAt[i]] = mem[ask[s]];
+      assign words[s][CcAt[i]] = mem[select[s]];
+      assign qcn_words[s][QcnAt[i]] = mem[select[s]];
     end
   end
 
@@ -62,20 +62,20 @@ module cc_parameters
 
   // ---- registers of one -----------------------------------------------------------------------------------
   for (genvar w = 0; w < int'(CcWords); w++) begin : gen_cc
-    if (!shared(w, CcAt)) begin : gen_own
+    if (!shared(w, CcAt)) begin : gen_single
       (* ram_style = "distributed" *) logic [31:0] mem[CcGroups];
       always_ff @(posedge clk) if (write.valid && !write.qcn && at == 4'(w)) mem[write.group] <= write.word;
       for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
-        assign words[s][w] = mem[ask[s].group];
+        assign words[s][w] = mem[select[s].group];
       end
     end
   end
   for (genvar w = 0; w < int'(QcnWords); w++) begin : gen_qcn
-    if (!shared(w, QcnAt)) begin : gen_own
+    if (!shared(w, QcnAt)) begin : gen_single
       (* ram_style = "distributed" *) logic [31:0] mem[CcGroups];
       always_ff @(posedge clk) if (write.valid && write.qcn && at == 4'(w)) mem[write.group] <= write.word;
       for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
-        assign qcn_words[s][w] = mem[ask[s].group];
+        assign qcn_words[s][w] = mem[select[s].group];
       end
     end
   end
@@ -88,9 +88,9 @@ module cc_parameters
     always_comb begin
       params[s] = cc_params_of(words[s]);
       params[s].law = LawOff;  // read by itself
-      params[s].stage_threshold = thresholds[ask[s]];
+      params[s].stage_threshold = thresholds[select[s]];
       qcn_params[s] = qcn_params_of(qcn_words[s]);
-      qcn_params[s].stage_threshold = thresholds[ask[s]];
+      qcn_params[s].stage_threshold = thresholds[select[s]];
     end
   end
 

@@ -36,17 +36,17 @@ package cc_pkg;
     alpha_full_t alpha;
     logic [31:0] since_cut;      // cycles, held at the highest value; of this decrease interval, where cuts wait for its end
     logic [31:0] alpha_elapsed;  // cycles since the last CNP or alpha update
-  } dcqcn_own_t;
+  } dcqcn_state_t;
 
   typedef struct packed {
     logic [31:0] lfsr;
     logic [31:0] timer_limit;    // how long the timer's stage lasts; 0 = not drawn yet
     logic [31:0] byte_limit;     // how long the byte counter's stage lasts; 0 = not drawn yet
-  } qcn_own_t;
+  } qcn_state_t;
 
   typedef struct packed {
-    common_t    c;
-    dcqcn_own_t own;             // or a qcn_own_t
+    common_t      c;
+    dcqcn_state_t dcqcn;         // or a qcn_state_t
   } state_t;
 
   typedef logic [$clog2(CcGroups)-1:0] group_t;
@@ -89,7 +89,7 @@ package cc_pkg;
   typedef struct packed {
     logic   qcn;
     group_t group;
-  } cc_ask_t;
+  } cc_select_t;
 
   // The events of a queue pair since its last visit.
   typedef struct packed {
@@ -161,7 +161,7 @@ package cc_pkg;
     return '{
       rate_current: state.c.rate_current,
       rate_target: state.c.rate_target,
-      alpha: state.c.qcn ? '0 : state.own.alpha[AlphaFullW-1:AlphaGuardBits],
+      alpha: state.c.qcn ? '0 : state.dcqcn.alpha[AlphaFullW-1:AlphaGuardBits],
       stage_timer: state.c.stage_timer,
       stage_bytes: state.c.stage_bytes,
       limited: state.c.limited,

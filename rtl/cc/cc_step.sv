@@ -27,7 +27,7 @@ module cc_step
 
   // The parameters that each stage reads, in the same cycle: those of the other law may be anything. They may
   // change at any time; a visit in flight may see old and new ones, but alpha never passes 1.
-  output cc_ask_t     [CcStages-1:0] ask,
+  output cc_select_t  [CcStages-1:0] select,
   input  cc_params_t  [CcStages-1:0] params,
   input  qcn_params_t [CcStages-1:0] qcn_params,
 
@@ -53,7 +53,7 @@ module cc_step
 
   // A build uses the low bits of a group's index.
   // verilator lint_off UNUSEDSIGNAL
-  function automatic group_t known(input group_t group);
+  function automatic group_t group_in_build(input group_t group);
     return group & group_t'(N_GROUPS - 1);
   endfunction
   // verilator lint_on UNUSEDSIGNAL
@@ -70,20 +70,20 @@ module cc_step
   } increase_e;
 
   typedef struct packed {
-    qp_t        qp;
-    group_t     group;
-    logic       qcn;       // its law
-    logic       off;       // no law: at the line rate
-    logic       idle;      // not limited: law off, no notification yet, or a fresh start
-    logic       stray;     // a notification that does not cut
-    logic       cut;
-    logic       clamped;
-    logic       recover;
-    logic       reduce;    // target-rate reduction
-    increase_e  increase;
-    cnp_level_t floor;
-    common_t    c;         // the new state word, more of it with each stage
-    dcqcn_own_t own;
+    qp_t          qp;
+    group_t       group;
+    logic         qcn;       // its law
+    logic         off;       // no law: at the line rate
+    logic         idle;      // not limited: law off, no notification yet, or a fresh start
+    logic         stray;     // a notification that does not cut
+    logic         cut;
+    logic         clamped;
+    logic         recover;
+    logic         reduce;    // target-rate reduction
+    increase_e    increase;
+    cnp_level_t   floor;
+    common_t      c;         // the new state word, more of it with each stage
+    dcqcn_state_t dcqcn;
   } visit_t;
 
   // ---- 1: count ---------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ module cc_step
   group_t in_group;
   assign in_qcn = WITH_QCN && in_happened.law == LawQcn;
   assign in_fresh_law = in_happened.init || (!in_qcn && in_happened.law != LawDcqcn) || in_state.c.qcn != in_qcn;
-  assign in_group = known(in_happened.group);
+  assign in_group = group_in_build(in_happened.group);
 
   always_ff @(posedge clk) begin
     s1_valid_q <= in_valid && !rst;
@@ -134,22 +134,22 @@ module cc_step
         stray: (notified && in_fresh_law) || (in_qcn ? in_happened.cnp : in_happened.feedback != '0),
         cut: 1'b0, clamped: 1'b0, recover: 1'b0, reduce: 1'b0, increase: IncreaseNone,
         floor: in_qcn || in_fresh_law || (!in_state.c.limited && !notified) ? '0 : in_happened.floor,
-        c: in_state.c, own: in_state.own
+        c: in_state.c, dcqcn: in_state.dcqcn
       };
       s1_fresh_q <= in_happened.init;
       s1_notified_q <= notified && !in_fresh_law;
 
       s1_timer_q <= {1'b0, in_state.c.timer_elapsed} + (holds ? '0 : 33'(VisitCycles));
       s1_bytes_q <= {1'b0, in_state.c.bytes_sent} + 33'(in_happened.bytes);
-      s1_since_cut_q <= {1'b0, in_state.own.since_cut} + 33'(VisitCycles);
-      s1_alpha_elapsed_q <= {1'b0, in_state.own.alpha_elapsed} + 33'(VisitCycles);
+      s1_since_cut_q <= {1'b0, in_state.dcqcn.since_cut} + 33'(VisitCycles);
+      s1_alpha_elapsed_q <= {1'b0, in_state.dcqcn.alpha_elapsed} + 33'(VisitCycles);
       s1_timer_period_q <= timer_period;
       s1_byte_period_q <= byte_period;
       s1_timer_off_q <= timer_period == '0;
       s1_bytes_off_q <= byte_period == '0;
 
-      s1_shifted_q <= in_state.own.alpha >> g_shift;
-      s1_lost_q <= (in_state.own.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
+      s1_shifted_q <= in_state.dcqcn.alpha >> g_shift;
+      s1_lost_q <= (in_state.dcqcn.alpha & ~(alpha_full_t'('1) << g_shift)) != '0;
       s1_g_shift_q <= g_shift;
       s1_g_factor_q <= g_shift == '0 ? GFactorOne : params[0].g_factor;
       s1_alpha_bits_q <= params[0].alpha_bits;
@@ -180,7 +180,7 @@ module cc_step
     logic [15:0] rest;
   } tally_t;
 
-  function automatic tally_t judged(input logic [31:0] short_by, input logic clear, input logic met,
+  function automatic tally_t tally_of(input logic [31:0] short_by, input logic clear, input logic met,
                                     input int unsigned slack_log2);
     return '{
       clear: clear, met: met, keep: ~short_by >> slack_log2 == '0,
@@ -254,9 +254,9 @@ module cc_step
       // a counter starts again at zero.
       s2_q.c.timer_elapsed <= held(s1_timer_q);
       s2_q.c.bytes_sent <= held(s1_bytes_q);
-      s2_timer_q <= judged(timer_short[31:0], timer_afresh || s1_timer_off_q || (timer && s1_q.qcn), timer,
+      s2_timer_q <= tally_of(timer_short[31:0], timer_afresh || s1_timer_off_q || (timer && s1_q.qcn), timer,
                           VisitCyclesLog2);
-      s2_bytes_q <= judged(bytes_short[31:0], afresh || s1_bytes_off_q || (bytes && !timer && s1_q.qcn),
+      s2_bytes_q <= tally_of(bytes_short[31:0], afresh || s1_bytes_off_q || (bytes && !timer && s1_q.qcn),
                           bytes && !timer, ByteSlackLog2);
 
       if (afresh) begin
@@ -298,15 +298,15 @@ module cc_step
       s2_fall_q <= (rise || alpha_met) && !s1_q.idle;
       s2_rise_q <= rise;
       s2_q.c.rise_due <= at_interval && !alpha_clear && !alpha_met && (s1_q.c.rise_due || s1_notified_q);
-      if (s1_q.idle) s2_q.own.alpha <= AlphaOneFull;
+      if (s1_q.idle) s2_q.dcqcn.alpha <= AlphaOneFull;
       s2_g_shift_q <= s1_g_shift_q;
       s2_g_factor_q <= s1_g_factor_q;
       s2_alpha_bits_q <= s1_alpha_bits_q;
-      s2_q.own.since_cut <= s1_q.idle ? '1 : saturated(s1_since_cut_q);
-      s2_cut_q <= judged(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle,
+      s2_q.dcqcn.since_cut <= s1_q.idle ? '1 : saturated(s1_since_cut_q);
+      s2_cut_q <= tally_of(cut_short[31:0], on_tick ? first && !s1_q.idle : cut, on_tick && cooled && !s1_q.idle,
                         VisitCyclesLog2);
-      s2_q.own.alpha_elapsed <= held(s1_alpha_elapsed_q);
-      s2_alpha_q <= judged(alpha_short[31:0], alpha_clear, !alpha_short[32], VisitCyclesLog2);
+      s2_q.dcqcn.alpha_elapsed <= held(s1_alpha_elapsed_q);
+      s2_alpha_q <= tally_of(alpha_short[31:0], alpha_clear, !alpha_short[32], VisitCyclesLog2);
 
       if (timer) beyond = s1_timer_less_q ? s1_timer_beyond_q + 8'd1 : s1_bytes_beyond_q;
       else beyond = s1_bytes_less_q ? s1_bytes_beyond_q + 8'd1 : s1_timer_beyond_q;
@@ -314,7 +314,7 @@ module cc_step
       if (WITH_QCN && !cut)
         s2_rate_q <= s1_q.qcn ? qcn_params[1].rate_hai : params[1].rate_hai;
       if (s1_q.qcn) s2_factor_q <= cut ? decrease(s1_feedback_q, s1_gd_shift_q) : 17'(beyond);
-      else s2_factor_q <= cut || !WITH_QCN ? s1_q.own.alpha[AlphaFullW-1:AlphaGuardBits] : 17'd1;
+      else s2_factor_q <= cut || !WITH_QCN ? s1_q.dcqcn.alpha[AlphaFullW-1:AlphaGuardBits] : 17'd1;
     end
   end
 
@@ -341,14 +341,14 @@ module cc_step
       else if (s2_follow_q) s3_q.c.rate_target <= s2_q.c.rate_current;
       else if (s2_q.reduce) s3_q.c.rate_target <= s2_q.c.rate_target >> 3;
       // one adder with floor(alpha * (1 - g)) in it
-      s3_q.own.alpha <= s2_q.own.alpha + (s2_fall_q ? ~s2_taken_q : '0)
+      s3_q.dcqcn.alpha <= s2_q.dcqcn.alpha + (s2_fall_q ? ~s2_taken_q : '0)
                         + alpha_full_t'(s2_fall_q && !(s2_half_q && s2_rest_q));
       s3_rise_q <= s2_rise_q;
       s3_g_shift_q <= s2_g_shift_q;
       s3_g_factor_q <= s2_g_factor_q;
       s3_alpha_bits_q <= s2_alpha_bits_q;
-      s3_q.own.since_cut <= counted_on(s2_cut_q, s2_q.own.since_cut);
-      s3_q.own.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.own.alpha_elapsed);
+      s3_q.dcqcn.since_cut <= counted_on(s2_cut_q, s2_q.dcqcn.since_cut);
+      s3_q.dcqcn.alpha_elapsed <= counted_on(s2_alpha_q, s2_q.dcqcn.alpha_elapsed);
       s3_product_high_q <= 33'(s2_rate_q[31:16]) * 33'(s2_factor_q);
       s3_product_low_q <= 33'(s2_rate_q[15:0]) * 33'(s2_factor_q);
     end
@@ -372,7 +372,7 @@ module cc_step
       else increment = params[3].rate_hai;
 
       s4_q <= s3_q;
-      s4_q.own.alpha <= (s3_q.own.alpha & ~below_resolution(s3_alpha_bits_q))
+      s4_q.dcqcn.alpha <= (s3_q.dcqcn.alpha & ~below_resolution(s3_alpha_bits_q))
           + (s3_rise_q ? gain(s3_g_shift_q, s3_g_factor_q) & ~below_resolution(s3_alpha_bits_q) : '0);
       s4_raised_q <= {1'b0, s3_q.c.rate_target} + {1'b0, increment};
       s4_reduction_q <= product[48:17];
@@ -418,9 +418,9 @@ module cc_step
   assign early_valid = s5_valid_q;
   assign early_qp = s5_q.qp;
 
-  visit_t   s6_q;
-  rate_t    s6_line_q;
-  qcn_own_t qcn_own;
+  visit_t     s6_q;
+  rate_t      s6_line_q;
+  qcn_state_t qcn_state;
 
   always_ff @(posedge clk) begin
     out_valid <= s5_valid_q && !rst;
@@ -439,39 +439,39 @@ module cc_step
 
   // ---- QCN's own --------------------------------------------------------------------------------
   if (WITH_QCN) begin : gen_qcn
-    qcn_own_t s1_own;
+    qcn_state_t s1_state;
     logic timer_undrawn, byte_undrawn;
     qcn_lengths u_lengths (
       .clk,
-      .in_valid, .in_qp(in_happened.qp), .in_fresh(in_fresh_law), .in_own(in_state.own),
+      .in_valid, .in_qp(in_happened.qp), .in_fresh(in_fresh_law), .in_state(in_state.dcqcn),
       .s1_valid(s1_valid_q), .s1_seed(qcn_params[1].seed), .s1_jitter(qcn_params[1].jitter),
       .s1_live        (!s1_q.idle && !s1_notified_q),
       .s1_timer_period(s1_timer_period_q),
       .s1_byte_period (s1_byte_period_q),
       .s1_timer_half  (!s1_timer_below_q),
       .s1_byte_half   (!s1_bytes_below_q),
-      .s1_own,
+      .s1_state,
       .s1_timer_undrawn(timer_undrawn),
       .s1_byte_undrawn (byte_undrawn),
       .s2_valid(s2_valid_q),
       .s2_timer_over(s2_timer_q.clear || s2_timer_q.met),
       .s2_bytes_over(s2_bytes_q.clear || s2_bytes_q.met),
       .s3_valid(s3_valid_q), .s4_valid(s4_valid_q), .s5_valid(s5_valid_q),
-      .out_own (qcn_own)
+      .out_state (qcn_state)
     );
-    assign s1_timer_limit = s1_q.qcn ? s1_own.timer_limit : s1_timer_period_q;
-    assign s1_byte_limit = s1_q.qcn ? s1_own.byte_limit : s1_byte_period_q;
+    assign s1_timer_limit = s1_q.qcn ? s1_state.timer_limit : s1_timer_period_q;
+    assign s1_byte_limit = s1_q.qcn ? s1_state.byte_limit : s1_byte_period_q;
     assign s1_timer_undrawn = s1_q.qcn && timer_undrawn;
     assign s1_byte_undrawn = s1_q.qcn && byte_undrawn;
-    wire unused = &{1'b0, s1_own};
+    wire unused = &{1'b0, s1_state};
   end else begin : gen_no_qcn
-    assign qcn_own = '0;
+    assign qcn_state = '0;
     assign s1_timer_limit = s1_timer_period_q;
     assign s1_byte_limit = s1_byte_period_q;
     assign {s1_timer_undrawn, s1_byte_undrawn} = '0;
   end
   assign out_qp = s6_q.qp;
-  assign out_state = {s6_q.c, s6_q.c.qcn ? qcn_own : s6_q.own};
+  assign out_state = {s6_q.c, s6_q.c.qcn ? qcn_state : s6_q.dcqcn};
   assign out_low = !s6_q.qcn && s6_q.c.rate_current <= s6_line_q >> 2;
   assign out_cnp_ignored = s6_q.stray;
   assign out_clamped = s6_q.clamped;
@@ -479,11 +479,11 @@ module cc_step
   wire unused_visits = &{1'b0, s1_q, s2_q, s3_q, s4_q, s5_q, s6_q};  // a stage needs a few fields
 
   // ---- the requests of the stages --------------------------------------------------------------
-  assign ask[0] = '{qcn: in_qcn, group: in_group};
-  assign ask[1] = '{qcn: s1_q.qcn, group: s1_q.group};
-  assign ask[2] = '{qcn: s2_q.qcn, group: s2_q.group};
-  assign ask[3] = '{qcn: s3_q.qcn, group: s3_q.group};
-  assign ask[4] = '{qcn: s4_q.qcn, group: s4_q.group};
+  assign select[0] = '{qcn: in_qcn, group: in_group};
+  assign select[1] = '{qcn: s1_q.qcn, group: s1_q.group};
+  assign select[2] = '{qcn: s2_q.qcn, group: s2_q.group};
+  assign select[3] = '{qcn: s3_q.qcn, group: s3_q.group};
+  assign select[4] = '{qcn: s4_q.qcn, group: s4_q.group};
   wire unused_params = &{1'b0, params, qcn_params};  // a stage needs a few of them
 
 endmodule

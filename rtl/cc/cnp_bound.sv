@@ -126,7 +126,7 @@ module cnp_bound
     cycle_q <= is_due ? $bits(cycle_q)'(LOOK_CYCLES - 1) : cycle_q - 1'b1;
     if (is_due) number_q <= number_q + 1'b1;
 
-    // Of one queue pair there is never more than one on its way.
+    // Each queue pair has at most one on its way.
     valid_1_q   <= (takes_look || takes_trip) && !rst;
     valid_2_q   <= valid_1_q && !rst;
     trip_busy_q <= (takes_trip || (valid_1_q && look_1_q.is_trip)) && !rst;

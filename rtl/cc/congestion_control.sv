@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Congestion control of the front end: notifications of both kinds, bounded in rate, and the engine.
 // Connects its modules and contains no logic of its own. cnp_bound bounds what forged notifications do.
-// Without WITH_QCN there is DCQCN alone: who chooses QCN gets DCQCN, and reads that back; QCN messages are not looked
-// at. CNPs come from the acknowledgement receiver, which has matched the peer; QCN messages come straight from the wire.
+// Without WITH_QCN there is DCQCN alone: a queue pair that is set to QCN uses DCQCN and reads back DCQCN; QCN messages
+// are ignored. CNPs come from the acknowledgement receiver, which has matched the peer; QCN messages come straight from the wire.
 module congestion_control
   import penstock_pkg::*;
   import penstock_regs_pkg::*;
@@ -123,7 +123,7 @@ module congestion_control
   cc_pkg::group_t law_group;
   law_e group_law, law;
   cc_choice_t choice;
-  cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] ask;
+  cc_pkg::cc_select_t [cc_pkg::CcStages-1:0] select;
   cc_params_t [cc_pkg::CcStages-1:0] params;
   qcn_params_t [cc_pkg::CcStages-1:0] qcn_params;
 
@@ -132,7 +132,7 @@ module congestion_control
     .write(settings.cc_write),
     .law_group,
     .law(group_law),
-    .ask,
+    .select,
     .params,
     .qcn_params
   );
@@ -188,7 +188,7 @@ module congestion_control
     .rst,
     .law_group,
     .law,
-    .ask,
+    .select,
     .params,
     .qcn_params,
     .choice_valid(cc_choice_valid),

@@ -154,17 +154,17 @@ module pacer
 
   // ---- grants -----------------------------------------------------------------------------------
   logic [N_QP-1:0] begun_q;  // with a grant since reset, so that the RAM needs none
-  logic           known_q;  // so has the queue pair whose grant comes now
-  logic           waits_q;  // a packet of that queue pair
+  logic           had_grant_q;  // so has the queue pair whose grant comes now
+  logic           waits_q;      // a packet of that queue pair
   byte_count_t    grant_spent;
   grant_t         credit;
   logic           restart;
 
-  assign grant_bytes = known_q ? grant_spent - grant_account.taken : '0;
+  assign grant_bytes = had_grant_q ? grant_spent - grant_account.taken : '0;
 
   always_ff @(posedge clk) begin
     waits_q <= backlog[index(early_qp)];
-    known_q <= begun_q[index(early_qp)];
+    had_grant_q <= begun_q[index(early_qp)];
     if (grant_valid) begun_q[grant_index] <= 1'b1;
     if (rst) begun_q <= '0;
   end
@@ -172,7 +172,7 @@ module pacer
   always_comb begin
     grant_spent = paid_for_grant_q ? last_spent_q : has_sent_for_grant_q ? spent_for_grant : '0;
     credit = '{bytes: grant_account.granted.bytes - grant_spent, fraction: grant_account.granted.fraction};
-    restart = grant_unlimited || !known_q || (!credit.bytes[ByteCountW-1] &&
+    restart = grant_unlimited || !had_grant_q || (!credit.bytes[ByteCountW-1] &&
         (!waits_q || credit.bytes[ByteCountW-2] || credit >> TurnRounds >= ($bits(grant_t))'(grant_rate)));
     grant_next.taken = grant_spent;
     grant_next.granted = restart ? '{bytes: grant_spent, fraction: '0} : grant_account.granted;

@@ -12,10 +12,10 @@ module qcn_lengths
 (
   input logic       clk,
 
-  input logic     in_valid,
-  input qp_t      in_qp,
-  input logic     in_fresh,  // the LFSR starts at the seed
-  input qcn_own_t in_own,
+  input logic       in_valid,
+  input qp_t        in_qp,
+  input logic       in_fresh,  // the LFSR starts at the seed
+  input qcn_state_t in_state,
 
   input  logic        s1_valid,
   input  logic [31:0] s1_seed,  // parameters
@@ -25,7 +25,7 @@ module qcn_lengths
   input  logic [31:0] s1_byte_period,
   input  logic        s1_timer_half,
   input  logic        s1_byte_half,
-  output qcn_own_t    s1_own,   // as it was; its LFSR means nothing after a fresh start
+  output qcn_state_t  s1_state,  // as it was; its LFSR means nothing after a fresh start
   output logic        s1_timer_undrawn,
   output logic        s1_byte_undrawn,
 
@@ -33,10 +33,10 @@ module qcn_lengths
   input logic s2_timer_over,  // a new length is to be drawn at the next visit
   input logic s2_bytes_over,
 
-  input  logic     s3_valid,
-  input  logic     s4_valid,
-  input  logic     s5_valid,
-  output qcn_own_t out_own
+  input  logic       s3_valid,
+  input  logic       s4_valid,
+  input  logic       s5_valid,
+  output qcn_state_t out_state
 );
 
   // Eight shifts of the Galois LFSR x^32 + x^22 + x^2 + x + 1.
@@ -63,16 +63,16 @@ module qcn_lengths
 
   always_ff @(posedge clk) begin
     if (in_valid) begin
-      s1_own <= in_own;
-      s1_timer_undrawn <= in_own.timer_limit == '0;
-      s1_byte_undrawn <= in_own.byte_limit == '0;
+      s1_state <= in_state;
+      s1_timer_undrawn <= in_state.timer_limit == '0;
+      s1_byte_undrawn <= in_state.byte_limit == '0;
       s1_fresh_q <= in_fresh;
       s1_spread_q <= SpreadLow[in_qp[3:0]] + SpreadHigh[in_qp[7:4]];
     end
   end
 
   // ---- 2: which length --------------------------------------------------------------------------
-  qcn_own_t   s2_q;           // a length that is drawn is its period until the end
+  qcn_state_t s2_q;           // a length that is drawn is its period until the end
   logic       s2_timer_q, s2_bytes_q;  // at most one of the two is drawn
   logic       s2_behind_q;             // the byte counter's turn is at the next visit
   logic       s2_half_q;
@@ -83,7 +83,7 @@ module qcn_lengths
     if (s1_valid) begin
       automatic logic timer = s1_live && s1_timer_undrawn && s1_timer_period != '0;
       automatic logic [31:0] start = s1_seed ^ s1_spread_q;
-      s2_q <= s1_own;
+      s2_q <= s1_state;
       if (s1_fresh_q) s2_q.lfsr <= {start[31:1], start[0] || start == '0};  // zero would stay zero
       // a period of 0 leaves a length undrawn
       if (s1_live && s1_timer_undrawn) s2_q.timer_limit <= s1_timer_period;
@@ -92,13 +92,13 @@ module qcn_lengths
       s2_bytes_q <= s1_live && s1_byte_undrawn && s1_byte_period != '0 && !timer;
       s2_behind_q <= s1_byte_undrawn && timer;
       s2_half_q <= timer ? s1_timer_half : s1_byte_half;
-      s2_random_q <= 8'(drawn(s1_own.lfsr));
+      s2_random_q <= 8'(drawn(s1_state.lfsr));
       s2_jitter_q <= s1_jitter;
     end
   end
 
   // ---- 3: jitter --------------------------------------------------------------------------------
-  qcn_own_t    s3_q;
+  qcn_state_t  s3_q;
   logic        s3_timer_q, s3_bytes_q, s3_half_q;
   logic [7:0]  s3_spread_q;  // 0 .. 2 jitter
   logic [6:0]  s3_jitter_q;
@@ -118,7 +118,7 @@ module qcn_lengths
   end
 
   // ---- 4: factor --------------------------------------------------------------------------------
-  qcn_own_t    s4_q;
+  qcn_state_t  s4_q;
   logic        s4_timer_q, s4_bytes_q, s4_half_q;
   logic [8:0]  s4_factor_q;  // 256 = 1
   logic [31:0] s4_period_q;
@@ -135,7 +135,7 @@ module qcn_lengths
   end
 
   // ---- 5: multiply ------------------------------------------------------------------------------
-  qcn_own_t    s5_q;
+  qcn_state_t  s5_q;
   logic        s5_timer_q, s5_bytes_q, s5_half_q;
   logic [24:0] s5_high_q, s5_low_q;
 
@@ -161,9 +161,9 @@ module qcn_lengths
 
   always_ff @(posedge clk) begin
     if (s5_valid) begin
-      out_own <= s5_q;
-      if (s5_timer_q) out_own.timer_limit <= length(s5_high_q, s5_low_q, s5_half_q);
-      if (s5_bytes_q) out_own.byte_limit <= length(s5_high_q, s5_low_q, s5_half_q);
+      out_state <= s5_q;
+      if (s5_timer_q) out_state.timer_limit <= length(s5_high_q, s5_low_q, s5_half_q);
+      if (s5_bytes_q) out_state.byte_limit <= length(s5_high_q, s5_low_q, s5_half_q);
     end
   end
 endmodule

@@ -14,7 +14,7 @@ module stream_limiter
   input logic rst,
 
   input cc_params_t  params,    // one set
-  input logic [15:0] overhead,  // bytes of a frame beside those of the stream
+  input logic [15:0] overhead,  // bytes of a frame in addition to those of the stream
 
   input logic cnp,     // a notification has come
   input logic paused,  // pause or PFC holds the transmitter
@@ -47,7 +47,7 @@ module stream_limiter
     end
   end
 
-  // ---- how long a frame is; beyond 65535 bytes it counts as so many -------------------------------------------
+  // ---- how long a frame is; at most 65535 bytes are counted --------------------------------------------------
   logic [15:0] before_q, so_far;  // its bytes before this beat, with the overhead
   logic [BytesW-1:0] beat_bytes;  // of a last beat: the place of its last byte
   logic [16:0] bytes, with_beat;
@@ -65,7 +65,7 @@ module stream_limiter
 
   // ---- the reaction point ---------------------------------------------------------------------------------------
   cc_pkg::group_t unused_group;
-  cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] unused_ask;
+  cc_pkg::cc_select_t [cc_pkg::CcStages-1:0] unused_select;
   logic unused_ignored, unused_clamped, unused_sample_valid, unused_sample_dropped;
   logic [127:0] unused_sample;
   logic unused_visit, unused_visited, unused_low;
@@ -80,7 +80,7 @@ module stream_limiter
     .rst,
     .law_group(unused_group),
     .law      (law_e'(params.law)),
-    .ask      (unused_ask),
+    .select   (unused_select),
     .params   ({cc_pkg::CcStages{params}}),
     .qcn_params('0),
     .choice_valid(1'b0),
@@ -116,6 +116,6 @@ module stream_limiter
     .sample_dropped      (unused_sample_dropped)
   );
 
-  wire unused = &{1'b0, unused_visit, unused_visited, unused_low, unused_visit_qp, unused_visited_qp, unused_group, unused_ask, unused_ignored, unused_clamped, unused_sample, unused_sample_valid,
+  wire unused = &{1'b0, unused_visit, unused_visited, unused_low, unused_visit_qp, unused_visited_qp, unused_group, unused_select, unused_ignored, unused_clamped, unused_sample, unused_sample_valid,
     unused_sample_dropped};
 endmodule

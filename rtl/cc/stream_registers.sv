@@ -2,7 +2,7 @@
 // Registers of penstock_dcqcn on AXI4-Lite, byte addresses:
 //
 //   0x00 .. 0x24   parameters as the regfile `cc` of regs/penstock.rdl has them (control, rates, intervals)
-//   0x28           overhead: bytes that a frame takes on the wire beside those of the stream
+//   0x28           overhead: bytes that a frame takes on the wire in addition to those of the stream
 //   0x40, 0x44     R_C, R_T, Q8.24 bytes per cycle
 //   0x48           alpha, 65536 = 1
 //   0x4C           stages of recovery: timer in 15:8, bytes in 7:0; bit 16: the limiter is at work

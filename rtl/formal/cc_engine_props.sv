@@ -51,7 +51,7 @@ module cc_engine_props
   end
 
   always_comb if (started_q) begin
-    a_known : assert ((!visit || 32'(visit_qp) < N_QP) && (!done || 32'(done_qp) < N_QP));
+    a_in_range : assert ((!visit || 32'(visit_qp) < N_QP) && (!done || 32'(done_qp) < N_QP));
     if (visited_q) a_visits : assert (visits == (32'(since_visit_q) == Round));
     else a_first_visit : assert (32'(since_visit_q) < Round);
     if (granted_q) a_grants : assert (grant == (32'(since_grant_q) == Round));

@@ -37,7 +37,7 @@ module cc_step_props
   input logic                       out_clamped
 );
   logic [3:0]  cycle_q = '0;
-  cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1), whatever stage asks
+  cc_params_t  law, law_q;  // of group 0, the only one here (N_GROUPS = 1), for every stage
   qcn_params_t qcn_law, qcn_law_q;
   logic        early_q;
   qp_t         early_qp_q;
@@ -91,16 +91,16 @@ module cc_step_props
   // Where cuts wait for the end of a decrease interval, a CNP may have come before this visit.
   logic on_tick, cooled, alpha_over, rises;
   assign on_tick = !qcn && law.cut_on_tick;
-  assign cooled = 33'(was_q.own.since_cut) + (33'd1 << VisitCyclesLog2) >= 33'(law.decrease_interval);
+  assign cooled = 33'(was_q.dcqcn.since_cut) + (33'd1 << VisitCyclesLog2) >= 33'(law.decrease_interval);
   assign cut = !idle && (on_tick ? (notified || was_q.c.cut_due) && cooled && was_q.c.limited
                                  : notified && (qcn || cooled));
   assign alpha_over = law.alpha_interval != '0
-    && 33'(was_q.own.alpha_elapsed) + (33'd1 << VisitCyclesLog2) >= 33'(law.alpha_interval);
+    && 33'(was_q.dcqcn.alpha_elapsed) + (33'd1 << VisitCyclesLog2) >= 33'(law.alpha_interval);
   always_comb begin
     if (law.alpha_rule == AlphaRuleInterval) rises = alpha_over && was_q.c.limited && (notified || was_q.c.rise_due);
     else rises = law.alpha_rule == AlphaRuleCnp ? notified : cut;
   end
-  assign ordered = was_q.c.rate_current <= was_q.c.rate_target && (qcn || was_q.own.alpha <= AlphaOneFull);
+  assign ordered = was_q.c.rate_current <= was_q.c.rate_target && (qcn || was_q.dcqcn.alpha <= AlphaOneFull);
   assign sane = ordered && low <= was_q.c.rate_current && was_q.c.rate_target <= line;
   assign threshold = qcn ? qcn_law.stage_threshold : law.stage_threshold;
   assign fast = was_q.c.stage_timer < 8'(threshold)
@@ -122,13 +122,13 @@ module cc_step_props
   rate_t rate, target;  // as answered
   assign {rate, target} = {out_state.c.rate_current, out_state.c.rate_target};
 
-  // A lemma for the solver, which knows nothing of multiplication: alpha <= 1 makes nothing larger.
+  // A lemma for the solver, which cannot multiply: alpha <= 1 makes nothing larger.
   function automatic logic shrinks(input logic [15:0] half, input logic [16:0] factor);
     return 33'(half) * 33'(factor) <= {1'b0, half, 16'd0};
   endfunction
   logic [16:0] alpha;
-  assign alpha = in_state.own.alpha[AlphaFullW-1:AlphaGuardBits];
-  always_comb if (enters && in_state.own.alpha <= AlphaOneFull) begin
+  assign alpha = in_state.dcqcn.alpha[AlphaFullW-1:AlphaGuardBits];
+  always_comb if (enters && in_state.dcqcn.alpha <= AlphaOneFull) begin
     a_0_high : assert (shrinks(in_state.c.rate_current[31:16], alpha));
     a_0_low : assert (shrinks(in_state.c.rate_current[15:0], alpha));
   end
@@ -137,7 +137,7 @@ module cc_step_props
     if (32'(cycle_q) == Latest + 2) a_answers : assert (done || done_q);
     if (out_valid && !rst && cycle_q > 4'd1) a_early : assert (early_q && early_qp_q == out_qp);
   end
-  always_comb if (done && !qcn && (idle || ordered)) a_alpha : assert (out_state.own.alpha <= AlphaOneFull);
+  always_comb if (done && !qcn && (idle || ordered)) a_alpha : assert (out_state.dcqcn.alpha <= AlphaOneFull);
   always_comb if (done && steady) begin
     a_bounds : assert (low <= rate && rate <= line && low <= target && target <= line);
     a_unlimited : assert (out_unlimited == (rate == line));
@@ -150,12 +150,12 @@ module cc_step_props
     if (qcn) a_qcn_waits : assert (!out_state.c.cut_due && !out_state.c.rise_due);
     if (idle) a_idle : assert (rate == start && target == start
                                && out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
-    if (idle && !qcn) a_idle_alpha : assert (out_state.own.alpha == AlphaOneFull && out_state.own.since_cut == '1);
+    if (idle && !qcn) a_idle_alpha : assert (out_state.dcqcn.alpha == AlphaOneFull && out_state.dcqcn.since_cut == '1);
     if (idle || ordered) a_order : assert (rate <= target);
     if (cut) begin
       a_restart : assert (out_state.c.stage_timer == '0 && out_state.c.stage_bytes == '0);
-      if (!qcn) a_cooldown : assert (on_tick ? out_state.own.since_cut < (32'd1 << VisitCyclesLog2)
-                                             : out_state.own.since_cut == '0);
+      if (!qcn) a_cooldown : assert (on_tick ? out_state.dcqcn.since_cut < (32'd1 << VisitCyclesLog2)
+                                             : out_state.dcqcn.since_cut == '0);
       if (!qcn && law.restart_timer) a_timer : assert (out_state.c.timer_elapsed == '0);
       if (!qcn && !law.restart_timer && runs_on < 33'(law.increase_interval))
         a_runs_on : assert (33'(out_state.c.timer_elapsed) == runs_on);
@@ -175,8 +175,8 @@ module cc_step_props
                                      || (!fast && (target == raised(ai) || target == raised(hai))));
     end
     if (!qcn && !idle && ordered) begin
-      if (!rises) a_decays : assert (out_state.own.alpha <= was_q.own.alpha);
-      a_coarse : assert ((out_state.own.alpha & below_resolution(law.alpha_bits)) == '0);
+      if (!rises) a_decays : assert (out_state.dcqcn.alpha <= was_q.dcqcn.alpha);
+      a_coarse : assert ((out_state.dcqcn.alpha & below_resolution(law.alpha_bits)) == '0);
     end
     c_starts : cover (idle && !qcn && low < rate && rate < line);
     c_cut : cover (sane && cut && rate < was_q.c.rate_current && rate > low && !qcn && !law.clamp_target);

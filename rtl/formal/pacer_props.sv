@@ -48,7 +48,7 @@ module pacer_props
   input byte_count_t     paid_bytes_q,
   input logic            pacer_waits_q,
   input logic            pacer_restart,
-  input logic            pacer_known_q,
+  input logic            pacer_had_grant_q,
   input logic [N_QP-1:0] pacer_begun,
   input logic [N_QP-1:0] pacer_has_sent,
   input logic [ByteCountW+23-RoundLog2:0] pacer_credit,
@@ -182,8 +182,8 @@ module pacer_props
     has_sent_q <= !rst && (has_sent_q || charged_q);
   end
 
-  logic judged;  // a grant of the last cycle is seen now
-  assign judged = last_grant_q && last_grant_index_q == qp_q;
+  logic after_grant;  // a grant of the last cycle is seen now
+  assign after_grant = last_grant_q && last_grant_index_q == qp_q;
   byte_count_t spent_soon;
   assign spent_soon = spent + (charged_q ? paid_bytes_q : '0);
 
@@ -201,10 +201,10 @@ module pacer_props
     end
     if (grant) begin
       a_00_account : assert (grant_account == accounts[qp_q] && spent_read_for_grant == spent);
-      a_00_known : assert (pacer_known_q == begun_q);
+      a_00_had_grant : assert (pacer_had_grant_q == begun_q);
       a_00_waits : assert (pacer_waits_q == waits_q && pacer_credit == granted_ram - spent_ram);
     end
-    if (judged) a_00_judged : assert (last_granted_q == granted_for_packet[qp_q] && spent_now == spent_soon && !grant);
+    if (after_grant) a_00_after_grant : assert (last_granted_q == granted_for_packet[qp_q] && spent_now == spent_soon && !grant);
   end
   always_comb if (started_q && begun_q) begin
     a_1_credit : assert (granted_ram == credit_q + spent_ram);
@@ -213,9 +213,9 @@ module pacer_props
     a_0_since : assert (since_q == spent - accounts[qp_q][CreditW+:ByteCountW]);
   end
   always_comb if (started_q && limited_q) begin
-    a_0_limited : assert (begun_q && !unlimited_q[qp_q] && (settling_q || judged));
+    a_0_limited : assert (begun_q && !unlimited_q[qp_q] && (settling_q || after_grant));
     if (settling_q && eligible[qp_q]) a_may : assert (credit_q >= 0 && !charged_q);
-    if (!charged_q && !judged && credit_q >= 0) a_must : assert (eligible[qp_q]);
+    if (!charged_q && !after_grant && credit_q >= 0) a_must : assert (eligible[qp_q]);
   end
   localparam sum_t KiB64 = sum_t'(1) <<< (16 + FractionW);
   always_comb if (started_q && begun_q) begin
@@ -263,7 +263,7 @@ bind pacer pacer_props #(.N_QP(N_QP), .RoundLog2(RoundLog2), .TurnLog2(TurnLog2)
   .spent_read_for_packet  (packet_spent),
   .granted_read_for_packet(granted_for_packet_q ? last_granted_q : granted_for_packet),
   .pacer_waits_q          (waits_q),
-  .pacer_known_q          (known_q),
+  .pacer_had_grant_q      (had_grant_q),
   .pacer_begun            (begun_q),
   .pacer_has_sent         (has_sent_q),
   .pacer_restart          (restart),

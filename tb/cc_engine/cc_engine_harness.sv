@@ -47,13 +47,13 @@ module cc_engine_harness
   output logic         sample_dropped
 );
   group_t law_group;
-  cc_ask_t [CcStages-1:0] ask;
+  cc_select_t [CcStages-1:0] select;
   cc_params_t [CcStages-1:0] found;
   qcn_params_t [CcStages-1:0] qcn_found;
 
   for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
-    assign found[s]     = params[ask[s].group];
-    assign qcn_found[s] = qcn_params[ask[s].group];
+    assign found[s]     = params[select[s].group];
+    assign qcn_found[s] = qcn_params[select[s].group];
   end
 
   cc_engine #(.N_QP(N_QP)) u_engine (

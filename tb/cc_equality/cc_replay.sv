@@ -74,9 +74,9 @@ module cc_replay
     flags = 32'(word());
     {state.c.rise_due, state.c.cut_due, state.c.qcn, state.c.limited, state.c.stage_bytes, state.c.stage_timer} = flags[19:0];
     state.c.cnp_handled = 32'(word());
-    state.own.alpha = 32'(word());
-    state.own.since_cut = 32'(word());
-    state.own.alpha_elapsed = 32'(word());
+    state.dcqcn.alpha = 32'(word());
+    state.dcqcn.since_cut = 32'(word());
+    state.dcqcn.alpha_elapsed = 32'(word());
     return state;
   endfunction
 
@@ -131,7 +131,7 @@ module cc_replay
     .rst,
     .law_group(),
     .law       (law_e'(params.law)),
-    .ask(),
+    .select(),
     .params    ({CcStages{params}}),
     .qcn_params({CcStages{qcn_params}}),
     .choice_valid(init_valid),

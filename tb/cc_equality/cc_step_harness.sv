@@ -38,13 +38,13 @@ module cc_step_harness
     end
   end
 
-  // What each stage asks for.
-  cc_ask_t [CcStages-1:0] ask;
+  // The parameters that each stage selects.
+  cc_select_t [CcStages-1:0] select;
   cc_params_t [CcStages-1:0] found;
   qcn_params_t [CcStages-1:0] qcn_found;
   for (genvar s = 0; s < int'(CcStages); s++) begin : gen_stage
-    assign found[s] = params[ask[s].group];
-    assign qcn_found[s] = qcn_params[ask[s].group];
+    assign found[s] = params[select[s].group];
+    assign qcn_found[s] = qcn_params[select[s].group];
   end
 
   happened_t happened;
@@ -63,7 +63,7 @@ module cc_step_harness
       stage_timer: in_state[4][7:0], stage_bytes: in_state[4][15:8], limited: in_state[4][16],
       qcn: in_state[4][17], cut_due: in_state[4][18], rise_due: in_state[4][19], cnp_handled: in_state[5]
     },
-    own: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
+    dcqcn: '{alpha: in_state[6], since_cut: in_state[7], alpha_elapsed: in_state[8]}
   };
   assign out_state[0] = answer.c.rate_current;
   assign out_state[1] = answer.c.rate_target;
@@ -73,13 +73,13 @@ module cc_step_harness
     12'b0, answer.c.rise_due, answer.c.cut_due, answer.c.qcn, answer.c.limited, answer.c.stage_bytes, answer.c.stage_timer
   };
   assign out_state[5] = answer.c.cnp_handled;
-  assign out_state[6] = answer.own.alpha;
-  assign out_state[7] = answer.own.since_cut;
-  assign out_state[8] = answer.own.alpha_elapsed;
+  assign out_state[6] = answer.dcqcn.alpha;
+  assign out_state[7] = answer.dcqcn.since_cut;
+  assign out_state[8] = answer.dcqcn.alpha_elapsed;
   assign out_flags = {low, clamped, ignored, unlimited};
 
   cc_step u_step (
-    .clk, .rst, .ask, .params(found), .qcn_params(qcn_found), .in_valid,
+    .clk, .rst, .select, .params(found), .qcn_params(qcn_found), .in_valid,
     .in_happened    (happened),
     .in_state       (state),
     .early_valid,

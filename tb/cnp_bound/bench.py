@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications alone hold a rate down for some periods only, and for longer if anything else tells of congestion.
+"""Notifications alone hold a rate down for some periods only, and for longer if anything else indicates congestion.
 
 Each step is equal to the model in `crates/cc` to the bit. A period is 8192 cycles here.
 """

@@ -38,7 +38,7 @@ module cnp_bound_bench
   cnp_bound #(.N_QP(N_QP), .CLK_KHZ(CLK_KHZ), .LOOK_CYCLES(LOOK_CYCLES)) u_bound (.*);
 
   cc_engine #(.N_QP(N_QP)) u_engine (
-    .law_group(), .law(law_e'(params.law)), .ask(), .params({CcStages{params}}), .qcn_params('0),
+    .law_group(), .law(law_e'(params.law)), .select(), .params({CcStages{params}}), .qcn_params('0),
     .choice_valid(1'b0), .choice_qp('0), .choice('0),
     .cnm_valid(1'b0), .cnm_qp('0), .cnm_feedback('0), .cnp_ignored(), .cnp_clamped(),
     .sent_valid(1'b0), .sent_qp('0), .sent_bytes('0), .eligible(),

@@ -74,7 +74,7 @@ module reaction_point
     .rst,
     .law_group (),
     .law,
-    .ask       (),
+    .select    (),
     .params    ('0),
     .qcn_params({cc_pkg::CcStages{params}}),
     .choice_valid(1'b0),

@@ -56,13 +56,13 @@ module registers_harness
   law_e law;
   cc_params_t [cc_pkg::CcStages-1:0] params;
   qcn_params_t [cc_pkg::CcStages-1:0] qcn_params;
-  cc_pkg::cc_ask_t [cc_pkg::CcStages-1:0] ask;
-  for (genvar s = 0; s < int'(cc_pkg::CcStages); s++) begin : gen_ask
-    assign ask[s] = '{qcn: s == 1, group: cc_group};
+  cc_pkg::cc_select_t [cc_pkg::CcStages-1:0] select;
+  for (genvar s = 0; s < int'(cc_pkg::CcStages); s++) begin : gen_select
+    assign select[s] = '{qcn: s == 1, group: cc_group};
   end
   cc_parameters u_cc_parameters (
     .clk, .write(settings.cc_write), .law_group(cc_group), .law, .params, .qcn_params,
-    .ask
+    .select
   );
   always_comb begin
     cc     = params[0];
