@@ -19,7 +19,7 @@ package penstock_regblock_pkg;
 
 FACTS = """\
   typedef struct packed {
-    logic        known;       // there is such a register
+    logic        exists;      // there is such a register
     logic        writable;
     logic        lockable;    // not writable while the access list is locked
     logic [31:0] keep;        // bits that are read back as they were written
@@ -145,8 +145,8 @@ FACTS_TAIL = """\
     here  <= 32'(index) < 2 ** IndexW;
   end
   always_comb begin
-    facts       = shown;
-    facts.known = shown.known && here;  // else nobody looks at the rest
+    facts        = shown;
+    facts.exists = shown.exists && here;  // the other fields are used only then
   end
 """
 

@@ -257,7 +257,7 @@ module cm_engine
       StIdle:  if (run) state_d = StRead;
       StRead:  state_d = StDo;
       StDo:    if (taken && is_long(op.kind)) state_d = StAnswer;
-      default: if (answered_q) state_d = StDo;  // ask again
+      default: if (answered_q) state_d = StDo;  // request again
     endcase
     if (advance) state_d = StRead;
     if (done) state_d = StIdle;

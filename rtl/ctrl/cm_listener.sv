@@ -19,7 +19,7 @@ module cm_listener
   assign same  = match.ip && match.qpn && match.rest;
 
   always_comb begin
-    decision = '{answer: AckNak, phase: phase, doubt: 1'b0, todo: '0};
+    decision = '{answer: AckNak, phase: phase, probe: 1'b0, todo: '0};
     unique case (request.request)
       ReqNone: if (owner && request.transmit.valid) decision.answer = AckAck;
       ReqOpen: begin
@@ -27,7 +27,7 @@ module cm_listener
         if ((phase == PhClosed || dead || !same) && engaged) begin
           decision.answer = AckNoQp;
         end else if (phase == PhRts && !dead && !same) begin
-          decision.doubt = 1'b1;
+          decision.probe = 1'b1;
         end else if (phase == PhClosed || dead || !same) begin  // a new request
           decision.phase      = request.info_valid ? PhRts : PhInit;
           decision.todo.claim = 1'b1;
@@ -68,7 +68,7 @@ module cm_listener
       // Only an open queue pair can send; stopping is always right.
       if (!request.transmit.start) decision.todo.stop = 1'b1;
       else if (decision.phase == PhRts) decision.todo.start = counts;
-      else decision = '{answer: AckNak, phase: phase, doubt: 1'b0, todo: '0};
+      else decision = '{answer: AckNak, phase: phase, probe: 1'b0, todo: '0};
     end
   end
 

@@ -88,7 +88,7 @@ package cm_pkg;
   } fail_e;
 
   typedef struct packed {
-    logic       doubt;  // the peers of idle queue pairs must be probed
+    logic       probe;  // the peers of idle queue pairs must be probed
     logic       busy;
     step_e      step;   // the last one begun
     fail_e      fail;
@@ -109,8 +109,8 @@ package cm_pkg;
     PhRts    = 2'd3
   } phase_e;
 
-  // What OPEN_QP may take, the best last. Those that have had no peer, where the others belong to theirs; of queue pairs
-  // in use half-open ones, and those that have failed.
+  // What OPEN_QP may take, the best last: queue pairs that have had no peer, where all others are kept for theirs; of
+  // those in use half-open ones, and those that have failed.
   typedef enum logic [2:0] {
     TakeNone,
     TakeNew,
@@ -129,7 +129,7 @@ package cm_pkg;
 
   // Scripts still to be run, in this order; script_e has them at ScrForget and following.
   typedef struct packed {
-    logic forget;  // the peer is not known yet
+    logic forget;  // the peer is not set yet
     logic claim;   // store the peer of the message
     logic server;  // the peer's CM is at the address and port that are set
     logic owner;   // the peer's CM is at the sender's address and at the port that the message names
@@ -161,7 +161,7 @@ package cm_pkg;
   typedef struct packed {
     answer_e answer;
     phase_e  phase;
-    logic    doubt;  // no answer: the peer is probed
+    logic    probe;  // no answer: the peer is probed
     todo_t   todo;
   } decision_t;
 
@@ -186,7 +186,7 @@ package cm_pkg;
     ScrAccept,    // messages
     ScrRefuse,
     ScrFull,      // a refusal that names a queue pair and the address that holds it
-    ScrAsk,
+    ScrRequest,
     ScrForget = 5'd16,  // as in todo_t; the last are steps in the life of a queue pair
     ScrClaim,
     ScrServer,
@@ -242,7 +242,7 @@ package cm_pkg;
     SrcRandom
   } source_e;
 
-  // Which registers: in the place of the source.
+  // The registers that an operation writes: in the place of its source.
   typedef enum logic [1:0] {
     GroupQp,
     GroupRing,

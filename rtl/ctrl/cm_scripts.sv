@@ -70,7 +70,7 @@ module cm_scripts
             four(DoEmit, source, 18), one(DoEmit, source, 22), one(DoEmit, source, 23), one(DoEmit, source, 24)};
   endfunction
 
-  function automatic op_t [25:0] emit_own();  // flags, and our parameters for the other side
+  function automatic op_t [25:0] emit_local();  // flags, and our parameters for the other side
     return {one(DoEmit, SrcHead, 0), EmitZero,
             one(DoEmit, SrcQpn, 2), one(DoEmit, SrcQpn, 3), one(DoEmit, SrcQpn, 4), EmitZero,
             one(DoEmit, SrcEntry, 29), one(DoEmit, SrcEntry, 30), one(DoEmit, SrcEntry, 31),
@@ -92,13 +92,13 @@ module cm_scripts
           one(DoTake, SrcMessage, 0), one(DoTake, SrcMessage, 51),
           one(DoTake, SrcMessage, 26), one(DoTake, SrcMessage, 27), one(DoTake, SrcMessage, 28),
           one(DoTake, SrcMessage, 49), one(DoTake, SrcMessage, 50), four(DoTake, SrcFromIp, 21)});
-      ScrAccept: written = ops_t'({emit_own(), emit_info(SrcMessage), emit_port()});
+      ScrAccept: written = ops_t'({emit_local(), emit_info(SrcMessage), emit_port()});
       ScrRefuse: written = ops_t'({one(DoEmit, SrcHead, 0), {25{EmitZero}}, emit_info(SrcMessage), emit_port()});
       ScrFull:
         written = ops_t'({one(DoEmit, SrcHead, 0), EmitZero,
                           one(DoEmit, SrcQpn, 2), one(DoEmit, SrcQpn, 3), one(DoEmit, SrcQpn, 4), {16{EmitZero}},
                           four(DoEmit, SrcEntry, 25), EmitZero, emit_info(SrcMessage), emit_port()});
-      ScrAsk:    written = ops_t'({emit_own(), emit_info(SrcEntry), emit_port()});
+      ScrRequest: written = ops_t'({emit_local(), emit_info(SrcEntry), emit_port()});
       // ---- the entry of a queue pair
       ScrClear: written = ops_t'({one(DoStore, SrcZero, 0), four(DoStore, SrcZero, 25)});
       ScrMatch:

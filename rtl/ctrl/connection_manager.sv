@@ -65,11 +65,11 @@ module connection_manager
     StClear,    // after reset: every entry closed
     StIdle,
     StReceive,  // a message comes
-    StHeard,
+    StFields,
     StRead,     // the entry it names, for StSort
     StSort,     // what it is
     StScan,     // OPEN_QP: look for its sender, or a free queue pair
-    StJudge,
+    StCompare,
     StChoose,   // what it gets
     StFetch,    // the entry of the queue pair
     StWeigh,    // the rules, for StDecide
@@ -111,12 +111,12 @@ module connection_manager
     unique case (state_q)
       StClear:   script = ScrClear;
       StReceive: script = ScrReceive;
-      StHeard:   script = ScrFields;
+      StFields:  script = ScrFields;
       StScan:    script = ScrMatch;
       StFetch:   script = ScrFetch;
       StRun:     script = script_e'({1'b1, next_q});
       StStore:   script = ScrPhase;
-      StSend:    script = opening ? ScrAsk : accepted ? ScrAccept : full_q ? ScrFull : ScrRefuse;
+      StSend:    script = opening ? ScrRequest : accepted ? ScrAccept : full_q ? ScrFull : ScrRefuse;
       default:   {run, script} = {1'b0, ScrClear};
     endcase
   end
@@ -166,9 +166,9 @@ module connection_manager
   // ---- the event that the opening side waits for -----------------------------------------------------
   step_e step_q;
   fail_e fail_q;
-  logic  waiting_q, ask_open_q, ask_close_q;
+  logic  waiting_q, open_due_q, close_due_q;
   logic [3:0] retries_q;
-  index_t ask_qp_q, own_qp_q, sweep_q;
+  index_t due_qp_q, active_qp_q, sweep_q;
   logic [N_QP-1:0] mine_q, lost_q;  // opened by us; failed, or stopped by software, since it was opened
 
   always_comb begin
@@ -176,38 +176,38 @@ module connection_manager
   end
 
   logic named, named_q;  // the other side's number is one of ours
-  logic may_be_ours_q, is_ours_q, ask, again;
+  logic may_be_ours_q, is_ours_q, commanded, again;
   assign named = fields.qpn[23:8] == qpn_base[23:8] && 32'(fields.qpn[7:0]) < N_QP;
   always_ff @(posedge clk) begin
     named_q       <= named;
     // The answer contains our queue-pair number as the other side's.
-    may_be_ours_q <= waiting_q && fields.request == sent_request && named && fields.qpn[QpW-1:0] == own_qp_q;
+    may_be_ours_q <= waiting_q && fields.request == sent_request && named && fields.qpn[QpW-1:0] == active_qp_q;
     is_ours_q     <= occasion_q != OnAnswer || match.ip;
   end
-  assign ask         = !waiting_q && (ask_open_q || ask_close_q);
-  assign again       = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
+  assign commanded       = !waiting_q && (open_due_q || close_due_q);
+  assign again           = !waiting_q && expired && cfg.reopen && mine_q[sweep_q]
                        && lost_q[sweep_q];
 
   // ---- the meaning of a request or an occasion -------------------------------------------------------------------
   decision_t decision, decision_q;  // of a request
   move_t     move, move_q;          // of ours
-  logic      is_hit, is_own, is_half, is_last;
-  logic      is_kept;   // for another address
-  logic      in_doubt;  // the request is not answered: another life of a queue pair that lives
+  logic      is_hit, is_held, is_half, is_last;
+  logic      is_kept;     // for another address
+  logic      unanswered;  // the request is not answered: another life of a queue pair that lives
   logic      is_last_offered_q;  // of those that OPEN_QP may take
   // ---- the entry that OPEN_QP may take, of those examined
-  take_e     take, best_q, own_q, given;  // own_q: of those that the sender's address holds
-  index_t    best_index_q, own_index_q;
+  take_e     take, best_q, held_q, given;  // held_q: of those that the sender's address holds
+  index_t    best_index_q, held_index_q;
   logic [8:0] owned_q;  // queue pairs of the sender's address
   logic      at_bound;
   logic      dead_q;    // this queue pair has failed since it was opened
   always_ff @(posedge clk) dead_q <= lost_q[index_q];
   assign is_hit  = phase != PhClosed && match.ip && match.qpn;
-  assign is_own  = phase != PhClosed && match.ip;
+  assign is_held = phase != PhClosed && match.ip;
   assign is_kept = cfg.keep_peer && !match.ip && !match.no_peer;
   // One that we are opening ourselves is not for others.
-  assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == own_qp_q);
-  assign given    = at_bound ? own_q : best_q;
+  assign is_half = (phase == PhInit || phase == PhRtr) && !(waiting_q && index_q == active_qp_q);
+  assign given   = at_bound ? held_q : best_q;
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
     if (cfg.engaged || is_kept) take = TakeNone;
@@ -216,7 +216,7 @@ module connection_manager
     else if (is_half) take = TakeHalf;
     else take = TakeNone;
   end
-  assign in_doubt = occasion_q == OnRequest && decision_q.doubt;
+  assign unanswered = occasion_q == OnRequest && decision_q.probe;
   assign is_last = index_q == index_t'(N_QP - 1);
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
@@ -251,23 +251,23 @@ module connection_manager
       StClear: if (done && is_last) state_d = StIdle;
       StIdle:
         if (s_axis_cm_tvalid) state_d = StReceive;
-        else if (ask || again || (waiting_q && expired)) state_d = StFetch;
-      StReceive: if (done) state_d = StHeard;
-      StHeard: if (done) state_d = StRead;
+        else if (commanded || again || (waiting_q && expired)) state_d = StFetch;
+      StReceive: if (done) state_d = StFields;
+      StFields: if (done) state_d = StRead;
       StRead: state_d = StSort;
       StSort:
         if (take_request) begin
           if (fields.request == ReqOpen) state_d = StScan;
           else state_d = named_q ? StFetch : StSend;
         end else state_d = take_answer ? StFetch : StRelease;
-      StScan: if (done) state_d = StJudge;
-      StJudge:
+      StScan: if (done) state_d = StCompare;
+      StCompare:
         if (is_hit) state_d = StFetch;
         else state_d = is_last_offered_q ? StChoose : StScan;
       StChoose: state_d = given == TakeNone ? StSend : StFetch;
       StFetch: if (done) state_d = StWeigh;
       StWeigh: state_d = StDecide;
-      StDecide: state_d = is_ours_q && !in_doubt ? StWork : StRelease;
+      StDecide: state_d = is_ours_q && !unanswered ? StWork : StRelease;
       StWork:
         if (todo_q == '0) state_d = StStore;
         else if (todo_q[$high(todo_q)]) state_d = StRun;
@@ -278,27 +278,27 @@ module connection_manager
     endcase
   end
 
-  // Which entry is looked at.
+  // The entry that is examined.
   always_ff @(posedge clk) begin
     unique case (state_q)
       StClear: if (done) index_q <= index_q + 1'b1;
       // The sender's own queue pair goes before another one.
-      StJudge:
+      StCompare:
         if (!is_hit && !is_last_offered_q) index_q <= index_q + 1'b1;
-      StChoose: if (given != TakeNone) index_q <= at_bound ? own_index_q : best_index_q;
-      StIdle: index_q <= waiting_q ? own_qp_q : ask ? ask_qp_q : sweep_q;
+      StChoose: if (given != TakeNone) index_q <= at_bound ? held_index_q : best_index_q;
+      StIdle: index_q <= waiting_q ? active_qp_q : commanded ? due_qp_q : sweep_q;
       StSort: index_q <= take_request && fields.request == ReqOpen ? '0 : fields.qpn[QpW-1:0];
       default: ;
     endcase
     if (state_q == StIdle) begin
-      {best_q, own_q} <= {TakeNone, TakeNone};
-      owned_q         <= '0;
+      {best_q, held_q} <= {TakeNone, TakeNone};
+      owned_q          <= '0;
     end
-    if (state_q == StJudge) begin
+    if (state_q == StCompare) begin
       if (take > best_q) {best_q, best_index_q} <= {take, index_q};
-      if (is_own) begin
+      if (is_held) begin
         owned_q <= owned_q + 1'b1;
-        if (take > own_q) {own_q, own_index_q} <= {take, index_q};
+        if (take > held_q) {held_q, held_index_q} <= {take, index_q};
       end
     end
     if (state_q == StIdle || state_q == StChoose) full_q <= state_q == StChoose && given == TakeNone;
@@ -315,8 +315,8 @@ module connection_manager
       answer_q <= AckNoQp;
       if (s_axis_cm_tvalid) occasion_q <= OnRequest;
       else if (waiting_q) occasion_q <= retries_q == '0 ? OnGiveUp : OnResend;
-      else if (ask_open_q) occasion_q <= OnOpen;
-      else if (ask_close_q) occasion_q <= OnClose;
+      else if (open_due_q) occasion_q <= OnOpen;
+      else if (close_due_q) occasion_q <= OnClose;
       else occasion_q <= OnReopen;
     end
     if (take_answer) occasion_q <= OnAnswer;
@@ -350,20 +350,20 @@ module connection_manager
   always_ff @(posedge clk) begin
     if (cfg.open || cfg.close) begin
       if (32'(cfg.qp) >= N_QP) fail_q <= FailNoQp;
-      else if (!ask_open_q && !ask_close_q) begin
-        ask_open_q  <= cfg.open;
-        ask_close_q <= !cfg.open;
-        ask_qp_q    <= cfg.qp[QpW-1:0];
+      else if (!open_due_q && !close_due_q) begin
+        open_due_q  <= cfg.open;
+        close_due_q <= !cfg.open;
+        due_qp_q    <= cfg.qp[QpW-1:0];
       end
     end
     if (decides && opening) begin
-      step_q      <= move_q.step;
-      fail_q      <= move_q.fail;
-      waiting_q   <= move_q.waiting;
-      own_qp_q    <= index_q;
-      retries_q   <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
-      if (occasion_q == OnOpen) ask_open_q <= 1'b0;
-      if (occasion_q == OnClose) ask_close_q <= 1'b0;
+      step_q        <= move_q.step;
+      fail_q        <= move_q.fail;
+      waiting_q     <= move_q.waiting;
+      active_qp_q   <= index_q;
+      retries_q     <= occasion_q == OnResend ? retries_q - 1'b1 : cfg.retries;
+      if (occasion_q == OnOpen) open_due_q <= 1'b0;
+      if (occasion_q == OnClose) close_due_q <= 1'b0;
     end
     if (opening && state_q == StRun && failed) begin
       waiting_q <= occasion_q == OnAnswer;
@@ -373,7 +373,7 @@ module connection_manager
     if (rst) begin
       step_q <= StepNone;
       fail_q <= FailNone;
-      {waiting_q, ask_open_q, ask_close_q} <= '0;
+      {waiting_q, open_due_q, close_due_q} <= '0;
     end
   end
 
@@ -397,28 +397,29 @@ module connection_manager
     end
   end
 
-  // ---- whether those that hold queue pairs live ------------------------------------------------------------
-  // Its address may be forged, or it has begun again, or those of strangers are in the way: the keep-alive probes at
-  // once, for some round trips, and not again for a while. Who does not answer spends its retries, and then gives way.
-  localparam int unsigned DoubtCycles = 4096, RestMs = 100;
+  // ---- whether the holders of queue pairs are alive ------------------------------------------------------------
+  // A request may have a forged address, or come from a peer that has restarted, or find no free queue pair: the
+  // keep-alive then probes at once, for some round trips, and not again for a while. A peer that does not answer fails
+  // after its retries, and its queue pair is free.
+  localparam int unsigned ProbeCycles = 4096, RestMs = 100;
   logic silent, suspect;
-  logic [$clog2(DoubtCycles)-1:0] doubt_q;
+  logic [$clog2(ProbeCycles)-1:0] probe_q;
   logic [$clog2(RestMs+1)-1:0] rest_q;
-  assign silent   = state_q == StDecide && in_doubt;
+  assign silent   = state_q == StDecide && unanswered;
   assign suspect   = silent || (state_q == StChoose && given == TakeNone && !cfg.engaged);
   always_ff @(posedge clk) begin
-    if (doubt_q != '0) doubt_q <= doubt_q - 1'b1;
+    if (probe_q != '0) probe_q <= probe_q - 1'b1;
     if (prescale_q == '0 && rest_q != '0) rest_q <= rest_q - 1'b1;
     if (suspect && rest_q == '0) begin
-      doubt_q <= '1;
+      probe_q <= '1;
       rest_q  <= $bits(rest_q)'(RestMs);
     end
-    if (rst) {doubt_q, rest_q} <= '0;
+    if (rst) {probe_q, rest_q} <= '0;
   end
 
   assign arm    = opening && (state_q == StStore || sent);
-  assign status = '{doubt: doubt_q != '0, busy: waiting_q || ask_open_q || ask_close_q || (opening && state_q != StIdle),
-                    step: step_q, fail: fail_q, qp: qp_t'(own_qp_q)};
+  assign status = '{probe: probe_q != '0, busy: waiting_q || open_due_q || close_due_q || (opening && state_q != StIdle),
+                    step: step_q, fail: fail_q, qp: qp_t'(active_qp_q)};
 
   // ---- counters ----------------------------------------------------------------------------------------------
   assign stat_request   = take_request;

@@ -14,7 +14,7 @@ package ipbus_pkg;
     logic [3:0]  version;
     logic [3:0]  reserved;
     logic [15:0] id;         // 0: unreliable
-    logic [3:0]  order;      // F: these four bits tell the byte order
+    logic [3:0]  order;      // F: these four bits identify the byte order
     logic [3:0]  kind;       // packet_e
   } packet_hdr_t;
 
@@ -43,7 +43,7 @@ package ipbus_pkg;
     logic [3:0]  info;       // info_e
   } trans_hdr_t;
 
-  // Of the traffic history in a status packet: the newest sixteen, one byte each.
+  // Events of the traffic history in a status packet, which holds the newest sixteen, one byte each.
   localparam logic [7:0] EventControl = 8'h02;
   localparam logic [7:0] EventStatus  = 8'h03;
   localparam logic [7:0] EventResend  = 8'h04;

@@ -47,9 +47,9 @@ module ipbus_target
   typedef enum logic [3:0] {
     StClear,     // after reset: nothing has been received
     StLoad,
-    StSort,      // what it is, for StJudge
-    StJudge,
-    StHeard,     // its header goes into the history, and into the reply
+    StSort,      // what it is, for StDispatch
+    StDispatch,
+    StHeader,    // its header goes into the history, and into the reply
     StExecute,
     StKeep,      // where the reply is found again
     StSearch,    // for the reply that is requested again
@@ -130,7 +130,7 @@ module ipbus_target
   assign words      = halves_q[PtrW:1];
   assign readable   = hdr_q.version == Version && hdr_q.order == 4'hF && hdr_q.reserved == '0 && !broken_q;
   assign reliable   = hdr_q.id != '0;
-  assign start      = state_q == StHeard && word_done;
+  assign start      = state_q == StHeader && word_done;
 
   // The header stays from StSort on, and with it all of this up to StKeep.
   always_ff @(posedge clk) begin
@@ -163,7 +163,7 @@ module ipbus_target
 
   assign found     = state_q == StCompare && recalled == hdr_q.id;
   assign not_found = state_q == StSearch && left_q == '0;
-  assign is_event  = (state_q == StJudge && !is_resend_q) || not_found || state_q == StFound;
+  assign is_event  = (state_q == StDispatch && !is_resend_q) || not_found || state_q == StFound;
 
   always_comb begin
     event_code = EventOther;
@@ -182,7 +182,7 @@ module ipbus_target
         remember_at = {1'b1, PlaceW'(at_q[4:0])};
         remembered  = '0;
       end
-      StHeard, StSent: begin  // both as headers of control packets
+      StHeader, StSent: begin  // both as headers of control packets
         remember    = 1'b1;
         remember_at = {1'b1, PlaceW'({1'b1, state_q == StSent, state_q == StSent ? sent_at_q : received_at_q, high})};
         remembered  = high ? status_half : {status_half[15:4], PacketControl};
@@ -261,12 +261,12 @@ module ipbus_target
     case (state_q)
       StClear:  if (at_q[4:0] == '1) state_d = StLoad;
       StLoad:   if (loading && s_axis_tlast) state_d = StSort;
-      StSort:   state_d = StJudge;
-      StJudge:
-        if (accept) state_d = StHeard;
+      StSort:   state_d = StDispatch;
+      StDispatch:
+        if (accept) state_d = StHeader;
         else if (is_status_q) state_d = StStatus;
         else state_d = is_resend_q ? StSearch : StRelease;
-      StHeard:   if (word_done) state_d = StExecute;
+      StHeader:  if (word_done) state_d = StExecute;
       StExecute: if (executed) state_d = StKeep;
       StKeep:    if (word_done) state_d = StSent;
       StSearch:  state_d = not_found ? StRelease : StCompare;
@@ -291,7 +291,7 @@ module ipbus_target
     else if (counts) at_q <= at_q + 1'b1;
 
     case (state_q)
-      StJudge: begin
+      StDispatch: begin
         slot_q        <= is_resend_q ? next_slot_q - 1'b1 : next_slot_q;
         scratch_q     <= !reliable_q;
         left_q        <= kept_q;
@@ -316,8 +316,8 @@ module ipbus_target
       next_id_q   <= next_id_q == '1 ? 16'd1 : next_id_q + 16'd1;
     end
     stat.packets      <= executed;
-    stat.malformed    <= state_q == StJudge && !is_control_q && !is_status_q && !is_resend_q;
-    stat.out_of_order <= state_q == StJudge && is_control_q && !accept;
+    stat.malformed    <= state_q == StDispatch && !is_control_q && !is_status_q && !is_resend_q;
+    stat.out_of_order <= state_q == StDispatch && is_control_q && !accept;
     stat.resent       <= state_q == StFound;
     if (rst) begin
       state_q <= StClear;
@@ -343,7 +343,7 @@ module ipbus_target
     reply_write = trans_write;
     reply_at    = trans_addr[IndexW:0];
     reply_half  = trans_half;
-    if (state_q == StHeard || state_q == StStatus) begin
+    if (state_q == StHeader || state_q == StStatus) begin
       reply_write = at_q[1:0] == 2'd2;
       reply_at    = (IndexW + 1)'({word, high});
       reply_half  = status_half;

@@ -91,7 +91,7 @@ module register_access
 
   logic may_write;
   assign may_write = facts.writable && !(facts.lockable && locked);
-  assign error     = !outside_q && !(facts.known && (may_write || !is_wr_q));
+  assign error     = !outside_q && !(facts.exists && (may_write || !is_wr_q));
 
   always_ff @(posedge clk) begin
     case (state_q)

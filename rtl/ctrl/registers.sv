@@ -125,7 +125,7 @@ module registers
     .*
   );
 
-  wire unused = &{1'b0, mac, cm_status.doubt};  // the pulses of the MAC are the counters' affair
+  wire unused = &{1'b0, mac, cm_status.probe};  // the pulses of the MAC are the counters' affair
 
   // ---- constants and status in -----------------------------------------------------------------
   assign live.options.qcn      = WITH_ROCE == 1 && WITH_QCN == 1;

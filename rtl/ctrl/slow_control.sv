@@ -122,10 +122,10 @@ module slow_control
     if (WITH_TCP == 1) begin : gen_lookups
       lookup_mux u_lookups (
         .clk, .rst,
-        .ask_valid  ({lookup_valid, cm_lookup_valid}),
-        .ask_ready  ({lookup_ready, cm_lookup_ready}),
-        .ask_ip     ({lookup_ip, cm_lookup_ip}),
-        .ask_fresh  ({lookup_fresh, 1'b0}),
+        .req_valid  ({lookup_valid, cm_lookup_valid}),
+        .req_ready  ({lookup_ready, cm_lookup_ready}),
+        .req_ip     ({lookup_ip, cm_lookup_ip}),
+        .req_fresh  ({lookup_fresh, 1'b0}),
         .found_valid({found_valid, cm_found_valid}),
         .lookup_valid(arp_lookup_valid),
         .lookup_ready(arp_lookup_ready),

@@ -33,7 +33,7 @@ module arp
   output logic [47:0] found_mac,    // while found_valid
 
   // to service_framer
-  output logic        wanted,
+  output logic        req,
   input  logic        granted,
   input  logic        sent,
   input  word_index_t index,
@@ -70,9 +70,9 @@ module arp
   always_ff @(posedge clk) have_ip_q <= local_ip != '0;
 
   // ---- the meaning of a received packet, determined while it passes -------------------------------------------
-  logic request_q, reply_q;               // its operation
-  logic group_q, mac_zero_q, mac_own_q;   // its sender
-  logic ip_zero_q, ip_own_q, on_link_q;
+  logic request_q, reply_q;                // its operation
+  logic group_q, mac_zero_q, mac_ours_q;   // its sender
+  logic ip_zero_q, ip_ours_q, on_link_q;
   logic to_us_q;
   logic is_arp, sender_ok, conflict, teaches, keep, lost;
 
@@ -83,16 +83,16 @@ module arp
           request_q <= parsed.data == ArpRequest;
           reply_q   <= parsed.data == ArpReply;
         end
-        WordSha: {group_q, mac_zero_q, mac_own_q} <= {parsed.data[8], parsed.zero, parsed.same};
+        WordSha: {group_q, mac_zero_q, mac_ours_q} <= {parsed.data[8], parsed.zero, parsed.same};
         WordSha + 5'd1, WordSha + 5'd2:
-          {mac_zero_q, mac_own_q} <= {mac_zero_q && parsed.zero, mac_own_q && parsed.same};
+          {mac_zero_q, mac_ours_q} <= {mac_zero_q && parsed.zero, mac_ours_q && parsed.same};
         WordSpa: begin
-          {ip_zero_q, ip_own_q} <= {parsed.zero, parsed.same};
-          on_link_q             <= (parsed.differs & cfg.netmask[31:16]) == '0;
+          {ip_zero_q, ip_ours_q} <= {parsed.zero, parsed.same};
+          on_link_q              <= (parsed.differs & cfg.netmask[31:16]) == '0;
         end
         WordSpa + 5'd1: begin
-          {ip_zero_q, ip_own_q} <= {ip_zero_q && parsed.zero, ip_own_q && parsed.same};
-          on_link_q             <= on_link_q && (parsed.differs & cfg.netmask[15:0]) == '0;
+          {ip_zero_q, ip_ours_q} <= {ip_zero_q && parsed.zero, ip_ours_q && parsed.same};
+          on_link_q              <= on_link_q && (parsed.differs & cfg.netmask[15:0]) == '0;
         end
         WordTpa: to_us_q <= have_ip_q && parsed.same;
         WordTpa + 5'd1: to_us_q <= to_us_q && parsed.same;
@@ -102,8 +102,8 @@ module arp
   end
 
   assign is_arp    = parsed.done && parsed.kind == KindArp;
-  assign sender_ok = !group_q && !mac_zero_q && !mac_own_q && (request_q || reply_q);
-  assign conflict  = is_arp && sender_ok && have_ip_q && ip_own_q;
+  assign sender_ok = !group_q && !mac_zero_q && !mac_ours_q && (request_q || reply_q);
+  assign conflict  = is_arp && sender_ok && have_ip_q && ip_ours_q;
   assign keep      = is_arp && sender_ok && !conflict;
   // A probe (RFC 5227) has no sender address: it is answered and teaches nothing.
   assign teaches   = !ip_zero_q && on_link_q;
@@ -159,18 +159,18 @@ module arp
   // ---- lookups ------------------------------------------------------------------------------------------
   typedef enum logic [2:0] {
     StReady,
-    StHop,      // who is the next hop?
-    StCheck,    // can it be one?
-    StSearch,   // the cache must be queried
-    StAnswer,   // the cache is searching
-    StAsk,      // a request is to be sent
-    StWait      // for its reply
+    StHop,       // who is the next hop?
+    StCheck,     // can it be one?
+    StSearch,    // the cache must be queried
+    StAnswer,    // the cache is searching
+    StRequest,   // a request is to be sent
+    StWait       // for its reply
   } state_e;
 
   // The frame being sent, once the framer has started.
   typedef enum logic [1:0] {
     AsReply,
-    AsQuestion,
+    AsRequest,
     AsAnnouncement
   } frame_e;
 
@@ -184,13 +184,13 @@ module arp
   logic        linked_q, hop_ok_q;   // it is on the link; it can be resolved
   logic [3:0]  tries_q;
   logic [15:0] wait_ms_q;
-  logic        ask_sent, asking, answered;
+  logic        request_sent, requesting, answered;
 
-  function automatic logic on_link(logic [31:0] ip, logic [31:0] own, logic [31:0] mask);
-    return ((ip ^ own) & mask) == '0;
+  function automatic logic on_link(logic [31:0] ip, logic [31:0] host, logic [31:0] mask);
+    return ((ip ^ host) & mask) == '0;
   endfunction
 
-  assign asking = state_q == StAsk || state_q == StWait;
+  assign requesting = state_q == StRequest || state_q == StWait;
 
   always_ff @(posedge clk) begin
     looked_q <= (state_q == StHop || state_q == StCheck) && !looked_q;
@@ -203,7 +203,7 @@ module arp
   logic started_q, unsolicited_q, reply_pending_q, expected, for_packet, for_packet_q;
   logic changed_q;  // own address changed: the cache may contain addresses of another network
 
-  assign expected     = asking && packet_reply && packet_ip == hop_q;
+  assign expected     = requesting && packet_reply && packet_ip == hop_q;
   assign op_for_packet   = packet_valid && !op_busy_q && !started_q;
   assign op_for_lookup = !packet_valid && !op_busy_q && state_q == StSearch;
   assign for_packet      = op_busy_q ? !op_lookup_q : packet_valid;
@@ -262,7 +262,7 @@ module arp
       StHop, StCheck:
         if (looked_q) begin
           if (state_q == StHop && !linked_q) hop_q <= cfg.gateway;
-          state_q <= !hop_ok_q ? StReady : state_q == StHop ? StCheck : fresh_q ? StAsk : StSearch;
+          state_q <= !hop_ok_q ? StReady : state_q == StHop ? StCheck : fresh_q ? StRequest : StSearch;
           if (!hop_ok_q) begin
             {found_valid, found} <= 2'b10;
             stat_unresolved      <= 1'b1;
@@ -271,18 +271,18 @@ module arp
       StSearch: if (op_for_lookup && op_ready) state_q <= StAnswer;
       StAnswer:
         if (op_done && op_lookup_q) begin
-          state_q <= op_hit ? StReady : StAsk;
+          state_q <= op_hit ? StReady : StRequest;
           {found_valid, found} <= {op_hit, op_hit};
         end
-      StAsk:
-        if (ask_sent) begin
+      StRequest:
+        if (request_sent) begin
           state_q   <= StWait;
           tries_q   <= tries_q - 1'b1;
           wait_ms_q <= cfg.arp_retry;
         end
       default:
         if (wait_ms_q == '0) begin
-          if (tries_q != '0) state_q <= StAsk;
+          if (tries_q != '0) state_q <= StRequest;
           else begin
             state_q              <= StReady;
             {found_valid, found} <= 2'b10;
@@ -344,18 +344,18 @@ module arp
   end
 
   // ---- transmit: replies first ----------------------------------------------------------------------------------
-  // What is wanted may still change; what the framer grants is what counts as sent.
+  // The request may still change until the framer grants it; a granted frame counts as sent.
   frame_e      next;
   logic [31:0] target;
-  logic [15:0] oper, nobody;
+  logic [15:0] oper, no_host;
 
   logic [7:0][15:0] words;
   logic [2:0]       place;
 
-  assign wanted    = reply_pending_q || state_q == StAsk || announce;
-  assign next      = reply_pending_q ? AsReply : state_q == StAsk ? AsQuestion : AsAnnouncement;
-  assign ask_sent  = granted && next == AsQuestion;
-  assign announced = granted && next == AsAnnouncement;
+  assign req          = reply_pending_q || state_q == StRequest || announce;
+  assign next         = reply_pending_q ? AsReply : state_q == StRequest ? AsRequest : AsAnnouncement;
+  assign request_sent = granted && next == AsRequest;
+  assign announced    = granted && next == AsAnnouncement;
 
   always_ff @(posedge clk) begin
     if (granted) begin
@@ -369,10 +369,10 @@ module arp
     if (rst) {sending_q, reply_pending_q} <= '0;
   end
 
-  assign target     = frame_q == AsReply ? packet_ip : frame_q == AsQuestion ? hop_q : local_ip;
+  assign target     = frame_q == AsReply ? packet_ip : frame_q == AsRequest ? hop_q : local_ip;
   assign oper       = frame_q == AsReply ? ArpReply : ArpRequest;
-  assign nobody     = {16{index < WordSrc}};  // to all, and asking for an address
-  assign words      = {16'h0, oper, target[15:0], target[31:16], nobody, packet_mac[15:0], packet_mac[31:16], packet_mac[47:32]};
+  assign no_host    = {16{index < WordSrc}};  // destination: broadcast; target of a request: zero
+  assign words      = {16'h0, oper, target[15:0], target[31:16], no_host, packet_mac[15:0], packet_mac[31:16], packet_mac[47:32]};
   assign word.valid = 1'b1;
   assign word.odd   = 1'b0;
   assign word.last  = 1'b1;
@@ -402,7 +402,7 @@ module arp
     stat_refused       <= refused_here || refused_there || refused_too_q;
     refused_too_q      <= refused_too_q ? refused_here || refused_there : refused_here && refused_there;
     stat_conflicts     <= conflict_q;
-    stat_requests_sent <= ask_sent;
+    stat_requests_sent <= request_sent;
     if (rst) {stat_requests, stat_replies, stat_refused, refused_too_q, stat_conflicts, stat_requests_sent} <= '0;
   end
 endmodule

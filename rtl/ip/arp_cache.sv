@@ -43,7 +43,7 @@ module arp_cache #(
   state_e              state_q;
   logic                confirm_q, insert_q;
   logic                sweep_q;    // a search without a request, once a second, so that no age wraps
-  logic                wanted_sweep_q;
+  logic                sweep_due_q;
   logic [15:0]         now_q;
   logic [ENTRIES-1:0]  valid_q;
   logic [IndexW:0]     index_q;    // the entry whose read is issued
@@ -81,7 +81,7 @@ module arp_cache #(
   assign expired = max_age != '0 && age >= max_age;
   assign alive   = valid_q[seen] && !expired;
 
-  assign op_ready = state_q == StIdle && !wanted_sweep_q && !flush;
+  assign op_ready = state_q == StIdle && !sweep_due_q && !flush;
   assign victim   = hit_q ? hit_index_q : free_found_q ? free_q : oldest_q;
   assign write    = state_q == StAct && confirm_q && (hit_q || insert_q);
   assign done     = state_q == StAct && !sweep_q;
@@ -89,20 +89,20 @@ module arp_cache #(
 
   always_ff @(posedge clk) begin
     if (second) now_q <= now_q + 1'b1;
-    if (second) wanted_sweep_q <= 1'b1;
+    if (second) sweep_due_q <= 1'b1;
     case (state_q)
       StIdle:
-        if (wanted_sweep_q || (op_valid && op_ready)) begin
-          state_q        <= StSearch;
-          sweep_q        <= wanted_sweep_q;
-          wanted_sweep_q <= second;
-          confirm_q      <= op_confirm && !wanted_sweep_q;
-          insert_q       <= op_insert;
-          index_q        <= '0;
-          hit_q          <= 1'b0;
-          free_found_q   <= 1'b0;
-          oldest_age_q   <= '0;
-          oldest_q       <= '0;
+        if (sweep_due_q || (op_valid && op_ready)) begin
+          state_q      <= StSearch;
+          sweep_q      <= sweep_due_q;
+          sweep_due_q  <= second;
+          confirm_q    <= op_confirm && !sweep_due_q;
+          insert_q     <= op_insert;
+          index_q      <= '0;
+          hit_q        <= 1'b0;
+          free_found_q <= 1'b0;
+          oldest_age_q <= '0;
+          oldest_q     <= '0;
         end
       StSearch: begin
         index_q <= index_q + 1'b1;
@@ -129,10 +129,10 @@ module arp_cache #(
     endcase
     if (flush) valid_q <= '0;
     if (rst) begin
-      state_q        <= StIdle;
-      wanted_sweep_q <= 1'b0;
-      now_q          <= '0;
-      valid_q        <= '0;
+      state_q     <= StIdle;
+      sweep_due_q <= 1'b0;
+      now_q       <= '0;
+      valid_q     <= '0;
     end
   end
 endmodule

@@ -14,7 +14,7 @@ module icmp_echo
   input  parsed_t      parsed,
 
   // to service_framer
-  output logic        wanted,
+  output logic        req,
   input  logic        granted,
   input  word_index_t index,
   output sent_t       word,
@@ -26,7 +26,7 @@ module icmp_echo
   // The fields of the request, and their places in the reply: in the same order.
   localparam words_t Kept = span(WordSrc, 3) | span(WordVersion, 1) | span(WordIpSrc, 2) | span(WordIcmpId, 2)
                           | span(WordPayload, 1);
-  localparam words_t Told = span(WordDst, 3) | span(WordVersion, 1) | span(WordIpDst, 2) | span(WordIcmpId, 2)
+  localparam words_t Replied = span(WordDst, 3) | span(WordVersion, 1) | span(WordIpDst, 2) | span(WordIcmpId, 2)
                           | span(WordPayload, 1);
 
   logic is_echo, lost;
@@ -41,10 +41,10 @@ module icmp_echo
     .accept(is_echo && !lost),
     .lost  (lost),
     .word  (word),
-    .take  (take && Told[index])
+    .take  (take && Replied[index])
   );
 
-  assign wanted = word.valid;
+  assign req = word.valid;
 
   always_ff @(posedge clk) begin
     stat_replies <= granted && !rst;

@@ -5,10 +5,10 @@ module lookup_mux (
   input  logic clk,
   input  logic rst,
 
-  input  logic [1:0]       ask_valid,
-  output logic [1:0]       ask_ready,
-  input  logic [1:0][31:0] ask_ip,
-  input  logic [1:0]       ask_fresh,
+  input  logic [1:0]       req_valid,
+  output logic [1:0]       req_ready,
+  input  logic [1:0][31:0] req_ip,
+  input  logic [1:0]       req_fresh,
   output logic [1:0]       found_valid,
 
   output logic        lookup_valid,
@@ -18,11 +18,11 @@ module lookup_mux (
   input  logic        answered         // a pulse: found or not
 );
   logic busy_q, whose_q, whose;
-  assign whose        = !ask_valid[0];
-  assign lookup_valid = |ask_valid && !busy_q;
-  assign lookup_ip    = ask_ip[whose];
-  assign lookup_fresh = ask_fresh[whose];
-  assign ask_ready    = {whose, !whose} & {2{lookup_ready && !busy_q}};
+  assign whose        = !req_valid[0];
+  assign lookup_valid = |req_valid && !busy_q;
+  assign lookup_ip    = req_ip[whose];
+  assign lookup_fresh = req_fresh[whose];
+  assign req_ready    = {whose, !whose} & {2{lookup_ready && !busy_q}};
   assign found_valid  = {whose_q, !whose_q} & {2{answered && busy_q}};
 
   always_ff @(posedge clk) begin

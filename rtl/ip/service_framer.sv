@@ -19,7 +19,7 @@ module service_framer
   input  logic [7:0]  ttl,
 
   // senders, numbered as sender_e
-  input  logic  [Senders-1:0] wanted,   // a frame is to be sent
+  input  logic  [Senders-1:0] req,      // a frame is to be sent
   output logic  [Senders-1:0] granted,  // it is begun, a pulse
   output logic  [Senders-1:0] sent,     // and done, a pulse
   output word_index_t         index,
@@ -77,13 +77,13 @@ module service_framer
 
   arbiter_rr #(.N(Senders)) u_arbiter (
     .clk, .rst,
-    .req  (wanted),
+    .req  (req),
     .take (state_q == StIdle && free),
     .valid(any),
     .index(choice)
   );
 
-  assign free   = room && !wr_commit;  // which `room` does not know of yet
+  assign free   = room && !wr_commit;  // which `room` does not count yet
   assign is_arp = sender_q == SendArp;
   assign udp    = sender_q == SendIpbus || sender_q == SendCm;
   assign shown  = word[sender_q];
@@ -104,39 +104,39 @@ module service_framer
   // Own addresses lie at one place of an IPv4 head and at another of ARP.
   typedef enum logic [1:0] {
     FromSender,
-    FromOwn,
+    FromLocal,
     FromHere
   } from_e;
 
-  localparam logic [2:0] OwnMac = 3'd0;
-  localparam logic [2:0] OwnIp  = 3'd3;
+  localparam logic [2:0] LocalMac = 3'd0;
+  localparam logic [2:0] LocalIp  = 3'd3;
 
-  logic [7:0][15:0] own;
-  logic [2:0]       own_at;
+  logic [7:0][15:0] local_words;
+  logic [2:0]       local_at;
   from_e            from;
   logic [15:0]      here;
 
-  assign own  = {48'h0, local_ip[15:0], local_ip[31:16], local_mac[15:0], local_mac[31:16], local_mac[47:32]};
-  assign head = from == FromSender ? shown.data : from == FromOwn ? own[own_at] : here;
+  assign local_words = {48'h0, local_ip[15:0], local_ip[31:16], local_mac[15:0], local_mac[31:16], local_mac[47:32]};
+  assign head        = from == FromSender ? shown.data : from == FromLocal ? local_words[local_at] : here;
 
   always_comb begin
-    from   = FromSender;
-    own_at = OwnMac;
-    here   = '0;
+    from     = FromSender;
+    local_at = LocalMac;
+    here     = '0;
     unique case (index)
-      WordSrc:          from = FromOwn;
-      WordSrc + 5'd1:   {from, own_at} = {FromOwn, OwnMac + 3'd1};
-      WordSrc + 5'd2:   {from, own_at} = {FromOwn, OwnMac + 3'd2};
+      WordSrc:          from = FromLocal;
+      WordSrc + 5'd1:   {from, local_at} = {FromLocal, LocalMac + 3'd1};
+      WordSrc + 5'd2:   {from, local_at} = {FromLocal, LocalMac + 3'd2};
       WordEthertype:    {from, here} = {FromHere, is_arp ? EtherTypeArp : EtherTypeIpv4};
       WordVersion:      {from, here} = {udp || is_arp ? FromHere : FromSender, is_arp ? ArpHtype : Ipv4Version};
       WordLength:       {from, here} = {FromHere, is_arp ? ArpPtype : 16'h0};
       WordLengths:      {from, here} = {FromHere, is_arp ? ArpLengths : 16'h0};
       WordFragment:     {from, here} = {is_arp ? FromSender : FromHere, Ipv4DontFragment};
-      WordProtocol:     {from, here} = {is_arp ? FromOwn : FromHere, ttl, udp ? ProtocolUdp : ProtocolIcmp};
-      WordIpSum:        {from, own_at} = {is_arp ? FromOwn : FromHere, OwnMac + 3'd1};
-      WordIpSrc:        {from, own_at} = {FromOwn, is_arp ? OwnMac + 3'd2 : OwnIp};
-      WordIpSrc + 5'd1: {from, own_at} = {FromOwn, is_arp ? OwnIp : OwnIp + 3'd1};
-      WordIpDst:        {from, own_at} = {is_arp ? FromOwn : FromSender, OwnIp + 3'd1};
+      WordProtocol:     {from, here} = {is_arp ? FromLocal : FromHere, ttl, udp ? ProtocolUdp : ProtocolIcmp};
+      WordIpSum:        {from, local_at} = {is_arp ? FromLocal : FromHere, LocalMac + 3'd1};
+      WordIpSrc:        {from, local_at} = {FromLocal, is_arp ? LocalMac + 3'd2 : LocalIp};
+      WordIpSrc + 5'd1: {from, local_at} = {FromLocal, is_arp ? LocalIp : LocalIp + 3'd1};
+      WordIpDst:        {from, local_at} = {is_arp ? FromLocal : FromSender, LocalIp + 3'd1};
       WordIcmpKind, WordIcmpSum: if (!udp && !is_arp) from = FromHere;
       WordUdpLength, WordUdpSum: if (udp) from = FromHere;
       default: ;

@@ -34,7 +34,7 @@ module service_parser
     StFrame,  // takes words
     StFold,   // the sums' last carry
     StCheck,  // whether they are right
-    StJudge
+    StVerdict
   } state_e;
 
   state_e      state_q;
@@ -47,10 +47,10 @@ module service_parser
   // ---- what passed -----------------------------------------------------------------------------------
   logic arp_q, ipv4_q, udp_q, icmp_q;
   logic mac_ours_q, group_source_q, arp_form_q, arp_whole_q;
-  logic plain_q, length_ok_q, has_l4_q, fragment_q, host_source_q, own_source_q, ours_q;
+  logic plain_q, length_ok_q, has_l4_q, fragment_q, host_source_q, local_source_q, ours_q;
   logic echo_q, udp_length_ok_q, unsummed_q;
 
-  // UDP's length is looked at twice: the sum wants it for the pseudo header too.
+  // UDP's length is taken twice: the sum needs it for the pseudo header too.
   assign s_axis_tready = state_q == StFrame && (index_q != WordUdpLength || !udp_q || twice_q);
   assign take          = s_axis_tvalid && s_axis_tready;
 
@@ -58,7 +58,7 @@ module service_parser
     case (state_q)
       StFrame: if (take && s_axis_tlast) state_q <= StFold;
       StFold:  state_q <= StCheck;
-      StCheck: state_q <= StJudge;
+      StCheck: state_q <= StVerdict;
       default: state_q <= StFrame;
     endcase
     twice_q <= s_axis_tvalid && index_q == WordUdpLength && !take;
@@ -70,7 +70,7 @@ module service_parser
   end
 
   // ---- the length in the IP header, and the rest ---------------------------------------------------------
-  // Two less with each word behind it: what UDP's length must be when that passes, and four more than the rest of
+  // Two less with each word after it: what UDP's length must be when that passes, and four more than the rest of
   // the payload when a word of that does.
   logic [15:0] left_q;
   logic        more, last, odd;
@@ -87,33 +87,33 @@ module service_parser
     end
   end
 
-  // ---- compared with our own values at this place ----------------------------------------------------------
-  localparam logic [2:0] OwnMac  = 3'd0;
-  localparam logic [2:0] OwnIp   = 3'd3;
-  localparam logic [2:0] Left    = 3'd5;
-  localparam logic [2:0] ArpForm = 3'd6;
+  // ---- compared with the expected value at this place ----------------------------------------------------------
+  localparam logic [2:0] LocalMac = 3'd0;
+  localparam logic [2:0] LocalIp  = 3'd3;
+  localparam logic [2:0] Left     = 3'd5;
+  localparam logic [2:0] ArpForm  = 3'd6;
 
-  logic [7:0][15:0] own;
-  logic [2:0]       own_at;
+  logic [7:0][15:0] expected;
+  logic [2:0]       expected_at;
   logic [15:0]      arp_form;
 
   assign arp_form = index_q == WordHtype ? ArpHtype : index_q == WordPtype ? ArpPtype : ArpLengths;
-  assign own = {
+  assign expected = {
     16'h0, arp_form, left_q,
     local_ip[15:0], local_ip[31:16], local_mac[15:0], local_mac[31:16], local_mac[47:32]
   };
 
   always_comb begin
     unique case (index_q)
-      WordDst, WordSha:               own_at = OwnMac;
-      WordDst + 5'd1, WordSha + 5'd1: own_at = OwnMac + 3'd1;
-      WordDst + 5'd2:                 own_at = OwnMac + 3'd2;
-      WordIpSrc:                      own_at = arp_q ? OwnMac + 3'd2 : OwnIp;
-      WordIpSrc + 5'd1:               own_at = arp_q ? OwnIp : OwnIp + 3'd1;
-      WordIpDst:                      own_at = arp_q ? OwnIp + 3'd1 : OwnIp;
-      WordUdpLength:                  own_at = arp_q ? OwnIp : Left;
-      WordIpDst + 5'd1, WordTpa + 5'd1: own_at = OwnIp + 3'd1;
-      default:                        own_at = ArpForm;
+      WordDst, WordSha:               expected_at = LocalMac;
+      WordDst + 5'd1, WordSha + 5'd1: expected_at = LocalMac + 3'd1;
+      WordDst + 5'd2:                 expected_at = LocalMac + 3'd2;
+      WordIpSrc:                      expected_at = arp_q ? LocalMac + 3'd2 : LocalIp;
+      WordIpSrc + 5'd1:               expected_at = arp_q ? LocalIp : LocalIp + 3'd1;
+      WordIpDst:                      expected_at = arp_q ? LocalIp + 3'd1 : LocalIp;
+      WordUdpLength:                  expected_at = arp_q ? LocalIp : Left;
+      WordIpDst + 5'd1, WordTpa + 5'd1: expected_at = LocalIp + 3'd1;
+      default:                        expected_at = ArpForm;
     endcase
   end
 
@@ -123,7 +123,7 @@ module service_parser
   assign now.odd     = odd;
   assign now.last    = last;
   assign now.zero    = word == '0;
-  assign now.differs = word ^ own[own_at];
+  assign now.differs = word ^ expected[expected_at];
   assign now.same    = now.differs == '0;
 
   // Not this network, not loopback, not multicast or reserved (RFC 1122 3.2.1.3).
@@ -160,10 +160,10 @@ module service_parser
           icmp_q <= word[7:0] == ProtocolIcmp;
         end
         WordIpSrc: begin
-          host_source_q <= host_address(word[15:8]);
-          own_source_q  <= now.same;
+          host_source_q  <= host_address(word[15:8]);
+          local_source_q <= now.same;
         end
-        WordIpSrc + 5'd1: own_source_q <= own_source_q && now.same;
+        WordIpSrc + 5'd1: local_source_q <= local_source_q && now.same;
         WordIpDst: ours_q <= now.same;
         WordIpDst + 5'd1: ours_q <= ours_q && now.same;
         WordIcmpKind: echo_q <= word == IcmpEchoRequest;
@@ -201,7 +201,7 @@ module service_parser
     else if (!length_ok_q || more || !plain_q) now.kind = KindMalformed;
     else if (!ip_sum_ok_q) now.kind = KindChecksum;
     else if (!ours_q || !mac_ours_q) now.kind = KindNotForUs;
-    else if (!host_source_q || own_source_q || group_source_q) now.kind = KindMalformed;
+    else if (!host_source_q || local_source_q || group_source_q) now.kind = KindMalformed;
     else if (fragment_q) now.kind = KindFragment;
     else if (!udp_q && !icmp_q) now.kind = KindUnserved;
     else if (!has_l4_q || (udp_q && !udp_length_ok_q)) now.kind = KindMalformed;
@@ -211,7 +211,7 @@ module service_parser
     else now.kind = echo_q ? KindEcho : KindUnserved;
   end
 
-  assign now.done = state_q == StJudge;
+  assign now.done = state_q == StVerdict;
 
   always_ff @(posedge clk) begin
     parsed <= now;

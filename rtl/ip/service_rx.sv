@@ -45,7 +45,7 @@ module service_rx
   localparam int unsigned LengthW  = 14 - CountW;                  // beats of a frame
   localparam int unsigned BeatsMax = (JumboBytes + Bytes - 1) / Bytes;
 
-  // Bytes of a frame that say whose it is. The ports are where they are without IP options; RoCEv2 with options is
+  // Bytes of a frame that decide who gets it. The ports are where they are without IP options; RoCEv2 with options is
   // malformed and refused later.
   localparam int unsigned EthertypeAt = 12;
   localparam int unsigned ProtocolAt  = EthBytes + 9;
@@ -62,7 +62,7 @@ module service_rx
   logic [LengthW-1:0] beat_q;  // held at its maximum
   logic               mac_q, arp_q, ipv4_q, udp_q, tcp_q, roce_port_q, bad_q, long_q, valid_q, end_q;
   word_t              word_q;  // the beat waits for the verdict
-  logic               data, wanted, keep, lost;
+  logic               data, for_services, keep, lost;
   logic [47:0]        dst;
   logic [15:0]        ethertype, dport;
 
@@ -100,14 +100,14 @@ module service_rx
     if (rst) beat_q <= '0;
   end
 
-  assign data   = ipv4_q && ((udp_q && roce_port_q) || tcp_q);
-  assign wanted = mac_q && !data && (arp_q || ipv4_q);
-  assign keep   = wanted && !bad_q && !long_q;
+  assign data         = ipv4_q && ((udp_q && roce_port_q) || tcp_q);
+  assign for_services = mac_q && !data && (arp_q || ipv4_q);
+  assign keep         = for_services && !bad_q && !long_q;
 
   always_ff @(posedge clk) begin
     stat.rx_frames   <= end_q && keep && !lost && !rst;
-    stat.rx_overflow <= end_q && wanted && !bad_q && (lost || long_q) && !rst;
-    stat.rx_foreign  <= end_q && !wanted && !bad_q && !(mac_q && data) && !rst;
+    stat.rx_overflow <= end_q && for_services && !bad_q && (lost || long_q) && !rst;
+    stat.rx_foreign  <= end_q && !for_services && !bad_q && !(mac_q && data) && !rst;
   end
 
   // ---- whole frames ---------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ module service_tx
   end
 
   // Where frames end. The last word written of a beat decides; the head, which ends no frame, may share its beat
-  // with what does and comes again behind it, so it decides nothing there.
+  // with what does and comes again after it, so it decides nothing there.
   assign wr_end = '{last: wr_last, bytes: {wr_index[LaneW-1:0], 1'b0} + (wr_odd ? CountW'(1) : CountW'(2))};
 
   ram_sdp #(

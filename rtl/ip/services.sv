@@ -122,7 +122,7 @@ module services
   end
 
   // ---- transmit ---------------------------------------------------------------------------------------------
-  logic  [Senders-1:0] wanted, granted, sent, take;
+  logic  [Senders-1:0] req, granted, sent, take;
   sent_t [Senders-1:0] word;
   word_index_t         index;
   udp_peer_t           cm_peer;
@@ -130,7 +130,7 @@ module services
 
   service_framer u_framer (
     .clk, .rst, .local_mac, .local_ip, .ttl,
-    .wanted, .granted, .sent, .index, .word, .take,
+    .req, .granted, .sent, .index, .word, .take,
     .room      (tx_room),
     .wr_valid  (tx_valid),
     .wr_index  (tx_index),
@@ -146,7 +146,7 @@ module services
     .clk, .rst,
     .enable (cfg.echo),
     .parsed,
-    .wanted (wanted[SendEcho]),
+    .req (req[SendEcho]),
     .granted(granted[SendEcho]),
     .index,
     .word   (word[SendEcho]),
@@ -163,7 +163,7 @@ module services
     .s_axis_tvalid(s_axis_ipbus_tvalid),
     .s_axis_tready(s_axis_ipbus_tready),
     .s_axis_tlast (s_axis_ipbus_tlast),
-    .wanted(wanted[SendIpbus]),
+    .req(req[SendIpbus]),
     .index,
     .word  (word[SendIpbus]),
     .take  (take[SendIpbus])
@@ -177,7 +177,7 @@ module services
     .s_axis_tvalid(cm_tvalid),
     .s_axis_tready(cm_tready),
     .s_axis_tlast (s_axis_cm_tlast),
-    .wanted(wanted[SendCm]),
+    .req(req[SendCm]),
     .index,
     .word  (word[SendCm]),
     .take  (take[SendCm])
@@ -212,7 +212,7 @@ module services
     .lookup_fresh(lookup_fresh && !for_cm),
     .found_valid (arp_found_valid),
     .found, .found_mac,
-    .wanted (wanted[SendArp]),
+    .req (req[SendArp]),
     .granted(granted[SendArp]),
     .sent   (sent[SendArp]),
     .index,

@@ -15,12 +15,12 @@ module udp_send
   input  logic        s_axis_tlast,
 
   // to service_framer
-  output logic        wanted,
+  output logic        req,
   input  word_index_t index,
   output sent_t       word,
   input  logic        take
 );
-  assign wanted        = s_axis_tvalid;
+  assign req           = s_axis_tvalid;
   assign s_axis_tready = take && index == WordPayload;
   assign word.valid    = s_axis_tvalid;
   assign word.odd      = !s_axis_tkeep[1];

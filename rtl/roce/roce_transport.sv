@@ -25,7 +25,7 @@ module roce_transport
   input  logic                rst,
 
   input  settings_t           settings,
-  input  logic                doubt,            // whether a peer is still alive: it is probed at once
+  input  logic                probe,            // whether a peer is still alive: it is probed at once
 
   // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
   input  logic [175:0]        s_axis_desc_tdata,
@@ -138,7 +138,7 @@ module roce_transport
 
   // ---- transmit: framer, ICRC --------------------------------------------------------------------------
   logic [31:0] keep_alive_ticks_q;  // a doubtful peer is probed at once
-  always_ff @(posedge clk) keep_alive_ticks_q <= doubt ? 32'd1 : settings.keep_alive_ticks;
+  always_ff @(posedge clk) keep_alive_ticks_q <= probe ? 32'd1 : settings.keep_alive_ticks;
 
   tx_hdr_t hdr;
   logic hdr_valid, hdr_ready;

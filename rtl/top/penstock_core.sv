@@ -241,7 +241,7 @@ module penstock_core
     .RETRANSMIT(RETRANSMIT == 1),
     .WITH_QCN(WITH_QCN == 1)
   ) u_transports (
-    .doubt(cm_status.doubt),
+    .probe(cm_status.probe),
     .s_axis_desc_tdata (desc_tdata),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),

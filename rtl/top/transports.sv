@@ -27,7 +27,7 @@ module transports
   input  logic                rst,
 
   input  settings_t           settings,
-  input  logic                doubt,            // as of roce_transport
+  input  logic                probe,            // as of roce_transport
 
   // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
   input  logic [175:0]        s_axis_desc_tdata,
@@ -295,7 +295,7 @@ module transports
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, axi_rsps[0], m_axi_rdata, doubt, desc_tdata[0],
+      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
       desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end
