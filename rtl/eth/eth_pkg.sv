@@ -34,7 +34,7 @@ package eth_pkg;
     logic [2:0]  pcp_services;  // of all others
   } vlan_cfg_t;
 
-  // The pause frames that we obey.
+  // The pause frames that stop our transmitter.
   typedef struct packed {
     logic       pause_en;       // 802.3x pause
     logic       pfc_en;         // PFC of traffic_class

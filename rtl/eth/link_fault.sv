@@ -12,7 +12,7 @@ module link_fault
   input  logic        rst,
   input  logic [63:0] xgmii_rxd,
   input  logic [7:0]  xgmii_rxc,
-  output logic        local_fault,   // the signal from the peer is lost: tell it
+  output logic        local_fault,   // the signal from the peer is lost: send remote fault
   output logic        remote_fault,  // the peer has lost ours: send idle
   output logic        stat_fault     // pulse: either has begun
 );

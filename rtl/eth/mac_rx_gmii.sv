@@ -39,7 +39,7 @@ module mac_rx_gmii
     StIdle,
     StHunt,   // preamble
     StFrame,
-    StSkip    // the rest of what has been judged
+    StSkip    // the rest of a frame that has its verdict
   } state_e;
 
   // ---- octets -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Tells the peer which classes it must stop, by pause or PFC frames: one when the set changes, and one when half of the
+// Sends the peer the classes that it must stop, in pause or PFC frames: one when the set changes, and one when half of the
 // requested quanta have passed. 802.3x pause stops the peer while any class is to be stopped.
 // Promise: while a class is to be stopped the peer's timer never expires, provided that a frame is sent within half of
 // the quanta. Source: IEEE 802.3 annex 31B.3 and 31D, IEEE 802.1Q clause 36.
@@ -40,9 +40,9 @@ module pause_frames
   // ---- when ------------------------------------------------------------------------------------
   logic [7:0]         reported_q;             // the classes last reported to the peer as stopped
   logic [QuantaW-1:0] refresh_q;          // until it is notified again
-  logic               busy_q, ask, sent;
+  logic               busy_q, due, sent;
 
-  assign ask = stop != reported_q || (stop != '0 && refresh_q == '0);
+  assign due = stop != reported_q || (stop != '0 && refresh_q == '0);
 
   // The fields of the frame, registered at its start.
   logic        pfc_q;
@@ -55,7 +55,7 @@ module pause_frames
   always_ff @(posedge clk) begin
     if (tick) refresh_q <= refresh_q > Step ? refresh_q - Step : '0;
     if (!busy_q) begin
-      busy_q   <= ask && enabled;
+      busy_q   <= due && enabled;
       pfc_q    <= pfc;
       stop_q   <= stop;
       named_q  <= stop | reported_q;

@@ -40,19 +40,19 @@ module vlan_strip
 
   // ---- the kind of the frame, known with the beat that holds the tag ---------------------------
   logic [1:0]  index_q;                // beat of the frame, holds after the tag's
-  logic        at_tag, has_tag, wanted;
+  logic        at_tag, has_tag, ours;
   logic [11:0] tag_vid;
   logic        with_tag, with_tag_q;       // the present beat is in or after the tag
-  logic        unwanted, unwanted_q;   // the present beat's frame is dropped
+  logic        foreign, foreign_q;     // the present beat's frame is dropped
 
   assign at_tag  = index_q == 2'(TagBeat);
   assign has_tag = s_axis_tdata[TagBit+:16] == TypeLanes && s_axis_tkeep[TagBit/8+3];
   assign tag_vid = {s_axis_tdata[TagBit+16+:4], s_axis_tdata[TagBit+24+:8]};
-  assign wanted  = has_tag ? tag_vid == '0 || (enable && tag_vid == vid) : !enable;
+  assign ours    = has_tag ? tag_vid == '0 || (enable && tag_vid == vid) : !enable;
 
   // A frame that ends before the tag's place is no good anyway and passes with its mark.
-  assign with_tag   = at_tag ? has_tag : with_tag_q && index_q > 2'(TagBeat);
-  assign unwanted = at_tag ? !wanted : unwanted_q && index_q > 2'(TagBeat);
+  assign with_tag = at_tag ? has_tag : with_tag_q && index_q > 2'(TagBeat);
+  assign foreign  = at_tag ? !ours : foreign_q && index_q > 2'(TagBeat);
 
   // ---- the beat held until its successor is there; of a tagged frame four octets short ----------
   logic [DATA_W-1:0] held_q;
@@ -66,7 +66,7 @@ module vlan_strip
   assign merges    = held_valid_q && held_short_q && !held_last_q && s_axis_tlast && !s_axis_tkeep[4];
 
   logic drop;
-  assign drop = held_drop_q || (TagBeat != 0 && s_axis_tvalid && at_tag && !wanted && !held_last_q);
+  assign drop = held_drop_q || (TagBeat != 0 && s_axis_tvalid && at_tag && !ours && !held_last_q);
 
   always_comb begin
     m_axis_tdata  = held_q;
@@ -89,15 +89,15 @@ module vlan_strip
       held_last_q  <= s_axis_tlast;
       held_user_q  <= s_axis_tuser;
       held_short_q <= with_tag;
-      held_drop_q  <= unwanted;
+      held_drop_q  <= foreign;
       held_valid_q <= !merges;
-      with_tag_q     <= with_tag;
-      unwanted_q   <= unwanted;
-      index_q      <= s_axis_tlast ? '0 : index_q + 2'(index_q != 2'(TagBeat + 1));
+      with_tag_q   <= with_tag;
+      foreign_q    <= foreign;
+      index_q     <= s_axis_tlast ? '0 : index_q + 2'(index_q != 2'(TagBeat + 1));
     end else if (held_last_q) begin
       held_valid_q <= 1'b0;
     end
-    stat_drop <= s_axis_tvalid && s_axis_tlast && !s_axis_tuser && unwanted && !rst;
+    stat_drop <= s_axis_tvalid && s_axis_tlast && !s_axis_tuser && foreign && !rst;
     if (rst) begin
       held_valid_q <= 1'b0;
       held_last_q  <= 1'b0;

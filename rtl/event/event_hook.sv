@@ -2,7 +2,7 @@
 // The place for user processing between an input and the merger: the module selected by HOOK, or none.
 // HOOK = 2 is a module `user_hook` that comes with the design, with the ports of zero_suppression: fragments in and out
 // (AXI-Stream), settings, and HookBytes of registers; it must answer each register access (docs/digitiser.md).
-// A module makes one fragment of each, in order, and need not know of `tbroken`: after a fragment that was broken off the
+// A module makes one fragment of each, in order, and need not look at `tbroken`: after a fragment that was broken off the
 // next one waits until the module is empty, so the last fragment to leave is the broken one.
 module event_hook
   import event_pkg::*;

@@ -6,7 +6,7 @@
 //     last beat and m_axis_tbroken; until then the stream is silent within it, and the merger's timeout may end it.
 //   - m_rst alone: what was accepted is gone with the front end. The rest of a fragment that was under way is dropped.
 //   - Either may last one cycle. Nothing is accepted during s_rst, or after m_rst before both clocks have seen it.
-// A `streaming` input has no fragments: all beats pass, and tkeep, tuser, tlast and tbroken say nothing.
+// A `streaming` input has no fragments: all beats pass, and tkeep, tuser, tlast and tbroken are ignored.
 module event_input
   import event_pkg::*;
 #(

@@ -69,7 +69,7 @@ module event_merger
 
   typedef logic [InW-1:0] index_t;
   typedef enum logic [1:0] {
-    StScan,  // look at one input a cycle, and judge it in the next
+    StScan,  // look at one input a cycle; its verdict comes in the next
     StPart,  // whether this one has a part
     StCopy,  // its beats
     StEnd    // the empty beat
@@ -307,7 +307,7 @@ module event_merger
     end
   end
 
-  // Of a scan, then of each part.
+  // Cycles that a scan, then each part, has waited.
   always_ff @(posedge clk) begin
     if (scans) wait_q <= waits_q ? wait_q + 32'(!expired) : '0;
     if (state_q == StPart && here) wait_q <= '0;
@@ -330,7 +330,7 @@ module event_merger
     if (entry_valid) offset_q <= part_end;
   end
 
-  // What is dropped: what the scan refuses, and the rest of a part that was cut or given up.
+  // Dropped are fragments that the scan refuses, and the rest of a part that was cut or given up.
   always_ff @(posedge clk) begin
     if (drop_head) begin
       drops_q[look_q.at]   <= 1'b1;

@@ -23,7 +23,7 @@ module event_stages
   input  logic [63:0]                 tai_ns,
   input  logic                        clear,   // all counts
 
-  // Of streams without end all beats are full; tkeep, tuser and tlast say nothing.
+  // With STREAMING all beats are full; tkeep, tuser and tlast are ignored.
   input  logic [N_IN-1:0][DATA_W-1:0] s_axis_tdata,
   input  logic [N_IN-1:0][Bytes-1:0]  s_axis_tkeep,
   input  fragment_t [N_IN-1:0]        s_axis_tuser,

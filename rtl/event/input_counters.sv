@@ -59,14 +59,14 @@ module input_counters
   );
 
   // ---- software ---------------------------------------------------------------------------------------
-  logic waits_q, known, of_stages;
+  logic waits_q, exists, of_stages;
   logic [3:0] access_row;
   logic [2:0] place;
   logic [MaxInputs-1:0][15:0][31:0] stage_words;  // as their words lie in a row
 
   assign access_row = req.addr[9:6];
   assign place      = 3'(Counts - 1) - req.addr[4:2];  // the first word is the struct's highest bit
-  assign known      = 32'(access_row) < N_IN && 32'(req.addr[5:2]) < Counts;
+  assign exists     = 32'(access_row) < N_IN && 32'(req.addr[5:2]) < Counts;
   assign of_stages  = 32'(access_row) < N_IN && 32'(req.addr[5:2]) >= FirstOfStages;
   assign reads      = waits_q && !stat_valid && !valid_q;
   assign rd_row     = stat_valid ? stat_input : access_row;
@@ -83,7 +83,7 @@ module input_counters
     answers_q <= reads;
     rsp.wr_ack  <= req.valid && req.is_wr;
     rsp.rd_ack  <= answers_q;
-    rsp.rd_data <= known ? shown[place] : of_stages ? stage_words[access_row][req.addr[5:2]] : '0;
+    rsp.rd_data <= exists ? shown[place] : of_stages ? stage_words[access_row][req.addr[5:2]] : '0;
     if (rst) begin
       waits_q   <= 1'b0;
       answers_q <= 1'b0;

@@ -43,7 +43,7 @@ package stages_pkg;
     logic [15:0] rows;
   } stages_cfg_t;
 
-  // Of one input, modulo 2^32.
+  // Counts of one input, modulo 2^32.
   typedef struct packed {
     logic [31:0] words;       // that the hook has taken
     logic [31:0] kept;        // of them

@@ -80,14 +80,14 @@ module tai_clock
   // ---- which pulses count: nanoseconds since the last good one, by the clock itself ------------------------
   logic [31:0] since_q;           // below two seconds
   logic [31:0] early, late;
-  logic known_q, good, extra, missing, stands_in;
+  logic has_pulse_q, good, extra, missing, stands_in;
   logic ten_done_q;               // a second's edges of the 10 MHz have come, and no pulse yet
   logic [2:0] missed_q;           // in a row
   assign early     = 32'(SECOND_NS) - cfg.window_ns;
   assign late      = 32'(SECOND_NS) + cfg.window_ns;
-  assign good      = pps_edge && (!known_q || since_q >= early);
+  assign good      = pps_edge && (!has_pulse_q || since_q >= early);
   assign extra     = pps_edge && !good;
-  assign missing   = !pps_edge && known_q && since_q > late;
+  assign missing   = !pps_edge && has_pulse_q && since_q > late;
   assign stands_in = missing && ten_done_q;
 
   always_ff @(posedge clk) begin
@@ -95,17 +95,17 @@ module tai_clock
     if (missing) begin
       since_q  <= since_q + 32'(whole_q) - 32'(SECOND_NS);
       if (!stands_in) missed_q <= missed_q + 3'd1;
-      if (!stands_in && missed_q == 3'(Patience - 1)) known_q <= 1'b0;
+      if (!stands_in && missed_q == 3'(Patience - 1)) has_pulse_q <= 1'b0;
     end
     if (good) begin
-      since_q  <= '0;
-      missed_q <= '0;
-      known_q  <= 1'b1;
+      since_q     <= '0;
+      missed_q    <= '0;
+      has_pulse_q <= 1'b1;
     end
     if (rst || set) begin
-      since_q  <= '0;
-      missed_q <= '0;
-      known_q  <= 1'b0;
+      since_q     <= '0;
+      missed_q    <= '0;
+      has_pulse_q <= 1'b0;
     end
   end
 
@@ -145,7 +145,7 @@ module tai_clock
   logic [63:0] dividend_q;
   logic [RemW-1:0] rem_q, twice, less;
   logic [6:0] left_q;             // bits to be taken in
-  logic taken, divided_q, known_offset_q;
+  logic taken, divided_q, offset_valid_q;
   ns_t offset, offset_q, moved_q;
   assign taken  = good || stands_in;
   assign twice  = {rem_q[RemW-2:0], dividend_q[63]};
@@ -154,7 +154,7 @@ module tai_clock
 
   always_ff @(posedge clk) begin
     divided_q      <= left_q == 7'd1;
-    known_offset_q <= divided_q;
+    offset_valid_q <= divided_q;
     if (divided_q) begin
       offset_q <= offset;
       moved_q  <= offset - offset_q;
@@ -172,7 +172,7 @@ module tai_clock
     if (rst || set) begin
       left_q         <= '0;
       divided_q      <= 1'b0;
-      known_offset_q <= 1'b0;
+      offset_valid_q <= 1'b0;
     end
     if (rst) offset_q <= '0;
   end
@@ -189,7 +189,7 @@ module tai_clock
   ns_t learnt_q, summed, corrected;   // learnt in 1/32 ns
   adjust_t adjust_q;
   logic signed [StepW-1:0] change;
-  assign learns    = known_offset_q && cfg.discipline;
+  assign learns    = offset_valid_q && cfg.discipline;
   assign summed    = learnt_q - offset_q;
   assign corrected = held((learnt_q >>> 5) - (offset_q >>> 2));
   assign change    = StepW'(adjust_q) * $signed(StepW'(Unit));
@@ -201,7 +201,7 @@ module tai_clock
     steers_q  <= adjusts_q;
     if (learns && held(summed >>> 5) == (summed >>> 5)) learnt_q <= summed;
     if (adjusts_q) adjust_q <= adjust_t'(corrected);
-    if (known_offset_q) fresh_q <= 1'b0;
+    if (offset_valid_q) fresh_q <= 1'b0;
     if (steers_q) step_q <= change < -$signed(Bound) ? Nominal - Bound
                           : change > $signed(Bound) ? Nominal + Bound : Nominal + StepW'(change);
     if (set) fresh_q <= 1'b1;     // the offset jumps with the time: no jitter of the pulse
@@ -226,11 +226,11 @@ module tai_clock
       good:     good,
       missing:  missing,
       extra:    extra,
-      jittered: known_offset_q && of_pulse_q && !fresh_q && jumped,
-      ten_mhz:  good && known_q && missed_q == '0 && cfg.ten_mhz
+      jittered: offset_valid_q && of_pulse_q && !fresh_q && jumped,
+      ten_mhz:  good && has_pulse_q && missed_q == '0 && cfg.ten_mhz
                 && (ten_total < 32'(TEN_MHZ - 1) || ten_total > 32'(TEN_MHZ + 1))
     };
-    if (known_offset_q && of_pulse_q) begin
+    if (offset_valid_q && of_pulse_q) begin
       locked_q <= offset_q <= ns_t'(cfg.jitter_ns) && offset_q >= -ns_t'(cfg.jitter_ns);
     end
     if (missing) {holdover_q, locked_q} <= 2'b10;

@@ -57,8 +57,8 @@ module trigger_input
   // ---- this trigger -----------------------------------------------------------------------------------
   logic vetoed, full, dead;
   logic [31:0] dead_q, gate_q;
-  logic [63:0] number_q, own_q;
-  logic known_q;
+  logic [63:0] number_q, local_number_q;
+  logic number_valid_q;
   fragment_t about;
   assign vetoed  = veto || cfg.veto;
   assign full    = ring_busy || event_busy || !room;
@@ -66,7 +66,7 @@ module trigger_input
   assign accepts = trigger_valid && !vetoed && !full && !dead;
   assign gate    = gate_q != '0;
   assign about   = '{
-    event_number: cfg.own_numbers ? own_q : trigger_number, timestamp_ns: tai_ns, trigger_type: trigger_type
+    event_number: cfg.own_numbers ? local_number_q : trigger_number, timestamp_ns: tai_ns, trigger_type: trigger_type
   };
 
   assign reserved = reserved_q + (accepts ? 33'(cfg.event_size) : '0) - (done ? 33'(cfg.event_size) : '0);
@@ -80,23 +80,23 @@ module trigger_input
     dead_q       <= accepts ? cfg.dead_time : dead_q - 32'(dead_q != '0);
     gate_q       <= accepts ? cfg.gate : gate_q - 32'(gate_q != '0);
     if (trigger_valid) begin
-      number_q <= trigger_number;
-      known_q  <= 1'b1;
+      number_q       <= trigger_number;
+      number_valid_q <= 1'b1;
     end
-    if (accepts) own_q <= own_q + 64'd1;
+    if (accepts) local_number_q <= local_number_q + 64'd1;
     stat <= '{
       received: trigger_valid,
       accepted: accepts,
       vetoed:   trigger_valid && vetoed,
       busy:     trigger_valid && !vetoed && full,
       dead:     trigger_valid && !vetoed && !full && dead,
-      jumped:   trigger_valid && known_q && trigger_number != number_q + 64'd1
+      jumped:   trigger_valid && number_valid_q && trigger_number != number_q + 64'd1
     };
     stat_busy_cycle <= full || dead;
     stat_veto_cycle <= vetoed;
     if (restart || rst) begin
-      own_q   <= '0;
-      known_q <= 1'b0;
+      local_number_q <= '0;
+      number_valid_q <= 1'b0;
     end
     if (rst) begin
       ring_busy_q  <= 1'b0;

@@ -22,7 +22,7 @@ module arbiter_rr_props #(
   logic [IdxW-1:0] any, who_q;  // who waits: any requester, the same in all cycles
   anything #(.W(IdxW)) u_any (.value(any));
   logic [IdxW-1:0] turn, distance;
-  logic [IdxW:0]   others_q;  // grants to others since who_q began to wait
+  logic [IdxW:0]   grants_q;  // grants to others since who_q began to wait
 
   // Whose turn is next: the number of requesters that are not above the last granted one.
   always_comb begin
@@ -33,18 +33,18 @@ module arbiter_rr_props #(
 
   always_ff @(posedge clk) begin
     if (!started_q) who_q <= any;
-    if (!req[who_q] || (take && index[IdxW-1:0] == who_q)) others_q <= '0;
-    else if (take) others_q <= others_q + 1'b1;
-    if (rst) others_q <= '0;
+    if (!req[who_q] || (take && index[IdxW-1:0] == who_q)) grants_q <= '0;
+    else if (take) grants_q <= grants_q + 1'b1;
+    if (rst) grants_q <= '0;
   end
 
   always_comb if (started_q && !rst) begin
     a_valid : assert (valid == |req);
-    if (valid) a_asked : assert (32'(index) < N && req[index[IdxW-1:0]]);
-    a_round : assert (32'(others_q) <= N - 1);
-    a_nearer : assert (32'(distance) + 32'(others_q) <= N - 1);
+    if (valid) a_requested : assert (32'(index) < N && req[index[IdxW-1:0]]);
+    a_round : assert (32'(grants_q) <= N - 1);
+    a_nearer : assert (32'(distance) + 32'(grants_q) <= N - 1);
     a_mask : assert (((~above_q) & ((~above_q) + 1'b1)) == '0);  // ones, then zeros
-    c_whole_round : cover (32'(others_q) == N - 1 && valid && 32'(index) == 32'(who_q));
+    c_whole_round : cover (32'(grants_q) == N - 1 && valid && 32'(index) == 32'(who_q));
   end
 endmodule
 

@@ -21,14 +21,14 @@ module arbiter_rr_wide_props #(
   always_comb if (!started_q) assume (rst);
   always_comb assume (!(start && started));
 
-  logic [N-1:0] asked_q;
-  always_ff @(posedge clk) asked_q <= req;
+  logic [N-1:0] req_q;
+  always_ff @(posedge clk) req_q <= req;
 
   logic narrow_valid;
   logic [7:0] narrow_index;
   arbiter_rr #(.N(N)) narrow (
     .clk, .rst,
-    .req  (asked_q),
+    .req  (req_q),
     .take (started),
     .valid(narrow_valid),
     .index(narrow_index)

@@ -2,7 +2,7 @@
 // Promises of two AXI4 masters on one port: every transfer of every channel is one of exactly one master, unchanged but
 // for the ID, at the same time on both sides; data of writes comes in the order of the addresses, of whole bursts, and
 // is offered also while its address waits; a response comes only to a master that waits for one; what is offered stays;
-// of two masters that ask each gets every second address.
+// of two masters that offer addresses each gets every second one.
 module axi_mux_props
   import axi_pkg::*;
 #(
@@ -73,7 +73,7 @@ module axi_mux_props
     end
   end
 
-  // ---- the memory answers what it was asked ------------------------------------------------------------------------
+  // ---- the memory answers what was requested -----------------------------------------------------------------------
   count_t [1:0] m_writes_q, m_reads_q, s_writes_q, s_reads_q;
   always_comb begin
     if (m_axi_rsp.wr.bvalid) assume (m_writes_q[m_axi_rsp.wr.bid] != '0);
@@ -101,7 +101,7 @@ module axi_mux_props
   axi_req_t m_req_q;
   logic [DATA_W-1:0] m_wdata_q;
   logic m_aw_waits_q, m_w_waits_q, m_ar_waits_q;
-  logic [1:0] aw_next_q, ar_next_q;  // this master asked while the other one's address was taken: it is next
+  logic [1:0] aw_next_q, ar_next_q;  // this master waited while the other one's address was taken: it is next
   anything u_choose (.value(choose));
   assign aw_comes = m_axi_req.wr.awvalid && !m_aw_waits_q;
   assign w_ends   = m_w && m_axi_req.wr.wlast;
@@ -127,7 +127,7 @@ module axi_mux_props
 
   // For each master: what holds of its transfers.
   logic [1:0] aw_good, w_good, b_good, ar_good, r_good, counts_good, aw_next_good, ar_next_good;
-  logic [1:0] unasked_writes, unasked_reads;
+  logic [1:0] unrequested_writes, unrequested_reads;
   for (genvar i = 0; i < 2; i++) begin : gen_master
     assign aw_good[i] = m_aw && !s_aw[1-i] && m_axi_req.wr.aw == named(s_axi_req[i].wr.aw, 1'(i));
     assign w_good[i]  = m_w && !s_w[1-i] && m_axi_req.wr.wlast == s_axi_req[i].wr.wlast
@@ -136,8 +136,8 @@ module axi_mux_props
     assign ar_good[i] = m_ar && !s_ar[1-i] && m_axi_req.rd.ar == named(s_axi_req[i].rd.ar, 1'(i));
     assign r_good[i]  = m_r && !s_r[1-i] && s_axi_rsp[i].rd.rresp == m_axi_rsp.rd.rresp
                         && s_axi_rsp[i].rd.rlast == m_axi_rsp.rd.rlast;
-    assign unasked_writes[i] = s_axi_rsp[i].wr.bvalid && s_writes_q[i] == '0;
-    assign unasked_reads[i]  = s_axi_rsp[i].rd.rvalid && s_reads_q[i] == '0;
+    assign unrequested_writes[i] = s_axi_rsp[i].wr.bvalid && s_writes_q[i] == '0;
+    assign unrequested_reads[i]  = s_axi_rsp[i].rd.rvalid && s_reads_q[i] == '0;
     assign counts_good[i]  = m_writes_q[i] == s_writes_q[i] && m_reads_q[i] == s_reads_q[i];
     assign aw_next_good[i] = s_axi_req[i].wr.awvalid && aw_at_q == (aw_held_q == 1'(i));
     assign ar_next_good[i] = s_axi_req[i].rd.arvalid && ar_at_q == (ar_held_q == 1'(i));
@@ -146,7 +146,7 @@ module axi_mux_props
   logic w_at;  // whose data is next
   assign w_at = stored[tail];
   always_comb if (started_q && !rst) begin
-    // What the induction needs to know.
+    // Invariants for the induction.
     a_0_counts : assert (counts_good == '1);
     a_0_next : assert ((aw_next_q & ~aw_next_good) == '0 && (ar_next_q & ~ar_next_good) == '0);
     a_0_level : assert (32'(level) <= WRITES && level == bursts_q);
@@ -167,8 +167,8 @@ module axi_mux_props
     a_r : assert ((s_r & ~r_good) == '0);
     // Nothing is invented or lost: what the memory gets or gives is a master's.
     a_all : assert (m_aw == |s_aw && m_w == |s_w && m_b == |s_b && m_ar == |s_ar && m_r == |s_r);
-    a_asked_write : assert (unasked_writes == '0);
-    a_asked_read : assert (unasked_reads == '0);
+    a_requested_write : assert (unrequested_writes == '0);
+    a_requested_read : assert (unrequested_reads == '0);
     if (m_aw) a_aw_turns : assert ((aw_next_q & ~s_aw) == '0);
     if (m_ar) a_ar_turns : assert ((ar_next_q & ~s_ar) == '0);
     if (m_axi_req.wr.wvalid) a_has_address : assert (bursts_q != '0);

@@ -123,7 +123,7 @@ module axi_reset_guard_props
   end
 
   always_comb if (started_q && !m_axi_rst) begin
-    // What the induction needs to know.
+    // Invariants for the induction.
     a_0_writes : assert (32'(writes_q) == 32'(m_aw_q) + 32'(m_axi_req.wr.awvalid) && 32'(writes_q) <= OUTSTANDING
                          && 32'(writes_q) == 32'(m_wlast_q) + 32'(level) + 32'(w_last_here));
     a_0_reads : assert (32'(reads_q) == 32'(m_ar_q) + 32'(m_axi_req.rd.arvalid) && 32'(reads_q) <= OUTSTANDING);

@@ -193,7 +193,7 @@ module event_merger_props
     a_0_first : assert (&ok_first);
     a_0_copy : assert (&ok_copy);
     a_0_enabled : assert (state != Copy || cfg.enable[at]);
-    // Of the inputs from the one at hand on, one at least is enabled: the last entry is still to come.
+    // At least one input from the current one on is enabled: the last entry is still to come.
     a_0_within : assert ((state != Part && state != Copy) || (cfg.enable[N_IN-1:0] >> at) != '0);
     a_none_lost : assert (&ok_lost);
     a_same : assert (&ok_same);

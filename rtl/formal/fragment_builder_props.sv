@@ -129,7 +129,7 @@ module fragment_builder_props
     if (state == Payload) a_0_not_cut : assert (!flags_q.cut && !rest_q);
 
     // Beats are taken in their own message, or in the rest of a cut one.
-    if (taken) a_own : assert (rest_q || (open_q && !ended_q));
+    if (taken) a_in_message : assert (rest_q || (open_q && !ended_q));
     if (taken && !rest_q && n_bytes != '0) a_kept : assert (go && piece[7:0] == beat_data[7:0]);
     if (go && state == Payload) a_not_made_up : assert (taken && !rest_q && n_bytes != '0);
     // A message ends with its payload complete, then its table, and its length and entries in the trailer.

@@ -70,9 +70,9 @@ module mac_rx_xgmii_props
     Data,
     Whole,  // ends a frame correctly, after `count` octets of this word
     Bad
-  } judged_e;
+  } verdict_e;
 
-  judged_e     judged, judged1_q, judged2_q, judged3_q, judged4_q;
+  verdict_e    verdict, verdict1_q, verdict2_q, verdict3_q, verdict4_q;
   logic        open, open_q, open1_q, starts, starts1_q;
   logic [15:0] octets_q, octets;  // of the frame before this word, with it
   logic [3:0]  count, count1_q, count2_q, count3_q;
@@ -83,17 +83,17 @@ module mac_rx_xgmii_props
     count = 4'd8;
     for (int i = 7; i >= 0; i--) if (word_c[i]) count = 4'(i);
     if (starts || !open_q) count = 4'd8;
-    octets = octets_q + 16'(count);
-    judged = None;
-    open   = open_q;
+    octets  = octets_q + 16'(count);
+    verdict = None;
+    open    = open_q;
     if (starts) begin
       open = word_c == 8'h01 && word[63:56] == OctetSfd;
-      if (open_q || !open) judged = Bad;
+      if (open_q || !open) verdict = Bad;
     end else if (open_q) begin
-      open   = count == 4'd8 && 32'(octets) <= MAX_BYTES;
-      judged = open ? Data : Bad;
+      open    = count == 4'd8 && 32'(octets) <= MAX_BYTES;
+      verdict = open ? Data : Bad;
       if (count != 4'd8 && word[8*count[2:0]+:8] == XgmiiTerm && octets >= 16'd64 && 32'(octets) <= MAX_BYTES)
-        judged = Whole;
+        verdict = Whole;
     end
   end
 
@@ -109,7 +109,7 @@ module mac_rx_xgmii_props
     open_q   <= open;
     octets_q <= starts ? '0 : octets;
     {open1_q, starts1_q} <= {open_q, starts};
-    {judged1_q, judged2_q, judged3_q, judged4_q} <= {judged, judged1_q, judged2_q, judged3_q};
+    {verdict1_q, verdict2_q, verdict3_q, verdict4_q} <= {verdict, verdict1_q, verdict2_q, verdict3_q};
     {count1_q, count2_q, count3_q} <= {count, count1_q, count2_q};
     {word1_q, word2_q, word3_q, word4_q} <= {word, word1_q, word2_q, word3_q};
     if (starts1_q) fcs1_q <= StartRoot;
@@ -118,7 +118,7 @@ module mac_rx_xgmii_props
     if (rst) begin
       {last_q, last_c_q, half_q} <= {{8{XgmiiIdle}}, 8'hFF, 1'b0};
       {open_q, open1_q, starts1_q} <= '0;
-      {judged1_q, judged2_q, judged3_q, judged4_q} <= {4{None}};
+      {verdict1_q, verdict2_q, verdict3_q, verdict4_q} <= {4{None}};
     end
   end
 
@@ -133,15 +133,15 @@ module mac_rx_xgmii_props
   logic [7:0]  keep;
   logic [63:0] kept;
   logic [3:0]  left;  // octets of the last beat
-  assign ends = judged3_q inside {Whole, Bad};
-  assign good = judged3_q == Whole && fcs2_q == ResidueBehind[count3_q[2:0]];
+  assign ends = verdict3_q inside {Whole, Bad};
+  assign good = verdict3_q == Whole && fcs2_q == ResidueBehind[count3_q[2:0]];
   always_comb begin
-    beat = (judged3_q == Data && (judged2_q == Data || (judged2_q == Whole && count2_q > 4'd4)))
-           || judged3_q == Whole || (judged3_q == Bad && judged4_q == Data);
+    beat = (verdict3_q == Data && (verdict2_q == Data || (verdict2_q == Whole && count2_q > 4'd4)))
+           || verdict3_q == Whole || (verdict3_q == Bad && verdict4_q == Data);
     data = word3_q;
     left = 4'd8;
-    if (judged3_q == Whole) left = count3_q > 4'd4 ? count3_q - 4'd4 : count3_q + 4'd4;
-    if (judged3_q == Bad || (judged3_q == Whole && count3_q <= 4'd4)) data = word4_q;
+    if (verdict3_q == Whole) left = count3_q > 4'd4 ? count3_q - 4'd4 : count3_q + 4'd4;
+    if (verdict3_q == Bad || (verdict3_q == Whole && count3_q <= 4'd4)) data = word4_q;
     keep = 8'((9'd1 << left) - 9'd1);
     kept = ends ? 64'((65'd1 << {left, 3'b000}) - 65'd1) : '1;
   end
@@ -157,19 +157,19 @@ module mac_rx_xgmii_props
     if (open_q) a_sizes : assert ({short_q, full_q} == {index_q < 13'd8, index_q == 13'(MAX_BYTES / 8)});
     a_open : assert (in_frame_q == open_q && (!open_q || ({index_q, 3'b000} == octets_q && octets_q <= 16'(MAX_BYTES))));
     a_crc : assert (!open1_q || root_q == fcs1_q);
-    a_held : assert (held_valid_q == (judged2_q == Data || (judged2_q inside {Whole, Bad} && judged3_q == Data)));
-    if (open_q) a_runs : assert (judged1_q == Data || starts1_q);
+    a_held : assert (held_valid_q == (verdict2_q == Data || (verdict2_q inside {Whole, Bad} && verdict3_q == Data)));
+    if (open_q) a_runs : assert (verdict1_q == Data || starts1_q);
 
     a_verdict : assert ({stat_good, stat_bad_fcs, stat_bad_frame}
-                        == {good, judged3_q == Whole && !good, judged3_q == Bad});
+                        == {good, verdict3_q == Whole && !good, verdict3_q == Bad});
     a_beat : assert (m_axis_tvalid == beat);
     if (beat) a_last : assert (m_axis_tlast == ends && (!ends || m_axis_tuser == !good) && m_axis_tkeep == keep);
     if (beat) a_octets : assert ((m_axis_tdata & kept) == (data & kept));
 
     c_good : cover (good && count3_q == 4'd5 && half_q);
     c_short : cover (good && count3_q == 4'd2);
-    c_fcs : cover (judged3_q == Whole && !good);
-    c_cut : cover (judged3_q == Bad && judged4_q == Data && judged2_q == Data);
+    c_fcs : cover (verdict3_q == Whole && !good);
+    c_cut : cover (verdict3_q == Bad && verdict4_q == Data && verdict2_q == Data);
   end
 endmodule
 

@@ -205,8 +205,8 @@ module mac_tx_xgmii_props
     {tail2_q, tail3_q} <= {tail, tail2_q};
   end
 
-  // crc32_word and crc32_end may be any functions here: the module and its peer beside it agree where they are asked
-  // the same. What crc32_end was asked a cycle ago is here now.
+  // crc32_word and crc32_end may be any functions here: the module and its model get equal results for equal
+  // arguments. The argument of crc32_end of a cycle ago is here now.
   always_comb begin
     if (word1_q.data == a_word_q) assume (adds == added);
     if ({root1_q, word2_q.count} == {root_q, b_count_q}) assume (tail == crc);
@@ -231,22 +231,21 @@ module mac_tx_xgmii_props
   end
 
   // ---- one verdict for each frame taken ---------------------------------------------------------------
-  logic taken, verdict, inside_q, judged_q, owed_q, waited_q, exact_q;
-  logic [15:0] judged_bytes_q;
+  logic taken, verdict, inside_q, has_verdict_q, owed_q, waited_q, exact_q;
   assign taken   = s_axis_tvalid && s_axis_tready;
   assign verdict = sends_last || sends_error || drops;
   always_ff @(posedge clk) begin
-    if (verdict) judged_q <= 1'b1;
+    if (verdict) has_verdict_q <= 1'b1;
     if (taken) begin
       inside_q <= !s_axis_tlast;
-      owed_q   <= s_axis_tlast && !judged_q && !verdict;
-      if (s_axis_tlast) judged_q <= 1'b0;
-    end else if (owed_q && verdict) {owed_q, judged_q} <= '0;
+      owed_q   <= s_axis_tlast && !has_verdict_q && !verdict;
+      if (s_axis_tlast) has_verdict_q <= 1'b0;
+    end else if (owed_q && verdict) {owed_q, has_verdict_q} <= '0;
     // The source has waited since the last frame ended, and idle or reset has come since the last fault or abort.
     waited_q <= (plan_q.in_frame || (waited_q && s_axis_tvalid)) && !in_drop && !down;
     if (in_gap && gap_q == '0 && !s_axis_tvalid) exact_q <= 1'b1;
     if (in_drop || down) exact_q <= 1'b0;
-    if (rst) {inside_q, judged_q, owed_q, waited_q} <= '0;
+    if (rst) {inside_q, has_verdict_q, owed_q, waited_q} <= '0;
     if (rst) exact_q <= 1'b1;
   end
 
@@ -254,7 +253,7 @@ module mac_tx_xgmii_props
     // The plan and the module.
     a_0_state : assert (plan_q.in_frame == (in_data || in_pad) && in_pad == padding_q);
     a_0_lane : assert (plan_q.lane4 == a_lane4_q && (in_gap || in_drop || lane4_q == a_lane4_q));
-    a_0_frame : assert (owed_q == in_pad && judged_q == in_drop && (!inside_q || in_data || in_drop));
+    a_0_frame : assert (owed_q == in_pad && has_verdict_q == in_drop && (!inside_q || in_data || in_drop));
     if (plan_q.in_frame) a_0_length : assert (plan_q.length == {index_q, 3'b000} && (!in_pad || index_q < 13'd8));
     if (plan_q.in_frame) a_0_fault : assert (
       !down_q[0] && (!down_q[1] || plan_q.length == '0) && (!down_q[2] || plan_q.length <= 16'd8)
@@ -283,9 +282,9 @@ module mac_tx_xgmii_props
       if (word4_q.last) a_fcs : assert (fcs == ~tail3_q);
     end
     // The frames.
-    if (verdict) a_one_verdict : assert (!judged_q && $onehot({sends_last, sends_error, drops}));
+    if (verdict) a_one_verdict : assert (!has_verdict_q && $onehot({sends_last, sends_error, drops}));
     if (taken && !inside_q) a_none_lost : assert (!owed_q);
-    if (sends_preamble) a_not_merged : assert (!inside_q && !owed_q && !judged_q);
+    if (sends_preamble) a_not_merged : assert (!inside_q && !owed_q && !has_verdict_q);
     if (sends_last) a_good : assert (closes);
     // Twice in a row, each at its longest way: the gap's third column, and a frame that starts in lane 4.
     c_gaps : cover (at[8].place == InFrame && out_lane4_q && at[8].debt == 3);

@@ -65,7 +65,7 @@ module stream_slicer_props
   end
 
   // ---- accounts -----------------------------------------------------------------------------------------
-  logic held1_q, ends1_q, empty1_q, lost1_q, user_known_q;
+  logic held1_q, ends1_q, empty1_q, lost1_q, user_valid_q;
   logic [DATA_W+Bytes:0] out_q;
   logic [63:0] last_number_q;
   logic [63:0] pushed_q;        // number of the last mark that had room
@@ -84,11 +84,11 @@ module stream_slicer_props
     if (pop && m_axis_tkeep != '0) left_q <= left_q + 8'd1;
     if (pop) begin
       last_number_q <= m_axis_tuser.event_number;
-      user_known_q  <= !m_axis_tlast;
+      user_valid_q  <= !m_axis_tlast;
     end
     if (rst) begin
       {beats_q, left_q} <= '0;
-      {inside_q, user_known_q} <= '0;
+      {inside_q, user_valid_q} <= '0;
     end
   end
 
@@ -106,10 +106,10 @@ module stream_slicer_props
     // A fragment of which beats have moved on, and its last has not: its number stands.
     if (inside_q) a_0_inside : assert (held_q && (!m_axis_tvalid || !m_axis_tlast));
     if (inside_q && m_axis_tvalid) a_0_out : assert (m_axis_tuser.event_number == number_q);
-    if (inside_q && !m_axis_tvalid) a_0_gone : assert (user_known_q && last_number_q == number_q);
+    if (inside_q && !m_axis_tvalid) a_0_gone : assert (user_valid_q && last_number_q == number_q);
     if (!inside_q && m_axis_tvalid) a_0_end : assert (m_axis_tlast);
-    if (user_known_q && !inside_q) a_0_known : assert (m_axis_tvalid);
-    if (m_axis_tvalid && user_known_q) a_same : assert (m_axis_tuser.event_number == last_number_q);
+    if (user_valid_q && !inside_q) a_0_user : assert (m_axis_tvalid);
+    if (m_axis_tvalid && user_valid_q) a_same : assert (m_axis_tuser.event_number == last_number_q);
     c_empty : cover (stat_empty && run);
     c_next : cover (take && ends && held_q && run);
     c_lost : cover (stat_lost);

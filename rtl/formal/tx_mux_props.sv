@@ -32,20 +32,20 @@ module tx_mux_props
   always_ff @(posedge clk) started_q <= 1'b1;
   always_comb if (!started_q) assume (rst);
 
-  logic [2:0] taken, held, asks;
+  logic [2:0] taken, held, offers;
   logic [1:0] who;   // whose beat is taken
   logic free;
   assign taken = s_valid & s_ready;
   assign who   = taken[2] ? 2'd2 : 2'(taken[1]);
   assign free  = m_axis_tready || !m_axis_tvalid;
 
-  // Who may not start, a cycle later: 802.3x pause holds all but control frames, PFC the class of RoCE.
+  // Kinds that may not start, a cycle later: 802.3x pause holds all but control frames, PFC the class of RoCE.
   always_ff @(posedge clk) begin
     held[FrameControl] <= 1'b0;
     held[FrameService] <= !rst && cfg.pause_en && paused_global;
     held[FrameRoce]    <= !rst && ((cfg.pause_en && paused_global) || (cfg.pfc_en && paused_class[cfg.traffic_class]));
   end
-  assign asks = s_valid & ~held;
+  assign offers = s_valid & ~held;
 
   // What entered: whose frame is under way, and the beat that must come out now.
   logic       inside_q;
@@ -55,7 +55,7 @@ module tx_mux_props
   // What left: whose frame is under way at the output.
   logic       out_inside_q;
   logic [1:0] out_owner_q;
-  // Frames of the other kind that began since one of the two asks without being let in.
+  // Frames of the other kind that began since one of the two began to wait.
   logic [1:0][1:0] passed_q;
   logic       begins;  // a frame
   assign begins = |taken && !inside_q;
@@ -69,7 +69,7 @@ module tx_mux_props
     end
     if (m_axis_tvalid && m_axis_tready) {out_inside_q, out_owner_q} <= {!m_axis_tlast, m_axis_tuser};
     for (int i = 0; i < 2; i++) begin
-      if (!asks[i] || (begins && 32'(who) == i)) passed_q[i] <= '0;
+      if (!offers[i] || (begins && 32'(who) == i)) passed_q[i] <= '0;
       else if (begins && 32'(who) == 1 - i) passed_q[i] <= passed_q[i] + 2'(passed_q[i] != '1);
     end
     if (rst) {due_q, waits_q, inside_q, out_inside_q, passed_q} <= '0;
@@ -90,8 +90,8 @@ module tx_mux_props
     if (m_axis_tvalid && out_inside_q) a_whole : assert (m_axis_tuser == out_owner_q);
     if (begins) a_held : assert (!held[who]);
     a_paused : assert (tx_paused == held[FrameRoce]);
-    if (free) a_no_gap : assert (|taken == (inside_q ? s_valid[owner_q] : |asks));
-    if (begins && asks[FrameControl]) a_control_first : assert (taken[FrameControl]);
+    if (free) a_no_gap : assert (|taken == (inside_q ? s_valid[owner_q] : |offers));
+    if (begins && offers[FrameControl]) a_control_first : assert (taken[FrameControl]);
     a_turns : assert (passed_q[FrameRoce] <= 2'd1 && passed_q[FrameService] <= 2'd1);
     c_turn : cover (passed_q[FrameRoce] == 2'd1 && begins && taken[FrameRoce]);
     c_held : cover (held[FrameRoce] && inside_q && owner_q == FrameRoce && taken[FrameRoce] && m_axis_tvalid);

@@ -73,9 +73,9 @@ module zero_suppression_props
     if (!s_axis_tlast) assume (s_axis_tkeep == '1);
   end
 
-  // ---- accounts of their own -----------------------------------------------------------------------------
+  // ---- the proof's accounts ------------------------------------------------------------------------------
   logic passes, masks, ends, in_beat;
-  logic [31:0] taken_q, told_q;           // bytes taken; those that trailers have told of
+  logic [31:0] taken_q, reported_q;       // bytes taken; those that trailers have reported
   logic [31:0] beats_in_q, beats_out_q;
   logic [31:0] lasts_q, trailers_q;
   logic [6:0] block_q;                    // words since the last mask
@@ -107,11 +107,11 @@ module zero_suppression_props
       sent_q  <= 1'b0;
     end
     if (ends) begin
-      told_q     <= told_q + piece[31:0];
+      reported_q <= reported_q + piece[31:0];
       trailers_q <= trailers_q + 32'd1;
     end
     if (rst) begin
-      {taken_q, told_q, beats_in_q, beats_out_q, lasts_q, trailers_q} <= '0;
+      {taken_q, reported_q, beats_in_q, beats_out_q, lasts_q, trailers_q} <= '0;
       block_q <= '0;
       sent_q  <= 1'b0;
     end
@@ -136,7 +136,7 @@ module zero_suppression_props
     a_0_place : assert (mask_q[place] == sent_q);
 
     a_beats : assert (beats_in_q == beats_out_q + 32'(valid1_q) + 32'(valid2_q) + 32'(valid3_q && in_beat));
-    a_bytes : assert (taken_q == told_q + total_q + (valid1_q ? 32'(bytes_of(keep1_q)) : '0)
+    a_bytes : assert (taken_q == reported_q + total_q + (valid1_q ? 32'(bytes_of(keep1_q)) : '0)
                                  + (valid2_q ? 32'(bytes2_q) : '0) + (valid3_q && in_beat ? 32'(bytes3_q) : '0));
     a_trailers : assert (lasts_q == trailers_q + 32'(valid1_q && last1_q) + 32'(valid2_q && last2_q)
                                     + 32'(valid3_q && last3_q));

@@ -96,7 +96,7 @@ module async_fifo #(
   a_hold : assert property (@(posedge m_clk) disable iff (m_rst)
     m_valid && !m_ready |=> m_valid && $stable(m_data));
   a_one_bit_s : assert property (@(posedge s_clk) disable iff (s_rst) 1 |=> $countones(head_gray_q ^ $past(head_gray_q)) <= 1);
-  // What a reset of one side alone breaks.
+  // Properties that a reset of one side alone breaks.
   a_within : assert property (@(posedge m_clk) disable iff (m_rst || s_rst) 32'(pointer_t'(head_q - tail_q)) <= DEPTH)
     else $error("%m: more words than fit: one side was reset without the other");
   a_one_bit_m : assert property (@(posedge m_clk) disable iff (m_rst) 1 |=> $countones(tail_gray_q ^ $past(tail_gray_q)) <= 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Two AXI4 masters on one port, told apart by the ID: that of their transactions is 0 or 1 there, whatever it was.
-// Promise: addresses alternate between masters that both ask; an address that is offered stays; data of writes comes in
+// Two AXI4 masters on one port, distinguished by the ID: that of their transactions is 0 or 1 there, whatever it was.
+// Promise: addresses alternate between masters that both offer one; an address that is offered stays; data of writes comes in
 // the order of the addresses (AMBA AXI4, A5.2.2: AXI4 has no interleaving of write data), and does not wait until its
-// address is taken, as a slave may want the data first (A3.3.1). Each master's responses come in its own order, as
-// those of one ID do (A5.3); it takes them when it can, and the other's wait behind them.
+// address is taken, as a slave may wait for the data first (A3.3.1). Each master's responses come in its own order, as
+// those of one ID do (A5.3); it takes them when it can, and the other's wait after them.
 module axi_mux
   import axi_pkg::*;
 #(

@@ -3,7 +3,7 @@
 // Promise: the memory sees whole bursts of AXI4, and offers that stay until they are taken (AMBA AXI4, A3.2.1, A3.4.1),
 // at whatever moment `rst` comes. A write burst that it cuts is completed without strobes, which changes no byte. The
 // responses to all bursts that began before are taken here; only then may a new burst begin, so no master gets the
-// response to a burst that it did not ask for. `m_axi_rst` is the reset of the memory's side: that forgets all bursts.
+// response to a burst that it did not request. `m_axi_rst` is the reset of the memory's side: that forgets all bursts.
 //
 //   s_axi --> [AW][W][AR] --> m_axi      one register each, and the lengths of the bursts whose data has not gone
 //   s_axi <----(B, R)-------- m_axi      none while the port is closed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // PCS of 1000BASE-X and 2500BASE-X, or of the MAC's side of SGMII at 1 or 2.5 Gb/s, between a 64-bit XGMII and a
-// transceiver of 20 bits a cycle that need not know the code: it aligns, encodes and decodes here.
+// transceiver of 20 bits a cycle without coding: this module aligns, encodes and decodes.
 // `clk` is a quarter of the line's transmit clock, from the same source: 39.0625 MHz for 2.5 Gb/s, 15.625 MHz for 1.
 // The receive clock is the recovered one; a FIFO makes up for the difference of the two, 200 ppm in the longest frame.
 // Without a link the XGMII has local fault.

@@ -43,7 +43,7 @@ module pcs_decoder
   typedef struct packed {
     group_t  group;
     symbol_t symbol;
-    logic    plus;   // the disparity behind it
+    logic    plus;   // the disparity after it
     logic    minus;
   } seen_t;
 
@@ -69,7 +69,7 @@ module pcs_decoder
     return '{group: placed.group, right: encode(placed.symbol, placed.plus), symbol: placed.symbol};
   endfunction
 
-  function automatic received_t judged(encoded_t encoded);
+  function automatic received_t checked(encoded_t encoded);
     return '{bad: encoded.right != encoded.group, symbol: encoded.symbol};
   endfunction
 
@@ -91,8 +91,8 @@ module pcs_decoder
     c_even_q <= coded(b_even_q);
     c_odd_q  <= coded(b_odd_q);
 
-    even <= judged(c_even_q);
-    odd  <= judged(c_odd_q);
+    even <= checked(c_even_q);
+    odd  <= checked(c_odd_q);
   end
 
   // ---- synchronisation ----------------------------------------------------------------------------

@@ -35,7 +35,7 @@ module pcs_encoder
 
     pair_q <= runs && s_valid ? s_data[place_q] : {2{special(OctetError)}};
 
-    // The pair behind, of which all is known but the disparity.
+    // The next stage: the pair with everything but its disparity.
     next_q       <= pair_q;
     flips_even_q <= flips(pair_q.even);
     flips_odd_q  <= flips(pair_q.odd);

@@ -134,7 +134,7 @@ package pcs_pkg;
     return {six ^ {6{turned_six}}, four ^ {4{turned_four}}};
   endfunction
 
-  // The code group leaves positive disparity, or negative, behind; if neither, that in front of it.
+  // The disparity after the code group is positive, or negative; if neither, that before it.
   function automatic logic [1:0] leaves(group_t group);
     logic six_more, six_fewer, four_more, four_fewer;
     {six_more, six_fewer}   = {SixOnes[group[9:4]], SixOnes[~group[9:4]]};

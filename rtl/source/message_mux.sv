@@ -70,7 +70,7 @@ module message_mux
   end
 
   // ---- payloads: the side of each message that has one, in the order of descriptors ---------------------
-  // The side at hand stands in registers, since all of a payload's signals are chosen by it; the others wait behind it.
+  // The side at hand stands in registers, since all of a payload's signals are chosen by it; the others wait after it.
   side_t data_side, queued_side;
   logic data_open, data_ends, begins, is_queued, next_data;
   logic [2:0] unused_level;

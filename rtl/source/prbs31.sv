@@ -20,7 +20,7 @@ module prbs31 #(
     $fatal(1, "%m: DATA_W is %0d; it must be 64 to 512", DATA_W);
   end
 
-  // Of which of the 31 bits before the word each of these and of the word's is the sum.
+  // For each of the 31 bits before the word and each bit of the word: the ones of the former that it is the sum of.
   function automatic logic [DATA_W+30:0][30:0] summands();
     for (int i = 0; i < int'(DATA_W + 31); i++)
       summands[i] = i < 31 ? 31'd1 << i : summands[i-31] ^ summands[i-28];

@@ -18,8 +18,8 @@ module mac_table
   input  logic [$clog2(ENTRIES)-1:0] write_index,
   input  mac_entry_t                 write_entry,
 
-  input  logic   [N_PORTS-1:0]              ask_valid,
-  input  frame_t [N_PORTS-1:0]              ask,
+  input  logic   [N_PORTS-1:0]              lookup_valid,
+  input  frame_t [N_PORTS-1:0]              lookup,
   output logic   [N_PORTS-1:0]              answer_valid,
   output logic   [N_PORTS-1:0]              answer
 );
@@ -34,34 +34,34 @@ module mac_table
   frame_t             frame;
   // verilator lint_on UNUSEDSIGNAL
   logic [N_PORTS-1:0] self, to;
-  logic               known, source_known, source_static, learns;
+  logic               found, source_found, source_static, learns;
   logic [EntryW-1:0]  source_index;
 
-  assign frame        = ask[turn_q];
+  assign frame        = lookup[turn_q];
   assign self         = N_PORTS'(1) << turn_q;
-  assign answer_valid = ask_valid & self;
+  assign answer_valid = lookup_valid & self;
 
   always_comb begin
     to            = '0;
-    known         = 1'b0;
-    source_known  = 1'b0;
+    found         = 1'b0;
+    source_found  = 1'b0;
     source_static = 1'b0;
     source_index  = oldest_q;
     for (int i = 0; i < int'(ENTRIES); i++) begin
       if (entry_q[i].valid && entry_q[i].mac == frame.dst) begin
-        known = 1'b1;
+        found = 1'b1;
         to    = N_PORTS'(1) << entry_q[i].port_index;
       end
       if (entry_q[i].valid && entry_q[i].mac == frame.src) begin
-        source_known  = 1'b1;
+        source_found  = 1'b1;
         source_static = entry_q[i].is_static;
         source_index  = EntryW'(i);
       end
     end
-    answer = (known ? to : '1) & ~self;
+    answer = (found ? to : '1) & ~self;
     if (frame.dst[47:4] == LinkLocal) answer = '0;
     learns = |answer_valid && learn && !frame.src[40] && !source_static;
-    if (!source_known && entry_q[oldest_q].is_static) learns = 1'b0;
+    if (!source_found && entry_q[oldest_q].is_static) learns = 1'b0;
   end
 
   always_ff @(posedge clk) begin
@@ -71,7 +71,7 @@ module mac_table
       entry_q[write_index] <= write_entry;
     end else if (learns) begin
       entry_q[source_index] <= '{valid: 1'b1, is_static: 1'b0, mac: frame.src, port_index: 3'(turn_q)};
-      if (!source_known) oldest_q <= oldest_q + 1'b1;
+      if (!source_found) oldest_q <= oldest_q + 1'b1;
     end
     if (rst) begin
       turn_q   <= '0;

@@ -60,8 +60,8 @@ module qcn_switch
   // ---- ingress ---------------------------------------------------------------------------------
   logic   [N_PORTS-1:0] paused_global;
   logic   [N_PORTS-1:0][7:0] paused_class;
-  logic   [N_PORTS-1:0] ask_valid, answer_valid, answer, offered, taken, cell_taken;
-  frame_t [N_PORTS-1:0] ask, offered_frame;
+  logic   [N_PORTS-1:0] lookup_valid, answer_valid, answer, offered, taken, cell_taken;
+  frame_t [N_PORTS-1:0] lookup, offered_frame;
   logic   [N_PORTS-1:0][N_PORTS-1:0] offered_egress;
   cell_t  [N_PORTS-1:0] offered_cell;
 
@@ -100,8 +100,8 @@ module qcn_switch
       .s_axis_tvalid(tvalid),
       .s_axis_tlast (tlast),
       .s_axis_tuser (tuser),
-      .ask_valid    (ask_valid[p]),
-      .ask          (ask[p]),
+      .lookup_valid (lookup_valid[p]),
+      .lookup       (lookup[p]),
       .answer_valid (answer_valid[p]),
       .answer,
       .m_frame_valid(offered[p]),
@@ -124,8 +124,8 @@ module qcn_switch
     .write_valid(table_valid),
     .write_index(table_index),
     .write_entry(table_entry),
-    .ask_valid,
-    .ask,
+    .lookup_valid,
+    .lookup,
     .answer_valid,
     .answer
   );

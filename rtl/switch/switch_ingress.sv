@@ -22,8 +22,8 @@ module switch_ingress
   input  logic        s_axis_tlast,
   input  logic        s_axis_tuser,        // at tlast: bad frame
 
-  output logic               ask_valid,    // the MAC table looks up a good frame
-  output frame_t             ask,
+  output logic               lookup_valid,  // the MAC table looks up a good frame
+  output frame_t             lookup,
   input  logic               answer_valid,
   input  logic [N_PORTS-1:0] answer,       // the ports that it leaves by
 
@@ -120,22 +120,22 @@ module switch_ingress
 
   always_ff @(posedge clk) begin
     if (commit && !lost) begin
-      ask_valid <= 1'b1;
-      ask       <= frame;
-    end else if (answer_valid) ask_valid <= 1'b0;
+      lookup_valid <= 1'b1;
+      lookup       <= frame;
+    end else if (answer_valid) lookup_valid <= 1'b0;
     stat_frame    <= end_q && !bad && !rst;
     stat_bad      <= end_q && bad && !rst;
     stat_lost     <= end_q && !bad && (!room || lost) && !rst;
-    stat_filtered <= ask_valid && answer_valid && answer == '0 && !rst;
-    if (rst) ask_valid <= 1'b0;
+    stat_filtered <= lookup_valid && answer_valid && answer == '0 && !rst;
+    if (rst) lookup_valid <= 1'b0;
   end
 
   logic unused_room, descriptor_valid;
   sync_fifo #(.W($bits(frame_t) + N_PORTS), .DEPTH(Descriptors)) u_descriptors (
     .clk,
     .rst,
-    .s_data ({answer, ask}),
-    .s_valid(ask_valid && answer_valid),
+    .s_data ({answer, lookup}),
+    .s_valid(lookup_valid && answer_valid),
     .s_ready(unused_room),
     .m_data ({m_egress, m_frame}),
     .m_valid(descriptor_valid),
@@ -146,6 +146,6 @@ module switch_ingress
 
 `ifndef SYNTHESIS
   a_cells : assert property (@(posedge clk) disable iff (rst) m_cell_ready |-> store_valid);
-  a_requested : assert property (@(posedge clk) disable iff (rst) commit && !lost |-> !ask_valid || answer_valid);
+  a_requested : assert property (@(posedge clk) disable iff (rst) commit && !lost |-> !lookup_valid || answer_valid);
 `endif
 endmodule

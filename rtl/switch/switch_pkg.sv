@@ -76,7 +76,7 @@ package switch_pkg;
     logic [2:0]  port_index;
   } mac_entry_t;
 
-  // What is known of a frame when it is whole.
+  // The properties of a whole frame.
   typedef struct packed {
     frame_bytes_t bytes;
     logic [2:0]   prio;
@@ -128,7 +128,7 @@ package switch_pkg;
     logic udp_strangers;
   } management_stat_t;
 
-  // Where the EtherType of a frame is after its tags, and what they say.
+  // Where the EtherType of a frame is after its tags, and their values.
   typedef struct packed {
     logic        has_vlan;
     logic [15:0] tci;

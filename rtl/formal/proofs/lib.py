@@ -26,7 +26,7 @@ PROOFS = [
             Mutant("m_axi_wdata = s_axi_wdata[w_at]", "m_axi_wdata = s_axi_wdata[aw_at]", "a_w"),
             Mutant(" && w_there && w_at == 1'(i)", " && w_there", "a_order"),
             Mutant("s_axi_req[w_at].wr.wvalid && w_there", "s_axi_req[w_at].wr.wvalid", "a_has_address"),
-            Mutant("bvalid && m_axi_rsp.wr.bid == 1'(i)", "bvalid", "a_asked_write"),
+            Mutant("bvalid && m_axi_rsp.wr.bid == 1'(i)", "bvalid", "a_requested_write"),
             Mutant("s_axi_req[m_axi_rsp.rd.rid]", "s_axi_req[ar_at]", "a_all"),
         ),
     ),
@@ -79,16 +79,16 @@ PROOFS = [
         cycles=20,
         mutants=(
             Mutant("above  = req & above_q", "above  = '0", "a_round"),  # fixed priority starves
-            Mutant("chosen = pool", "chosen = above_q", "a_asked"),
+            Mutant("chosen = pool", "chosen = above_q", "a_requested"),
         ),
     ),
     Proof(
         "arbiter_rr",
         {"N": 8},
         mutants=(
-            Mutant("chosen[i] = pool[i] && ", "chosen[i] = pool[i] || ", "a_asked"),
+            Mutant("chosen[i] = pool[i] && ", "chosen[i] = pool[i] || ", "a_requested"),
             Mutant("later[i]  = (pool & Below)", "later[i]  = (chosen & ~Below)", "a_mask"),
-            Mutant("N'((1 << i) - 1)", "N'((2 << i) - 1)", "a_asked"),
+            Mutant("N'((1 << i) - 1)", "N'((2 << i) - 1)", "a_requested"),
         ),
     ),
     Proof(
