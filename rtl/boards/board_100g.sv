@@ -23,8 +23,8 @@ module board_100g #(
   input  logic         rx_local_fault,
   input  logic         rx_remote_fault,
 
-  input  logic [47:0] own_mac,  // stable from the end of reset on
-  input  logic [31:0] own_ip,
+  input  logic [47:0] local_mac,  // stable from the end of reset on
+  input  logic [31:0] local_ip,
   input  logic        link_up,
   output logic [7:0]  led,
 
@@ -41,8 +41,8 @@ module board_100g #(
   board_address u_address (
     .clk,
     .rst,
-    .mac(own_mac),
-    .ip(own_ip),
+    .mac(local_mac),
+    .ip(local_ip),
     .done(address_set),
     .m_axil_req(axil_req),
     .m_axil_rsp(axil_rsp),

@@ -27,11 +27,11 @@ module board_1g #(
   input  logic       rgmii_rx_ctl_fall,
   output logic       phy_rst_n,
 
-  input  logic [47:0] own_mac,  // stable from the end of reset on
-  input  logic [31:0] own_ip,
+  input  logic [47:0] local_mac,  // stable from the end of reset on
+  input  logic [31:0] local_ip,
   output logic [7:0]  led
 );
-  // A PHY wants to be held for 10 ms after its supplies are there; here 2^PhyHoldLog2 cycles, 16.8 ms at 62.5 MHz.
+  // A PHY must be held in reset for 10 ms after its supplies are up; here 2^PhyHoldLog2 cycles, 16.8 ms at 62.5 MHz.
   localparam int unsigned PhyHoldLog2 = 20;
   logic [PhyHoldLog2:0] held_q;
 
@@ -123,7 +123,7 @@ module board_1g #(
     assign address_set = 1'b0;
     assign tx_paused   = 1'b0;
 
-    wire unused = &{1'b0, status, own_mac, own_ip, cpl_tready};
+    wire unused = &{1'b0, status, local_mac, local_ip, cpl_tready};
   end else begin : gen_front_end
     axi_pkg::axil_req_t axil_req;
     axi_pkg::axil_rsp_t axil_rsp, unused_rsp;
@@ -131,8 +131,8 @@ module board_1g #(
     board_address u_address (
       .clk,
       .rst,
-      .mac(own_mac),
-      .ip (own_ip),
+      .mac(local_mac),
+      .ip (local_ip),
       .done(address_set),
       .s_axil_req('0),
       .s_axil_rsp(unused_rsp),

@@ -17,8 +17,8 @@ module board_xgmii #(
   input  logic [63:0] xgmii_rxd,
   input  logic [7:0]  xgmii_rxc,
 
-  input  logic [47:0] own_mac,  // stable from the end of reset on
-  input  logic [31:0] own_ip,
+  input  logic [47:0] local_mac,  // stable from the end of reset on
+  input  logic [31:0] local_ip,
   input  logic        link_up,
   output logic [7:0]  led,
 
@@ -72,7 +72,7 @@ module board_xgmii #(
     assign tx_paused   = 1'b0;
     assign s_axil_rsp  = '0;
 
-    wire unused = &{1'b0, status, own_mac, own_ip, cpl_tready, s_axil_req};
+    wire unused = &{1'b0, status, local_mac, local_ip, cpl_tready, s_axil_req};
   end else begin : gen_front_end
     axi_pkg::axil_req_t axil_req;
     axi_pkg::axil_rsp_t axil_rsp;
@@ -80,8 +80,8 @@ module board_xgmii #(
     board_address u_address (
       .clk,
       .rst,
-      .mac(own_mac),
-      .ip(own_ip),
+      .mac(local_mac),
+      .ip(local_ip),
       .done(address_set),
       .m_axil_req(axil_req),
       .m_axil_rsp(axil_rsp),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Of an instance of a front end, what a stand-alone board leaves open or ties off, behind the connections of its line:
+// The ports of a front end that a stand-alone board leaves open or ties off, after the connections of its line:
 // completions on cpl_*, registers on axil_req and axil_rsp, no more.
     .s_axis_desc_tdata  ('0),  // the message source is inside
     .s_axis_desc_tvalid (1'b0),

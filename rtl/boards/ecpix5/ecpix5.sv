@@ -50,9 +50,9 @@ module ecpix5 #(
   ) u_board (
     .tx_clk (clk_125mhz),
     .rx_clk (rgmii_rxc),
-    .own_mac(MAC),
-    .own_ip (IP),
-    .led    (lamps),
+    .local_mac(MAC),
+    .local_ip (IP),
+    .led      (lamps),
     .*
   );
 

@@ -157,8 +157,8 @@ module kcu105 #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
   ) u_board (
-    .own_mac(MAC | 48'(switches)),
-    .own_ip (IP | 32'(switches)),
+    .local_mac(MAC | 48'(switches)),
+    .local_ip (IP | 32'(switches)),
     .*
   );
 

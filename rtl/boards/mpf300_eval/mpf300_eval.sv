@@ -64,8 +64,8 @@ module mpf300_eval #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
   ) u_board (
-    .own_mac(MAC),
-    .own_ip (IP),
+    .local_mac(MAC),
+    .local_ip (IP),
     .led(lamps),
     .s_axil_req('0),  // no second master: the registers are reached over IPbus
     .s_axil_rsp(),

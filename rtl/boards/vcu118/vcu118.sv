@@ -182,8 +182,8 @@ module vcu118 #(
     .RING_BYTES(RING_BYTES),
     .SLOTS(SLOTS)
   ) u_board (
-    .own_mac(MAC | 48'(switches)),
-    .own_ip (IP | 32'(switches)),
+    .local_mac(MAC | 48'(switches)),
+    .local_ip (IP | 32'(switches)),
     .m_axis_tx_tdata (tx_tdata),
     .m_axis_tx_tkeep (tx_tkeep),
     .m_axis_tx_tvalid(tx_tvalid),

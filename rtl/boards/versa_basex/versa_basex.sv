@@ -114,8 +114,8 @@ module versa_basex #(
     .CLK_KHZ(ClkKhz),
     .ECHO(ECHO)
   ) u_board (
-    .own_mac(MAC),
-    .own_ip (IP),
+    .local_mac(MAC),
+    .local_ip (IP),
     .s_axil_req('0),  // no second master: the registers are reached over IPbus
     .s_axil_rsp(),
     .*

@@ -48,9 +48,9 @@ module versa_ecp5 #(
   ) u_board (
     .tx_clk (clk_125mhz),
     .rx_clk (rgmii_rxc),
-    .own_mac(MAC),
-    .own_ip (IP),
-    .led    (lamps),
+    .local_mac(MAC),
+    .local_ip (IP),
+    .led      (lamps),
     .*
   );
 
