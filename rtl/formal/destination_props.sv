@@ -26,7 +26,7 @@ module destination_props
   input logic [N_QP-1:0]     ready,
   // inside
   input desc_t      desc_q,
-  input logic       known_q, at_event, choose, divide, lookup, server, at_ready, at_held, after_pass, ring, access,
+  input logic       desc_valid_q, at_event, choose, divide, lookup, server, at_ready, at_held, after_pass, ring, access,
   input logic       may_act, passes, hold, none, held_q, waits_q, kept_q, is_new_q, is_staged_q,
   input logic [4:0] digit_q,
   input bank_t      bank, bank_q,
@@ -87,8 +87,8 @@ module destination_props
   assign accepts = decide && may_act && !passed_q && !(gone_q && !(commits_q && begins_q));
   bank_t passes_bank;
   assign passes_bank = choose ? bank : bank_q;
-  logic own_finish;
-  assign own_finish = finish && watch_q && !in_force_q;
+  logic watched_finish;
+  assign watched_finish = finish && watch_q && !in_force_q;
 
   always_ff @(posedge clk) begin
     if (passes && follow_event) {any_q, gone_event_q} <= {1'b1, in_q.raddr};
@@ -97,7 +97,7 @@ module destination_props
       // Until then what was put into force before holds for its events.
       if (follow_change && !watch_q) {watch_q, in_force_q, first_q, bank_of_q} <= {2'b10, staged_event, target};
     end else if (watch_q && !in_force_q && is_idle) watch_q <= 1'b0;  // forgotten
-    if (own_finish) {in_force_q, before_q} <= {1'b1, pending_q && commits_q ? older : newer};
+    if (watched_finish) {in_force_q, before_q} <= {1'b1, pending_q && commits_q ? older : newer};
     else if (finish && watch_q) watch_q <= 1'b0;
     if (rst) {any_q, watch_q, in_force_q} <= '0;
   end
@@ -148,28 +148,28 @@ module destination_props
 
   always_comb if (started_q) begin
     // order
-    a_0_kept : assert (have_q == (known_q || on_way || at_held || after_pass || ring || kept_q));
-    a_0_apart : assert (!known_q || !(on_way || at_held || after_pass || ring || kept_q));
+    a_0_kept : assert (have_q == (desc_valid_q || on_way || at_held || after_pass || ring || kept_q));
+    a_0_apart : assert (!desc_valid_q || !(on_way || at_held || after_pass || ring || kept_q));
     a_0_waiting : assert (!kept_q || access || at_held || on_way);
-    if (waits_q) a_waiting : assert (ours && have_q && !known_q && (kept_q || at_held));
+    if (waits_q) a_waiting : assert (ours && have_q && !desc_valid_q && (kept_q || at_held));
     if (take) a_one : assert (!have_q || leaves);
     if (leaves) a_had : assert (have_q);
     if (have_q) a_same : assert (desc_q.tag == in_q.tag && desc_q.verb == in_q.verb
                                  && desc_q.reserved == in_q.reserved);
-    if (known_q && !in_q.by_event) a_place : assert (desc_q.qp == in_q.qp);
-    if (known_q && !in_q.by_event && !in_q.in_ring) a_untouched : assert (desc_q == in_q);
-    if (in_q.by_event && (known_q || after_pass || ring)) a_marked : assert (desc_q.by_event == nowhere_q);
+    if (desc_valid_q && !in_q.by_event) a_place : assert (desc_q.qp == in_q.qp);
+    if (desc_valid_q && !in_q.by_event && !in_q.in_ring) a_untouched : assert (desc_q == in_q);
+    if (in_q.by_event && (desc_valid_q || after_pass || ring)) a_marked : assert (desc_q.by_event == nowhere_q);
     if (offered_q) a_stays : assert (m_axis_desc_tvalid && desc_q == offer_q);
-    a_offered : assert (m_axis_desc_tdata == desc_q && m_axis_desc_tvalid == known_q);
+    a_offered : assert (m_axis_desc_tdata == desc_q && m_axis_desc_tvalid == desc_valid_q);
     if (have_q && (on_way || at_held || kept_q)) begin
       a_0_by_event : assert (in_q.by_event && desc_q.by_event == !at_ready && desc_q.length == in_q.length);
       a_0_event : assert (desc_q.raddr == (divide ? turned : in_q.raddr));
     end
-    if (have_q && !known_q && !in_q.by_event) a_0_qp : assert (desc_q.qp == in_q.qp && in_q.in_ring);
+    if (have_q && !desc_valid_q && !in_q.by_event) a_0_qp : assert (desc_q.qp == in_q.qp && in_q.in_ring);
 
     // the registers of the table
     a_0_banks : assert (newer != older && newer != 2'd3 && older != 2'd3);
-    a_0_known : assert (pending_q || begun_q || switch_event == '0);
+    a_0_switch : assert (pending_q || begun_q || switch_event == '0);
     if (begun_q && !pending_q) a_0_reached : assert (last_event_q >= switch_event);
     if (begun_q && pending_q) a_0_not_reached : assert (last_event_q < switch_event);
     if (any_q) a_0_highest : assert (begun_q && gone_event_q <= last_event_q);
@@ -239,7 +239,7 @@ bind destination destination_props #(.N_QP(N_QP), .SERVERS(SERVERS)) u_props (
   .at_held   (state_q == StHeld),
   .after_pass(state_q inside {StRow, StEmit}),
   .ring      (state_q inside {StPlace, StWrap, StRing}),
-  .access    (state_q inside {StFetch, StMerge, StWord, StRefetch, StWanted, StCheck, StMultiply, StStore}),
+  .access    (state_q inside {StFetch, StMerge, StWord, StRefetch, StNextSlot, StCheck, StMultiply, StStore}),
   .table_state(u_table.state_q),
   .finish    (u_table.finish),
   .commits_q (u_table.commits_q),

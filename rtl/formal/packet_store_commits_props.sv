@@ -51,8 +51,8 @@ module packet_store_commits_props
 
   // Answers less commits, since reset; what is left of DEPTH on either side.
   logic signed [PtrW+2:0] lead_q;
-  // The commit that is followed: how many are before it, what it was, what the memory has said of its slot.
-  logic          watching_q, bad_q, told_q, told_bad_q;
+  // The commit that is followed: how many are before it, what it was, the memory's answer for its slot.
+  logic          watching_q, bad_q, answered_q, answered_bad_q;
   qp_t           qp_q;
   logic [PtrW:0] before_q, number_q;
 
@@ -75,13 +75,13 @@ module packet_store_commits_props
     if (watching_q) begin
       before_q <= before_q - (PtrW + 1)'(leaves);
       if (leaves && before_q == '0) watching_q <= 1'b0;
-      if (!told_q && written && answers == (PtrW + 2)'(before_q)) {told_q, told_bad_q} <= {1'b1, written_bad};
+      if (!answered_q && written && answers == (PtrW + 2)'(before_q)) {answered_q, answered_bad_q} <= {1'b1, written_bad};
     end else if (enters && choose) begin
       {watching_q, qp_q, bad_q} <= {1'b1, s_commit_qp, s_commit_bad};
       number_q <= head_q;
       before_q <= waiting - (PtrW + 1)'(leaves);
-      told_q     <= here || (written && answers == (PtrW + 2)'(waiting));
-      told_bad_q <= here ? here_bad : written_bad;
+      answered_q     <= here || (written && answers == (PtrW + 2)'(waiting));
+      answered_bad_q <= here ? here_bad : written_bad;
     end
     if (rst) {watching_q, lead_q} <= '0;
   end
@@ -99,23 +99,23 @@ module packet_store_commits_props
     if (written) a_room : assert (32'(answers) < 2 * DEPTH);
     if (watching_q) begin
       a_place : assert (before_q < waiting && commits[at[PtrW-1:0]] == {qp_q, bad_q} && number_q == tail + before_q);
-      a_told : assert (told_q == (answers > (PtrW + 2)'(before_q))
-                       && (!told_q || told_bad_q == answered_bad[answer_at[PtrW:0]]));
+      a_answered : assert (answered_q == (answers > (PtrW + 2)'(before_q))
+                       && (!answered_q || answered_bad_q == answered_bad[answer_at[PtrW:0]]));
       a_last : assert (last[qp_q[QpW-1:0]] - number_q < head_q - number_q && 32'(qp_q) < N_QP);
       if (announced_q == qp_q)
         a_load_last : assert (load_after_q || load_last_q - number_q < head_q - number_q);
       if (before_q == '0 && m_commit_valid)
-        a_commit : assert (told_q && m_commit_qp == qp_q && m_commit_bad == (bad_q || told_bad_q));
+        a_commit : assert (answered_q && m_commit_qp == qp_q && m_commit_bad == (bad_q || answered_bad_q));
       if (s_load_qp == qp_q) a_load_waits : assert (!m_load_valid);
       if (op_qp == qp_q) a_op_waits : assert (op_waits);
-      if (before_q == '0 && told_q) a_not_kept : assert (m_commit_valid);
+      if (before_q == '0 && answered_q) a_not_kept : assert (m_commit_valid);
     end
     if (load_after_q) a_entered : assert (waiting != '0);
     if (s_commit_valid && s_commit_qp == s_load_qp) a_load_after : assert (!m_load_valid);
     if (waiting == '0 && !s_commit_valid) a_load_goes : assert (m_load_valid == s_load_valid && !op_waits);
-    c_full : cover (watching_q && 32'(waiting) == DEPTH && before_q == (PtrW + 1)'(DEPTH - 1) && told_q && told_bad_q);
+    c_full : cover (watching_q && 32'(waiting) == DEPTH && before_q == (PtrW + 1)'(DEPTH - 1) && answered_q && answered_bad_q);
     c_early : cover (enters && here && waiting == '0);
-    c_others_pass : cover (m_load_valid && watching_q && waiting > 1);
+    c_other_passes : cover (m_load_valid && watching_q && waiting > 1);
   end
 endmodule
 

@@ -53,7 +53,7 @@ module requester_once_props
     assume (op.kind == DoInit || row_checks(row) == '1);
     assume (may_do(op, row));
 
-    // What is not kept; una_ssn is asked by a rewind alone, and a row outside RTS and SQD sends nothing.
+    // Fields that are not kept. Only a rewind uses una_ssn, and a row outside RTS and SQD sends nothing.
     if (is) a_once : assert (next.sent_end == next.nxt && next.retry_left == '0 && next.rnr_left == '0 && !next.rnr_wait);
     if (was && op.kind == DoAck && all_facts.in_window)
       a_nothing_rewound : assert (!all_facts.passes_nxt && !all_facts.repeated);
@@ -61,15 +61,15 @@ module requester_once_props
     a_no_repetition : assert (!outcome.retransmit);
     if (was && is) a_forward : assert (next.nxt == row.nxt + psn_t'(outcome.send));
 
-    // The first loss ends the queue pair, by name; what the NAK says has arrived is acknowledged.
+    // The first loss ends the queue pair, by name; the packets before a NAK's PSN are acknowledged.
     if (lost) begin
       a_ends : assert (was && next.state == QpErr && outcome.failed && outcome.left_rts);
       a_named : assert (next.err_status == (outcome.rnr_nak ? WcRnrRetryExc : WcRetryExc));
-      if (op.kind == DoAck) a_told : assert (next.una == op.ack.psn && next.tail == row.tail && next.wr == row.wr);
+      if (op.kind == DoAck) a_acknowledged : assert (next.una == op.ack.psn && next.tail == row.tail && next.wr == row.wr);
     end
     if (was && expired) a_expires : assert (lost);
     if (was && op.kind == DoAck && ack_psn < nxt - una && op.ack.kind inside {AckNakSeq, AckRnr})
-      a_heard : assert (lost);
+      a_nak_ends : assert (lost);
 
     c_nak : cover (outcome.packet_seq_err && next.una != row.una && next.una != row.nxt && row.tail > row.wr);
     c_rnr : cover (outcome.rnr_nak && any_cfg.rnr_retry == 3'd7);

@@ -8,7 +8,7 @@
 // That starts the timer, whose deadline then stays constant. So, while una stays, this rank never rises, and falls with
 // each packet sent before the timer runs, each timer that expires, and each RNR NAK:
 //
-//    RNR NAKs that the peer may still send | retries left | RNR wait > sending > waiting | packets until one asks
+//    RNR NAKs that the peer may still send | retries left | RNR wait > sending > waiting | packets until AckReq
 //
 // The network may lose, repeat, delay and invent acknowledgements. A round is lost when it ends in a timeout or in
 // a NAK for a sequence error. Lost rounds in a row + retries left = retry_cnt, so the queue pair fails exactly when
@@ -57,7 +57,7 @@ module requester_progress_props
   // ---- the invariant --------------------------------------------------------------------------------
   typedef enum logic [1:0] {PhWaiting, PhSending, PhRnrWait} phase_e;  // in the order of the rank
   typedef struct packed {
-    logic timer, rnr, credit, asks;
+    logic timer, rnr, credit, ack_req;
   } checks_t;
 
   function automatic phase_e phase(input qp_row_t r);
@@ -67,10 +67,10 @@ module requester_progress_props
   function automatic checks_t checks(input qp_row_t r);
     checks.timer  = r.rnr_wait ? r.timer_on : r.timer_on == (r.req_end != r.una);
     checks.rnr    = !r.rnr_wait || (r.nxt == r.una && r.req_end == r.una && !r.credit_wait);
-    // Who waits for credits has asked for an ACK of all that is outstanding.
+    // While it waits for credits, an ACK of all that is outstanding has been requested.
     checks.credit = !r.credit_wait || (r.nxt != r.una && r.req_end == r.nxt);
     // A packet without AckReq is followed by another one, even while the queue pair drains.
-    checks.asks   = r.nxt == r.req_end || (r.nxt != send_end(r) && (r.midway || r.nxt != r.sent_end));
+    checks.ack_req = r.nxt == r.req_end || (r.nxt != send_end(r) && (r.midway || r.nxt != r.sent_end));
   endfunction
 
   logic was, is;
@@ -113,11 +113,11 @@ module requester_progress_props
   assign stays   = was && is;
   assign moves   = next.una != row.una;
   assign expired = op.kind == DoVisit && row.timer_on && $signed(left) <= 0;
-  // A NAK that repeats itself, after the rewind, tells of no other loss.
+  // A repeated NAK, after the rewind, means no other loss.
   assign lost_now = outcome.timeout || (outcome.packet_seq_err && nxt != ack_psn);
   always_comb begin
     lost_next = lost;
-    // The peer that is not ready has heard; saying so again says nothing.
+    // The peer that is not ready has received the packet; a repeated RNR NAK changes nothing.
     if (moves || !was || (outcome.rnr_nak && !(row.rnr_wait && nxt == ack_psn))) lost_next = '0;
     if (lost_now) lost_next = lost_next + 1'b1;
   end
@@ -130,7 +130,7 @@ module requester_progress_props
       a_timer : assert (after.timer);
       a_rnr : assert (after.rnr);
       a_credit : assert (after.credit);
-      a_asks : assert (after.asks);
+      a_ack_req : assert (after.ack_req);
       a_retries : assert (4'(next.retry_left) + 4'(lost_next) == 4'(cfg.retry_cnt));
       if (next.timer_on) a_deadline : assert (next.deadline == row.deadline || $signed(next.deadline - now) <=
                                               36'sd1 + 36'($signed({1'b0, most(next.rnr_wait)})));
@@ -145,10 +145,10 @@ module requester_progress_props
       if (phase(row) != PhSending && phase(next) == phase(row))
         a_deadline_stays : assert (next.deadline == row.deadline);
     end
-    // An acknowledgement of something outstanding moves una, or tells where to begin again.
+    // An acknowledgement of something outstanding moves una, or names the PSN to begin again with.
     if (was && op.kind == DoAck && ack_psn < sent_end) begin
-      if (op.ack.kind == AckOk) a_heard : assert (is && next.una == op.ack.psn + 1'b1);
-      else a_told : assert (!is || next.una == op.ack.psn);
+      if (op.ack.kind == AckOk) a_acknowledged : assert (is && next.una == op.ack.psn + 1'b1);
+      else a_repeated : assert (!is || next.una == op.ack.psn);
     end
     // Nothing else moves it: what counts as acknowledged is.
     if (stays && moves) a_only_acks : assert (op.kind == DoAck && ack_psn < sent_end);

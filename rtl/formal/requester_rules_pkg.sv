@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The invariant of every queue pair's row, and the guarantees of one operation on it to other modules.
-// requester_step_props proves both for requester_step; proofs with its stand-in (free/) know nothing else about it.
+// requester_step_props proves both for requester_step; proofs with its stand-in (free/) assume nothing else about it.
 //
 //    tail <= una <= req_end <= nxt <= sent_end <= send_end <= wr <= tail + ring,   modulo 2^24
 package requester_rules_pkg;
@@ -9,7 +9,7 @@ package requester_rules_pkg;
 
   localparam psn_t Ring = 24'd65536;  // slots of the largest ring; any below 2^22 would do
 
-  // Each PSN follows its neighbour, seen from the tail: distances do not know where the wrap is.
+  // Each PSN follows its neighbour, as distances from the tail, which do not change at the wrap.
   function automatic logic in_order(input psn_t tail, input psn_t first, input psn_t second);
     return first - tail <= second - tail;
   endfunction
@@ -33,7 +33,7 @@ package requester_rules_pkg;
                           && !(rts && r.open_pending);
   endfunction
 
-  // What is asked of an operation: a free slot for a commit, and a state that there is.
+  // Preconditions of an operation: a free slot for a commit, and a defined state.
   function automatic logic may_do(input op_t op, input qp_row_t row);
     return (op.kind != DoCommit || row.wr - row.tail < Ring)
            && (op.kind != DoCmd || op.state inside {QpReset, QpInit, QpRtr, QpRts, QpSqd, QpErr});
@@ -44,7 +44,7 @@ package requester_rules_pkg;
     logic tail;   // moves by a release of a filled slot that is neither read nor filled, one at a time
     logic wr;     // moves by commits, one at a time, and the MTU not at all
     logic sends;  // the packet at nxt
-    logic leaves; // is told
+    logic leaves; // is reported
     logic back;   // nxt goes back after a NAK or when a timer expires
   } step_checks_t;
 

@@ -46,7 +46,7 @@ module requester_step_props
 
   always_comb begin
     assume (op.kind == DoInit || row_checks(row) == '1);
-    // The segmenter fills a slot only while one is free, and software asks only for states there are.
+    // The segmenter fills a slot only while one is free, and software requests only defined states.
     assume (may_do(op, row));
   end
 

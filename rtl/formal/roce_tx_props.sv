@@ -3,13 +3,13 @@
 //   no slot is written while it holds a packet that has not been released, so nothing unacknowledged is overwritten;
 //   the data read for a PSN is the data written for it in this life of the queue pair, even while it is being
 //   filled (cut-through); no packet is sent twice unless a NAK came or a timer expired in between. IBTA volume 1, 9.7.
-// And about connections: nothing of a message enters the ring of a connection that was opened after another one had
+// Promises about connections: nothing of a message enters the ring of a connection that was opened after another one had
 // ended while its descriptor waited; such a message completes after all that were posted before it.
 //
 // The proof follows one arbitrary word of the store and one arbitrary slot's header (free/ram_sdp); `owner_q` is the
 // PSN for which the word was written last. The rules of the requester are those that requester_step_props proves
 // (free/requester_step). Assumed: the FIFOs at the inputs keep words and order (sync_fifo_props).
-// Without RETRANSMIT the same of packets that have not left: a slot is filled again while its packet waits for an
+// Without RETRANSMIT the same is proved of packets that have not left: a slot is filled again while its packet waits for an
 // acknowledgement. nxt then moves with packets sent, and only so (requester_once_props).
 module roce_tx_props
   import penstock_pkg::*;
@@ -81,10 +81,10 @@ module roce_tx_props
   typedef enum logic [3:0] {
     StIdle, StLoad, StWait, StData, StFill, StBadLength, StDrain, StForeign, StRefuse, StKeep
   } state_e;
-  logic fills, at_work, asks;
+  logic fills, at_work, loads;
   assign fills   = segmenter_state inside {StData, StFill};
   assign at_work = segmenter_state inside {StData, StFill, StBadLength, StDrain, StKeep};
-  assign asks    = segmenter_state inside {StLoad, StWait};
+  assign loads   = segmenter_state inside {StLoad, StWait};
 
   logic offered_q;  // a descriptor stays until it is taken
   qp_t offered_qp_q;
@@ -93,9 +93,9 @@ module roce_tx_props
     assume (ack_qp == '0 && command_qp == '0);
     assume (command inside {QpReset, QpInit, QpRtr, QpRts, QpSqd, QpErr});
     assume (!row_place);
-    // Messages that are as long as their descriptors say; the others are left to the benches.
+    // Messages have the length of their descriptors; the benches cover all others.
     if (s_axis_desc_tvalid) assume (message.length != '0 && message.length <= 32'h8000_0000);
-    if (asks && !for_keep) assume (desc_q.length != '0 && desc_q.length <= 32'h8000_0000);
+    if (loads && !for_keep) assume (desc_q.length != '0 && desc_q.length <= 32'h8000_0000);
     if (fills && s_axis_data_tvalid) assume (!wrong);
     assume (segmenter_state != StBadLength);
     if (offered_q) assume (s_axis_desc_tvalid && message.qp == offered_qp_q);
@@ -104,7 +104,7 @@ module roce_tx_props
   end
 
   // ---- the ring as it is -----------------------------------------------------------------------------
-  logic bound;  // the segmenter knows the ring
+  logic bound;  // the segmenter has the ring's place
   psn_t last, filled, held;
   logic [2:0] waiting;  // commits that the row does not show yet
   psn_t tail_seen;
@@ -185,7 +185,7 @@ module roce_tx_props
     waiting_q <= s_axis_desc_tvalid && !desc_taken && !rst ? waiting_d : '0;
     if (rst) at_hand_q <= '0;
     else if (segmenter_state == StIdle) at_hand_q <= waiting_d;
-    else at_hand_q <= '{ended: at_hand_q.ended || (asks && !ready),
+    else at_hand_q <= '{ended: at_hand_q.ended || (loads && !ready),
                         opened: at_hand_q.opened || (at_hand_q.ended && opened)};
   end
 
@@ -213,8 +213,8 @@ module roce_tx_props
   assign psn_header = first + psn_t'(PlaceW'(header_place - first[PlaceW-1:0]));
   assign has_header = psn_header - first < stored;
 
-  // Without RETRANSMIT: the reads are of packets that have been sent, each after the one before it; what the segmenter
-  // knows is never ahead.
+  // Without RETRANSMIT: the reads are of packets that have been sent, each after the one before it; the segmenter's
+  // view is never ahead.
   if (!RETRANSMIT) begin : gen_once
     logic [3:0] good_order;
     for (genvar i = 0; i < 4; i++) begin : gen_order
@@ -257,20 +257,20 @@ module roce_tx_props
     if (!up) a_00_down : assert (!bound && waiting == '0 && jobs == '0 && !(|{view.loaded, view.again, view.freed,
                                  view.left_rts}) && segmenter_state != StWait);
   end
-  // What does not need `up` holds from reset on: induction begins there, and needs fewer cycles.
+  // Properties that do not need `up` hold from reset on: induction begins there, and needs fewer cycles.
   always_comb if (started_q) begin
     if (up) a_00_checks : assert (row_checks(row) == '1 && row.mtu >= Mtu256 && row.mtu <= Mtu4096);
     // The segmenter.
-    if (bound || asks) a_01_qp : assert (desc_q.qp == '0);
+    if (bound || loads) a_01_qp : assert (desc_q.qp == '0);
     a_01_keep : assert (kept_qp == '0);
     a_01_commits : assert ((commits == '0 || commit_qp == '0) && commits <= 3'd4);
-    if (asks) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
+    if (loads) a_01_begins : assert (!cached_q && beat_q == '0 && left_q == (for_keep ? '0 : desc_q.length));
     if (segmenter_state == StKeep) a_01_empty : assert (left_q == '0 && beat_q == '0);
     if (committed_q) a_01_fills : assert (fills && beat_q != '0);
     if (at_work) a_01_final : assert (final_q == (left_q <= 32'(mtu_bytes(mtu_q))));
     if (fills) a_01_last : assert (last_q == last_beat(len));
     if (segmenter_state == StFill) a_01_fill : assert (committed_q);
-    a_01_asks : assert ((view.loaded || view.again || (valid1_q && op1_q.kind == DoLoad)
+    a_01_loads : assert ((view.loaded || view.again || (valid1_q && op1_q.kind == DoLoad)
                          || (valid2_q && op2_q.kind == DoLoad)) == (segmenter_state == StWait));
     if (segmenter_state == StWait) a_01_waits : assert (waiting == '0);
     if (view.loaded) a_01_view : assert (view.tail == row.tail && view.wr == row.wr && view.mtu == row.mtu);
@@ -315,10 +315,10 @@ module roce_tx_props
 
     // Connections.
     if (s_axis_desc_tvalid && message.qp == '0) a_07_waits : assert (waits_past_q == waiting_q.ended);
-    if (asks && !for_keep) a_07_asks : assert (past_q == at_hand_q.ended);
+    if (loads && !for_keep) a_07_loads : assert (past_q == at_hand_q.ended);
     a_07_opened : assert ((waiting_q.ended || !waiting_q.opened) && (at_hand_q.ended || !at_hand_q.opened));
 
-    // What is promised.
+    // The promises.
     if (at_work && !for_keep && is_live(row.state)) a_of_its_connection : assert (!at_hand_q.opened);
     if (segmenter_state inside {StForeign, StRefuse} && desc_q.qp == '0 && !desc_q.by_event)
       a_behind_all : assert (held == '0 && waiting == '0);
@@ -332,7 +332,7 @@ module roce_tx_props
     // On the way to those below, each from the one before it (proofs/roce.py).
     c_open : cover (!waits && is_live(row.state) && row.mtu == Mtu4096 && row.tail == '1 && beat == '0
                     && psn_here == row.tail && psn_header == row.tail && segmenter_state == StIdle);
-    c_asks : cover (!waits && segmenter_state == StWait && !for_keep && !past_q && is_live(row.state) && held == '0 && cut
+    c_loads : cover (!waits && segmenter_state == StWait && !for_keep && !past_q && is_live(row.state) && held == '0 && cut
                     && desc_q.length > 32'd16 && desc_q.length <= 32'd24);
     c_fills : cover (!waits && fills && is_live(row.state) && cached_q && held == '0 && beat_q == '0);
     // The segmenter is idle in these three; otherwise later runs would start inside any message, however long.

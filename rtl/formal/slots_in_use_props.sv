@@ -59,7 +59,7 @@ module slots_in_use_props
     if (rst) {watching_q, count_q} <= '0;
   end
 
-  // Which places are taken: count_q of them, from the tail on.
+  // Places in use: count_q of them, from the tail on.
   logic [N-1:0] taken, same, of_reader, first, wrong;
   logic any_of_reader;
   assign any_of_reader = |of_reader;

@@ -40,26 +40,26 @@ module ack_receiver
 
   // ---- cycle 0: which queue pair -------------------------------------------------------------------
   wire qp_t qp = rx.dest_qpn[7:0];
-  wire known = (rx.dest_qpn[23:8] == qpn_base[23:8]) && (32'(qp) < N_QP);
+  wire exists = (rx.dest_qpn[23:8] == qpn_base[23:8]) && (32'(qp) < N_QP);
 
   assign cfg_rd = rx_valid;
   assign cfg_qp = qp;
 
-  logic rx_valid_q, known_q, ready_q;
+  logic rx_valid_q, exists_q, ready_q;
   rx_roce_t rx_q;
 
   always_ff @(posedge clk) begin
     rx_valid_q <= rx_valid & ~rst;
     if (rx_valid) begin
-      rx_q    <= rx;
-      known_q <= known;
-      ready_q <= ready[qp[QpW-1:0]];
+      rx_q     <= rx;
+      exists_q <= exists;
+      ready_q  <= ready[qp[QpW-1:0]];
     end
   end
 
   // ---- cycle 1: whether it is from the peer, and its contents -----------------------------------------
   wire from_peer = rx_q.src_ip == cfg.dst_ip;
-  wire accepted = rx_valid_q && known_q && from_peer && ready_q;
+  wire accepted = rx_valid_q && exists_q && from_peer && ready_q;
   wire is_cnp = rx_q.opcode == OpcodeCnp;
 
   ack_kind_e kind;
@@ -87,9 +87,9 @@ module ack_receiver
   always_ff @(posedge clk) begin
     ack_valid       <= accepted & is_ack & ~rst;
     cnp_valid       <= accepted & is_cnp & ~rst;
-    stat_unknown_qp <= rx_valid_q & ~known_q & ~rst;
-    stat_wrong_peer <= rx_valid_q & known_q & ~from_peer & ~rst;
-    stat_not_ready  <= rx_valid_q & known_q & from_peer & ~ready_q & ~rst;
+    stat_unknown_qp <= rx_valid_q & ~exists_q & ~rst;
+    stat_wrong_peer <= rx_valid_q & exists_q & ~from_peer & ~rst;
+    stat_not_ready  <= rx_valid_q & exists_q & from_peer & ~ready_q & ~rst;
     stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~rst;
     if (rx_valid_q) begin
       ack <= '{

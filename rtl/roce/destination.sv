@@ -54,7 +54,7 @@ module destination
     StReady,     // does it take messages?
     StHeld,      // not yet: software's turn, then StEvent again
     StRow,
-    StPlace,     // does it fit, and where does the next one go?
+    StPlace,     // whether it fits, and where the next one goes
     StWrap,
     StRing,      // the slot
     StEmit,      // messages without a ring, or refused
@@ -62,15 +62,15 @@ module destination
     StMerge,
     StWord,      // it is written
     StRefetch,   // the ring as it is now
-    StWanted,    // its next slot
-    StCheck,     // is that in it?
+    StNextSlot,  // its next slot
+    StCheck,     // whether that is in the ring
     StMultiply,  // next_slot * slot_size, one bit a cycle
     StStore
   } state_e;
 
   state_e state_q, state_d;
-  desc_t in, desc_q;  // the descriptor in hand, which is offered once `known_q`
-  logic known_q, free, take, direct, emit;
+  desc_t in, desc_q;  // the descriptor in hand, which is offered once `desc_valid_q`
+  logic desc_valid_q, free, take, direct, emit;
 
   // an access of software
   reg_req_t access;
@@ -80,12 +80,12 @@ module destination
   qp_t access_qp;
 
   assign in                 = s_axis_desc_tdata;
-  assign free               = !known_q || m_axis_desc_tready;
+  assign free               = !desc_valid_q || m_axis_desc_tready;
   assign s_axis_desc_tready = state_q == StIdle && free && !access_pending;
   assign take               = s_axis_desc_tvalid && s_axis_desc_tready;
   assign direct             = take && !in.by_event && !(in.in_ring && has_ring(in.qp));
   assign m_axis_desc_tdata  = desc_q;
-  assign m_axis_desc_tvalid = known_q;
+  assign m_axis_desc_tvalid = desc_valid_q;
 
   function automatic logic exists(qp_t qp);
     return 32'(qp) < N_QP;
@@ -113,7 +113,7 @@ module destination
   assign waits = cfg.wait_for_server && (state_q == StChoose ? bank : bank_q) == newer && !announced
                  && (state_q == StChoose ? none : exists(desc_q.qp) && !ready[QpW'(desc_q.qp)]);
   assign hold  = (state_q == StChoose && announced && is_staged_q) || waits;
-  // From the comparisons on to here no table changes.
+  // No table changes between the comparisons and this.
   assign passes  = (state_q == StChoose && none && !hold) || (state_q == StServer && !cfg.wait_for_server)
                    || (state_q == StReady && !hold);
   assign may_act = !(state_q inside {StEvent, StDivide, StLookup, StServer, StReady}) && (state_q != StChoose || hold);
@@ -131,12 +131,12 @@ module destination
     if (once >= 9'(divisor_q)) once = once - 9'(divisor_q);
   end
 
-  // From the last event to this one: 0 or 1, and no borrow, where it is near.
+  // Distance from the last event to this one: 0 or 1, and no borrow, where it is near.
   logic [64:0] distance;
   assign distance = 65'(desc_q.raddr) - 65'(recent_event_q);
 
   always_ff @(posedge clk) begin
-    // As the comparisons: no table changes between StEvent and StChoose.
+    // Registered with the comparisons: no table changes between StEvent and StChoose.
     none_newer_q <= live[newer] == '0;
     none_older_q <= live[older] == '0;
     is_new_q     <= desc_q.raddr >= switch_event;
@@ -159,7 +159,7 @@ module destination
       rem_q      <= ServerW'(once);
       digit_q    <= digit_q + 1'b1;
     end
-    // Held: by an announced change, or for want of a server of the last table; kept until it goes.
+    // Held by an announced change, or while the last table has no server; kept until it goes.
     if (state_q == StChoose) held_q <= announced && is_staged_q;
     if (state_q inside {StChoose, StReady} && hold) waits_q <= waits;
     if (state_q == StHeld) kept_q <= 1'b1;
@@ -257,11 +257,11 @@ module destination
       desc_q.raddr    <= ring.base + 64'(place.offset);
       if (!fits_q) desc_q.length <= LengthRefused;
     end
-    if (direct || emit) known_q <= 1'b1;
-    else if (m_axis_desc_tready) known_q <= 1'b0;
+    if (direct || emit) desc_valid_q <= 1'b1;
+    else if (m_axis_desc_tready) desc_valid_q <= 1'b0;
     stat_no_server      <= state_q == StChoose && !hold && none && !rst;
     stat_slot_too_small <= state_q == StRing && !fits_q && !rst;
-    if (rst) known_q <= 1'b0;
+    if (rst) desc_valid_q <= 1'b0;
   end
 
   // ---- software ------------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ module destination
   wire [31:0] merged = (word & ~access.wr_biten) | (access.wr_data & access.wr_biten);
 
   // A next slot outside of the ring becomes 0.
-  logic [15:0] wanted_slot;
-  assign wanted_slot = access.addr[RingRowAddrW-1:0] == RingRowAddrW'(RingNextSlot) ? word_q[15:0] : place.next_slot;
+  logic [15:0] new_slot;
+  assign new_slot = access.addr[RingRowAddrW-1:0] == RingRowAddrW'(RingNextSlot) ? word_q[15:0] : place.next_slot;
 
   always_ff @(posedge clk) begin
     if (rings_req.valid || servers_req.valid) begin
@@ -296,7 +296,7 @@ module destination
     if (state_q == StMerge) begin
       word_q <= access.is_wr ? merged : word;
     end
-    if (state_q == StWanted) edited <= '{next_slot: wanted_slot, offset: '0};
+    if (state_q == StNextSlot) edited <= '{next_slot: new_slot, offset: '0};
     if (state_q == StCheck) begin
       if (ring.slots != '0 && 17'(edited.next_slot) >= ring.slots) edited.next_slot <= '0;
       bit_q <= '1;
@@ -348,8 +348,8 @@ module destination
       StFetch: state_d = StMerge;
       StMerge: state_d = access.is_wr && !access_servers_q ? StWord : StStore;
       StWord: state_d = StRefetch;
-      StRefetch: state_d = StWanted;
-      StWanted: state_d = StCheck;
+      StRefetch: state_d = StNextSlot;
+      StNextSlot: state_d = StCheck;
       StCheck: state_d = StMultiply;
       StMultiply: if (bit_q == '0) state_d = StStore;
       default: state_d = kept_q ? StEvent : StIdle;  // StStore
@@ -371,8 +371,8 @@ module destination
   a_hold : assert property (@(posedge clk) disable iff (rst)
     m_axis_desc_tvalid && !m_axis_desc_tready |=> m_axis_desc_tvalid && $stable(m_axis_desc_tdata));
   a_placed : assert property (@(posedge clk) disable iff (rst)
-    state_q == StRing |=> state_q == StIdle && known_q && $stable(desc_q.qp));
-  a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !known_q);
+    state_q == StRing |=> state_q == StIdle && desc_valid_q && $stable(desc_q.qp));
+  a_room : assert property (@(posedge clk) disable iff (rst) emit |-> !desc_valid_q);
   a_rest : assert property (@(posedge clk) disable iff (rst) state_q == StLookup |-> 7'(rem_q) < live[bank_q]);
 `endif
 endmodule

@@ -52,7 +52,7 @@ module destination_table
   typedef enum logic [2:0] {
     StClear,     // after reset: every server is dead
     StIdle,
-    StAsk,       // has an event of the change gone?
+    StCompare,   // whether an event of the change has left
     StDecide,    // refuse it, or hold its events from now on
     StWalk,      // copy the table
     StPrepared,
@@ -88,8 +88,8 @@ module destination_table
     state_d = state_q;
     unique case (state_q)
       StClear:    if (index_q == (ServerW + 1)'(SERVERS - 1)) state_d = StIdle;
-      StIdle:     if (commanded && allowed) state_d = StAsk;
-      StAsk:      state_d = StDecide;
+      StIdle:     if (commanded && allowed) state_d = StCompare;
+      StCompare:  state_d = StDecide;
       StDecide:   if (may_act && !passed_q) state_d = refuses ? StIdle : StWalk;
       StWalk:     if (index_q[ServerW] && !walked_q) state_d = commits_q ? StFinish : StPrepared;
       StPrepared: if (commanded && allowed) state_d = cfg.command.confirm ? StFinish : StIdle;

@@ -72,7 +72,7 @@ module icrc_check #(
     .root    (root)
   );
 
-  // The packet ends in lane 4 group + 1 of its last beat; the residue has moved over the zeros behind.
+  // The packet ends in lane 4 group + 1 of its last beat; the residue has moved over the zeros after it.
   function automatic logic [Bytes/4-1:0][31:0] residues();
     for (int unsigned i = 0; i < Bytes / 4; i++)
       residues[i] = crc32_pkg::root(crc32_pkg::after_zeros(crc32_pkg::Residue, Bytes - 2 - 4 * i), DATA_W);

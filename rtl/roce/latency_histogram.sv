@@ -175,13 +175,13 @@ module latency_histogram
   // ---- software: reads wait for a cycle without a sample, a write clears its queue pair -----------------
   typedef enum logic [1:0] {StIdle, StWait, StAnswer, StSweep} access_e;
   access_e access_q;
-  logic is_wr_q, of_summary_q, known, read, quiet;
+  logic is_wr_q, of_summary_q, exists, read, quiet;
   qp_t access_qp_q;
   logic [BinW-1:0] word_q;
   logic sweep_q, sweep_all_q, all_due_q;
   logic [QpW+BinW-1:0] sweep_at_q;
 
-  assign known = 32'(access_qp_q) < N_QP;
+  assign exists = 32'(access_qp_q) < N_QP;
   assign quiet = !sample_q.valid && !counted_q.valid;
   assign sweeps_summary = sweep_q && quiet && sweep_at_q[BinW-1:0] == '0;
   assign read  = access_q == StWait && quiet && !sweep_q && !all_due_q;
@@ -197,14 +197,14 @@ module latency_histogram
           access_qp_q  <= req.addr[15] ? req.addr[12:5] : req.addr[14:7];
           word_q       <= req.addr[15] ? BinW'(req.addr[4:2]) : req.addr[6:2];
         end
-      StWait: if (read) access_q <= is_wr_q && known ? StSweep : StAnswer;
+      StWait: if (read) access_q <= is_wr_q && exists ? StSweep : StAnswer;
       StSweep: if (!sweep_q) access_q <= StAnswer;
       StAnswer: begin
         access_q   <= StIdle;
         rsp.rd_ack <= !is_wr_q;
         rsp.wr_ack <= is_wr_q;
-        if (known && !of_summary_q) rsp.rd_data <= count;
-        if (known && of_summary_q) rsp.rd_data <= 32'({64'd0, summary} >> {word_q[2:0], 5'd0});
+        if (exists && !of_summary_q) rsp.rd_data <= count;
+        if (exists && of_summary_q) rsp.rd_data <= 32'({64'd0, summary} >> {word_q[2:0], 5'd0});
       end
     endcase
     if (rst) begin
@@ -226,7 +226,7 @@ module latency_histogram
       sweep_q     <= 1'b1;
       sweep_all_q <= 1'b1;
       sweep_at_q  <= '0;
-    end else if (read && is_wr_q && known) begin
+    end else if (read && is_wr_q && exists) begin
       sweep_q     <= 1'b1;
       sweep_all_q <= 1'b0;
       sweep_at_q  <= {index_t'(access_qp_q), {BinW{1'b0}}};
@@ -242,7 +242,7 @@ module latency_histogram
     .wr_en  (sample_counts || (sweep_q && quiet)),
     .wr_addr(BinAddrW'(counted_q.valid ? {counted_q.qp, bin_q} : sweep_at_q)),
     .wr_data(counted_q.valid ? count + 32'd1 : '0),
-    .rd_en  (sample_q.valid || (read && known)),
+    .rd_en  (sample_q.valid || (read && exists)),
     .rd_addr(BinAddrW'(sample_q.valid ? {sample_q.qp, bin} : {index_t'(access_qp_q), word_q})),
     .rd_data(count)
   );
@@ -252,7 +252,7 @@ module latency_histogram
       .wr_en  (write_words[w]),
       .wr_addr(counted_q.valid ? counted_q.qp : sweep_at_q[BinW+:QpW]),
       .wr_data(updated[32*w+:32]),
-      .rd_en  (sample_q.valid || (read && known)),
+      .rd_en  (sample_q.valid || (read && exists)),
       .rd_addr(sample_q.valid ? sample_q.qp : index_t'(access_qp_q)),
       .rd_data(summary[32*w+:32])
     );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Write half of packet_store_axi: collects a packet's words into bursts and writes them, up to 16 at once.
 // A burst is requested when all its words are available, so the memory never waits; words do not wait until their
-// address is taken, as a memory may want them first (AMBA AXI4, A3.3.1). `written` comes in order, one for each
+// address is taken, as a memory may wait for them first (AMBA AXI4, A3.3.1). `written` comes in order, one for each
 // `wr_end`, after the memory has answered every burst of that slot (A3.3).
 module packet_store_axi_wr
   import axi_pkg::*;

@@ -83,14 +83,14 @@ module packet_store_commits
     end
   end
 
-  // From tail_q up to head_q, where numbers start again after the highest. No sum before the comparison, and for a load
+  // Whether a number is in tail_q .. head_q, where numbers start again after the highest. No sum before the comparison, and for a load
   // no memory either, as this is looked up in the cycle in which the requester chooses.
   function automatic logic among_waiting(logic [NumberW-1:0] number);
     return (number < head_q) ^ (number < tail_q) ^ (head_q < tail_q);
   endfunction
 
   logic [NumberW-1:0] load_last_q;
-  logic load_after_q, load_waits;  // load_after_q: of a commit that load_last_q does not know yet
+  logic load_after_q, load_waits;  // load_after_q: load_last_q does not include the newest commit yet
   always_ff @(posedge clk) begin
     load_last_q  <= last[QpW'(s_load_next_qp)];
     load_after_q <= s_commit_valid && s_commit_ready && s_commit_qp == s_load_next_qp && !rst;
@@ -104,7 +104,7 @@ module packet_store_commits
 
 `ifndef SYNTHESIS
   a_answer_room : assert property (@(posedge clk) disable iff (rst) written |-> answer_room);
-  a_load_known : assert property (@(posedge clk) disable iff (rst)
+  a_load_announced : assert property (@(posedge clk) disable iff (rst)
     s_load_valid |-> s_load_qp == $past(s_load_next_qp));
   a_load : assert property (@(posedge clk) disable iff (rst) m_load_ready |-> m_load_valid);
 `endif

@@ -21,7 +21,7 @@ module qp_table
   input  logic    [N_PORTS-1:0] cfg_rd,
   output qp_cfg_t [N_PORTS-1:0] cfg,
 
-  // State: commands of software go out, failures come in; `ready` are the queue pairs that hear their peer.
+  // State: commands of software go out, failures come in; `ready` are the queue pairs that accept packets of their peer.
   output logic                 cmd_valid,
   output qp_t                  cmd_qp,
   output qp_state_e            cmd_state,
@@ -199,8 +199,8 @@ module qp_table
 
   // ---- state --------------------------------------------------------------------------------------
   wire [2:0] commanded = access_q.wr_data[2:0];
-  wire known_state = commanded != 3'd5 && commanded != 3'd7;
-  wire command = write && addr == QpState && (&access_q.wr_biten[2:0]) && known_state;
+  wire valid_state = commanded != 3'd5 && commanded != 3'd7;
+  wire command = write && addr == QpState && (&access_q.wr_biten[2:0]) && valid_state;
 
   always_ff @(posedge clk) begin
     cmd_valid <= command & ~rst;

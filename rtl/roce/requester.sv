@@ -174,7 +174,7 @@ module requester
   qp_t [7:0] qps;
   logic [7:0] requests, first, goes, follows;  // by op_kind_e, which is their order
 
-  // One after the other would be deep: all ask at once whether they are first and whether their queue pair is free.
+  // One after the other would be deep: for all at once, whether each is first and whether its queue pair is free.
   assign requests = {release_valid && cpl_room, ack_valid, visit_due_q, load_valid, commit_valid, grant_valid, cmd_valid, init_q};
   assign qps  = {release_qp, ack.qp, visit_qp_q, load_qp, commit_qp, grant_qp, cmd_qp, visit_qp_q};
 
@@ -249,7 +249,7 @@ module requester
     .rd_data(cpl_meta)
   );
 
-  // Of a packet that has left, its header is gone, but how much it acknowledges must be known.
+  // The header of a packet that has left is gone, but the bytes that it frees must be available.
   logic [PayloadLenW-1:0] freed_len;
   if (RETRANSMIT) begin : gen_header_kept
     assign freed_len = tx_meta.len;
@@ -295,7 +295,7 @@ module requester
   // ---- stage 2: the step ----------------------------------------------------------------------------
   logic tail_in_use, tail_in_use_q, tail_read, tail_filling, in_message_q, in_message1, in_message2_q, in_message2;
 
-  // Asked in stage 1; a message that begins then may be of any queue pair.
+  // Sampled in stage 1; a message that begins then may be of any queue pair.
   assign in_message1 = (in_message && load_qp == op1_q.qp) || (commit_valid && commit_qp == op1_q.qp);
   assign in_message2 = in_message2_q || (in_message && !in_message_q) || op_waits;
   always_ff @(posedge clk) begin
@@ -303,7 +303,7 @@ module requester
     in_message2_q <= in_message1;
   end
 
-  // A slot that is being filled may still change what it completes. Asked in stage 1, when the metadata of this
+  // A slot that is being filled may still change what it completes. Sampled in stage 1, when the metadata of this
   // operation are read; what begins in stage 2 then is of another queue pair.
   assign tail_filling = filling && load_qp == op1_q.qp && meta_wr_slot == SlotW'(row1.tail);
   assign tail_in_use  = tail_read || tail_filling;

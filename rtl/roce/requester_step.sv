@@ -92,7 +92,7 @@ module requester_step
   assign blocks  = op.kind == DoSend && facts.can_send && blocked;
   assign sends   = op.kind == DoSend && facts.can_send && !blocked;
 
-  // 9.7.5.1: ask for an ACK whenever no later packet is sure to ask; and often enough that the ring frees early.
+  // 9.7.5.1: request an ACK whenever no later packet is sure to do so; and often enough that the ring frees early.
   logic ack_request;
   assign ack_request = nxt_is_last || limited || row.nxt[2:0] == '1 || facts.last_ready
                 || (facts.again && facts.last_again);
@@ -212,7 +212,7 @@ module requester_step
     next.open_pending = row.open_pending;
     if (op.kind == DoCmd) begin
       // RESET and ERR take effect at once, RTS from RESET, INIT or RTR when nothing of the past is left.
-      // Transitions that verbs do not know are ignored, but the short cuts from RESET to RTR and RTS are taken.
+      // Transitions that the verbs do not define are ignored, but the short cuts from RESET to RTR and RTS are taken.
       unique case (op.state)
         QpInit, QpRtr:
           if (before_rts) begin

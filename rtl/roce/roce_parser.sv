@@ -154,7 +154,7 @@ module roce_parser
   end
 
   // ---- 2: the verdict; 3, 4: in step with the ICRC -------------------------------------------------
-  function automatic verdict_e judge(checks_t c);
+  function automatic verdict_e verdict_of(checks_t c);
     if (c.bad_fcs) return VerdictBadFrame;
     if (!c.has_eth) return VerdictMalformed;
     if (!c.mac_ours && !c.mac_group) return VerdictNotForUs;
@@ -172,7 +172,7 @@ module roce_parser
 
   verdict_e verdict_q [2:3];
   always_ff @(posedge clk) begin
-    if (end_at_q[1]) verdict_q[2] <= judge(checks_q);
+    if (end_at_q[1]) verdict_q[2] <= verdict_of(checks_q);
     if (end_at_q[2]) verdict_q[3] <= verdict_q[2];
     done <= end_at_q[3];
     if (end_at_q[3]) verdict <= verdict_q[3];

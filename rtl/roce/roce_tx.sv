@@ -114,19 +114,19 @@ module roce_tx
 
   cmd_t cmd_in, cmd;
   ack_event_t ack_head;
-  logic cmd_pending, cmd_ready, ack_pending, ack_ready, cmd_known, ack_known;
+  logic cmd_pending, cmd_ready, ack_pending, ack_ready, cmd_in_range, ack_in_range;
   logic cmd_in_ready, unused_ack_in_ready;  // a lost acknowledgement is repeated by the next one
   logic [3:0] unused_cmd_level;
   logic [5:0] unused_ack_level;
 
-  assign cmd_in    = '{qp: cmd_qp, state: cmd_state};
-  assign cmd_known = cmd_valid && 32'(cmd_qp) < N_QP;
-  assign ack_known = ack_valid && 32'(ack.qp) < N_QP;
+  assign cmd_in       = '{qp: cmd_qp, state: cmd_state};
+  assign cmd_in_range = cmd_valid && 32'(cmd_qp) < N_QP;
+  assign ack_in_range = ack_valid && 32'(ack.qp) < N_QP;
 
   sync_fifo #(.W($bits(cmd_t)), .DEPTH(8)) u_commands (
     .clk, .rst,
     .s_data (cmd_in),
-    .s_valid(cmd_known),
+    .s_valid(cmd_in_range),
     .s_ready(cmd_in_ready),
     .m_data (cmd),
     .m_valid(cmd_pending),
@@ -136,7 +136,7 @@ module roce_tx
   sync_fifo #(.W($bits(ack_event_t)), .DEPTH(32)) u_acks (
     .clk, .rst,
     .s_data (ack),
-    .s_valid(ack_known),
+    .s_valid(ack_in_range),
     .s_ready(unused_ack_in_ready),
     .m_data (ack_head),
     .m_valid(ack_pending),
@@ -144,8 +144,8 @@ module roce_tx
     .level  (unused_ack_level)
   );
 
-  // A packet is chosen by what its row holds then. How long it waits here is no matter, but that it may leave behind
-  // the first acknowledgement that limits its peer's credits: count from `sent_valid` who kept to them.
+  // A packet is chosen by what its row holds then. It may wait here for any time, and so leave after
+  // the first acknowledgement that limits its peer's credits: whether credits were kept is counted from `sent_valid`.
   // On chip a frame may start with its header. Packets of a memory are fetched ahead, each with its header.
   localparam int unsigned Headers = STORE == StoreAxi ? 32 : 4;
   localparam int unsigned MaxReads = STORE == StoreAxi ? 16 : 4;
@@ -339,7 +339,7 @@ module roce_tx
   end
 
 `ifndef SYNTHESIS
-  a_command_taken : assert property (@(posedge clk) disable iff (rst) cmd_known |-> cmd_in_ready);
+  a_command_taken : assert property (@(posedge clk) disable iff (rst) cmd_in_range |-> cmd_in_ready);
   a_header_taken : assert property (@(posedge clk) disable iff (rst) send_valid |-> hdr_in_ready);
 `endif
 endmodule

@@ -40,7 +40,7 @@ package roce_tx_pkg;
     tick_t      deadline;      // of the timer; while it is off, the last time something was acknowledged
     logic       midway;        // the packet at sent_end is not the first of its message
     // End-to-end credits, IBTA 9.7.7.2
-    logic       unlimited;     // the peer gives none, or has not spoken yet
+    logic       unlimited;     // the peer gives none, or has not acknowledged yet
     logic       credit_wait;   // the packet at nxt waits for an acknowledgement to bring credits
     ssn_t       lsn;           // number of the last message that has a receive buffer
     ssn_t       ssn;           // number of the message at nxt
@@ -72,7 +72,7 @@ package roce_tx_pkg;
     DoCmd     = 3'd1,  // software requests a state
     DoSend    = 3'd2,  // the scheduler chose this QP: send the packet at nxt
     DoCommit  = 3'd3,  // the segmenter filled the slot at wr
-    DoLoad    = 3'd4,  // the segmenter begins a message and wants tail, wr, mtu
+    DoLoad    = 3'd4,  // the segmenter begins a message and needs tail, wr, mtu
     DoVisit   = 3'd5,  // look at the timer and at a waiting open
     DoAck     = 3'd6,  // acknowledgement
     DoRelease = 3'd7   // free the slot at tail, complete its message
@@ -86,7 +86,7 @@ package roce_tx_pkg;
     ack_event_t ack;    // DoAck
   } op_t;
 
-  // What is true of a row before its operation; what only some kinds of operation ask means nothing to the others.
+  // Facts about a row before its operation; a fact that only some kinds of operation use is undefined for the others.
   typedef struct packed {
     // DoAck
     psn_t upto;          // everything before it has arrived
@@ -162,7 +162,7 @@ package roce_tx_pkg;
   // The requester's report to the segmenter, one cycle after an operation.
   typedef struct packed {
     logic loaded;    // answer to DoLoad
-    logic again;     // answer to DoLoad: about to open, ask again
+    logic again;     // answer to DoLoad: about to open, load again
     logic freed;     // tail of `qp` moved
     logic left_rts;  // `qp` no longer takes messages
     logic rts;       // it does

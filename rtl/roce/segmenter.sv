@@ -99,7 +99,7 @@ module segmenter
 
   typedef enum logic [3:0] {
     StIdle,       // no message
-    StLoad,       // ask where the ring stands
+    StLoad,       // load the place in the ring
     StWait,       // for the answer
     StData,       // fill slots
     StFill,       // with zeros: the stream ended inside a slot that has been committed
@@ -130,7 +130,7 @@ module segmenter
   logic [BeatW-1:0] beat_q;
 
   // ---- of which connection the descriptor is --------------------------------------------------------
-  // The one at the input, and the one at hand until its ring is known: whether their queue pair was not open meanwhile.
+  // Whether their queue pair was closed meanwhile: of the one at the input, and of the one at hand until it is loaded.
   localparam int unsigned QpW = N_QP > 1 ? $clog2(N_QP) : 1;
   logic waits_past_q, past_q, outlives, outlived, loads_again;
 
@@ -163,7 +163,7 @@ module segmenter
   assign loaded_final = left_q <= 32'(mtu_bytes(view.mtu));
   assign next_final   = left_q >= mtu && left_q <= mtu << 1;  // when this slot is done
 
-  // Of a packet of a whole MTU, or of the rest of the message. An MTU is a power of two, so `left` may also be the bytes
+  // The last beat of a packet of a whole MTU, or of the rest of the message. An MTU is a power of two, so `left` may also be the bytes
   // from the packet before on.
   function automatic logic [BeatW-1:0] last_beat(logic [31:0] left, logic is_final, mtu_e of_mtu);
     return (BeatW'((left - 32'd1) >> LaneW) | {BeatW{!is_final}}) & BeatW'((mtu_bytes(of_mtu) >> LaneW) - 1'b1);
@@ -188,7 +188,7 @@ module segmenter
   assign used     = CountW'(wr_q - tail_q);
   assign packets  = ring_packets(mtu_q);
 
-  // Without RETRANSMIT: what of this queue pair has been sent, and is still being read. A packet is among the reads as
+  // Without RETRANSMIT: packets of this queue pair that have been sent and are still being read. A packet is among the reads as
   // soon as nxt is after it.
   logic live_q, reading_q;
   psn_t nxt_q, oldest_q;
@@ -305,7 +305,7 @@ module segmenter
       last_q   <= last_beat(left_q, loaded_final, view.mtu);
       cached_q <= view.rts && !loads_again;
     end
-    // A queue pair that leaves QpRts may open again with another PSN and MTU: ask again.
+    // A queue pair that leaves QpRts may open again with another PSN and MTU: load again.
     if (view.left_rts && view.qp == desc_q.qp) cached_q <= 1'b0;
     if (rst) begin
       state_q        <= StIdle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a meter of series keeps for software, a row for each queue pair or stream: times, amounts, and whether the next
-// packet begins a series. transfer_meter and tcp_meter decide what counts.
+// The results of a meter of series for software, a row for each queue pair or stream: times, amounts, and whether the
+// next packet begins a series. transfer_meter and tcp_meter decide what counts.
 // Promise: a read shows one moment of a row, and never words of a series before the one that has begun.
 //
 //   1: the meter's step  2: write times; multiply; read account  3: write account
@@ -53,7 +53,7 @@ module series_rows
   // An access of software.
   typedef enum logic [1:0] {StIdle, StWait, StAnswer} access_e;
   access_e access_q;
-  logic is_wr_q, rearm, known, look;
+  logic is_wr_q, rearm, exists, look;
   qp_t access_row_q;
   logic [RowAddrW-3:0] word_q;
 
@@ -174,9 +174,9 @@ module series_rows
   // The words of a series that begins are written two cycles later; until then those of the one before are there.
   logic hidden_q;
   logic [31:0] word;
-  assign known = 32'(access_row_q) < ROWS;
-  assign look  = access_q == StWait && known && (!valid2_q || row2_q == index_t'(access_row_q));
-  assign rearm = access_q == StWait && known && is_wr_q && !arm_valid;
+  assign exists = 32'(access_row_q) < ROWS;
+  assign look   = access_q == StWait && exists && (!valid2_q || row2_q == index_t'(access_row_q));
+  assign rearm  = access_q == StWait && exists && is_wr_q && !arm_valid;
 
   always_comb begin
     unique case (word_q)
@@ -206,12 +206,12 @@ module series_rows
           access_row_q <= req.addr[RowAddrW+:8];
           word_q       <= req.addr[RowAddrW-1:2];
         end
-      StWait: if (rearm || (look && !is_wr_q) || !known) access_q <= StAnswer;
+      StWait: if (rearm || (look && !is_wr_q) || !exists) access_q <= StAnswer;
       default: begin
         access_q   <= StIdle;
         rsp.rd_ack <= !is_wr_q;
         rsp.wr_ack <= is_wr_q;
-        if (known && !hidden_q && !armed[index_t'(access_row_q)]) rsp.rd_data <= word;
+        if (exists && !hidden_q && !armed[index_t'(access_row_q)]) rsp.rd_data <= word;
       end
     endcase
     if (rst) begin

@@ -14,10 +14,10 @@ module slots_in_use
   input  qp_t  begin_qp,
   input  psn_t begin_psn,
   input  logic end_valid,
-  input  qp_t  qp,      // question: is this slot in use?
+  input  qp_t  qp,      // whether this slot is in use
   input  psn_t psn,
   output logic in_use,
-  input  qp_t  reader,  // question: what is being read of this queue pair?
+  input  qp_t  reader,  // whether packets of this queue pair are being read
   output logic reading,
   output psn_t oldest,
   output logic room     // for one more
@@ -72,6 +72,6 @@ module slots_in_use
     $fatal(1, "%m: N %0d is not a power of two", N);
   end
   a_room : assert property (@(posedge clk) disable iff (rst) begin_valid |-> room);
-  a_known : assert property (@(posedge clk) disable iff (rst) end_valid |-> valid_q[tail_q]);
+  a_in_use : assert property (@(posedge clk) disable iff (rst) end_valid |-> valid_q[tail_q]);
 `endif
 endmodule

@@ -51,8 +51,8 @@ OPERATIONS: dict[int, tuple[Mutant, ...]] = {
 
 # roce_tx: from which cover the next one is reached.
 STORE_PATHS = {
-    "c_asks": "c_open",
-    "c_fills": "c_asks",
+    "c_loads": "c_open",
+    "c_fills": "c_loads",
     "c_begun": "c_fills",
     "c_cut_through": "c_begun",
     "c_filled": "c_fills",
@@ -210,8 +210,8 @@ PROOFS = [
         bounded=True,
         cycles=1,
         mutants=(
-            Mutant("|| facts.last_ready\n", "\n", "a_asks"),
-            Mutant("|| (facts.again && facts.last_again)", "", "a_asks"),
+            Mutant("|| facts.last_ready\n", "\n", "a_ack_req"),
+            Mutant("|| (facts.again && facts.last_again)", "", "a_ack_req"),
             Mutant("|| row.nxt[2:0] == '1 ", "", "a_never_rises"),
             Mutant("(sends && ack_request && !row.timer_on)", "(sends && ack_request)", "a_deadline_stays"),
             Mutant("!credited && !rewinds &&", "!credited &&", "a_credit"),
@@ -223,7 +223,7 @@ PROOFS = [
             Mutant("retry_left - 3'(retries && rewinds)", "retry_left", "a_retries"),
             Mutant("progress ? cfg.retry_cnt : row.retry_left", "row.retry_left", "a_retries"),
             Mutant("(progress && facts.requested_beyond) || ", "", "a_timer"),
-            Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_heard", "requester_facts"),
+            Mutant(WINDOW, WINDOW.replace(" <", " + 1'b1 <"), "a_acknowledged", "requester_facts"),
             Mutant("retry_spent = retries && retry_left == '0;", "retry_spent = 1'b0;", "a_ends"),
         ),
     ),
