@@ -101,10 +101,10 @@ module tcp_ring_guard_props
   end
 
   // ---- software keeps its opening until it is taken, or withdraws it ------------------------------------------------
-  tcp_opening_t asked_q;
+  tcp_opening_t s_open_q;
   logic waiting_q;
   tcp_command_t opening, aborting;
-  always_comb if (waiting_q && s_open_valid) assume (s_open == asked_q);
+  always_comb if (waiting_q && s_open_valid) assume (s_open == s_open_q);
   assign opening  = '{stream: s_open.stream, opens: 1'b1, iss: s_open.iss};
   assign aborting = '{stream: s_abort_stream, opens: 1'b0, iss: '0};
 
@@ -129,11 +129,11 @@ module tcp_ring_guard_props
                            || (rd_fault_valid && index_t'(rd_fault_stream) == watched_q));
 
   // ---- the peer of the watched stream's last opening ---------------------------------------------------------------
-  logic heard_q, waits_closed;
+  logic peer_epoch_q, waits_closed;
   assign waits_closed = offered && !live && index_t'(s_open.stream) == watched_q;
 
   always_ff @(posedge clk) begin
-    asked_q        <= s_open;
+    s_open_q       <= s_open;
     waiting_q      <= s_open_valid && !s_open_ready;
     ended_q        <= ended || sent;
     if (done_valid) dues_q[index_t'(s_done.stream)] <= s_done.reset_due;
@@ -145,7 +145,7 @@ module tcp_ring_guard_props
     first_q <= !offered || s_open_ready || dues_q[index_t'(s_open.stream)]
                || (done_valid && s_done.stream == s_open.stream
                    && (s_done.actions.ended != TcpNotEnded || s_done.reset_due));
-    if (peer_wr && index_t'(s_open.stream) == watched_q) heard_q <= peer_epoch;
+    if (peer_wr && index_t'(s_open.stream) == watched_q) peer_epoch_q <= peer_epoch;
     if (opens_now) opening_q <= 1'b1;
     else if (concerns) opening_q <= 1'b0;
     if (failed) failed_q <= 1'b1;
@@ -153,36 +153,36 @@ module tcp_ring_guard_props
     if (state_q == 2'd1 && m_command_ready) {aborting_q, aborts_q} <= {1'b1, at_q};
     else if (done_valid && s_done.kind == TcpAbort && index_t'(s_done.stream) == aborts_q) aborting_q <= 1'b0;
     if (rst) begin
-      {waiting_q, ended_q, opening_q, failed_q, aborting_q, dues_q, heard_q} <= '0;
+      {waiting_q, ended_q, opening_q, failed_q, aborting_q, dues_q, peer_epoch_q} <= '0;
       {old_writes_q, old_reads_q} <= '0;
       first_q <= 1'b1;
     end
   end
 
-  logic own_abort;  // the end is that which the guard has asked for
-  assign own_abort = aborting_q && done_valid && index_t'(s_done.stream) == aborts_q && s_done.kind == TcpAbort
+  logic guard_abort;  // the end is that which the guard has requested
+  assign guard_abort = aborting_q && done_valid && index_t'(s_done.stream) == aborts_q && s_done.kind == TcpAbort
                      && s_done.actions.ended == TcpAborted;
 
   always_comb if (started_q && !rst) begin
-    // What the induction needs to know.
+    // Invariants for the induction.
     a_0_counted : assert (!counted_q || waiting_q);
     a_0_first : assert (counted_q == !first_q);
     a_0_old : assert (old_writes <= unconfirmed && old_reads <= unread);
     a_0_ahead : assert (!counted_q || (writes_left_q == ahead_writes && reads_left_q == ahead_reads));
-    if (counted_q && index_t'(asked_q.stream) == watched_q)
+    if (counted_q && index_t'(s_open_q.stream) == watched_q)
       a_0_left : assert (writes_left_q >= old_writes && reads_left_q >= old_reads);
     a_0_state : assert ((state_q == 2'd2) == aborting_q && state_q != 2'd3 && (!aborting_q || aborts_q == at_q));
     a_0_live : assert (!failed_q || live);
-    a_0_due : assert (due_q == dues_q && epoch_q[watched_q] == heard_q);
+    a_0_due : assert (due_q == dues_q && epoch_q[watched_q] == peer_epoch_q);
     if (state_q == 2'd1 && at_q == watched_q && !live) a_0_no_opening : assert (!opening_q);
 
     if (opens_now) a_apart : assert (old_writes == '0 && old_reads == '0);
-    if (opens_now) a_told : assert (!dues_q[watched_q]);
-    if (opens_now && !live) a_peer : assert (peer_wr && peer_epoch != heard_q);
+    if (opens_now) a_rst_sent : assert (!dues_q[watched_q]);
+    if (opens_now && !live) a_peer : assert (peer_wr && peer_epoch != peer_epoch_q);
     if (peer_wr) a_no_other : assert (opens_now || index_t'(s_open.stream) != watched_q);
     if (peer_wr && index_t'(s_open.stream) == watched_q) a_closed : assert (!live);
     if (index_t'(arrival_stream) == watched_q)
-      a_stale : assert (stale == (arrival_epoch != heard_q || waits_closed));
+      a_stale : assert (stale == (arrival_epoch != peer_epoch_q || waits_closed));
     if (offered && !first_q && ahead_writes == '0 && ahead_reads == '0 && state_q != 2'd1 && !s_abort_valid)
       a_soon : assert (m_command_valid && m_command == opening && s_open_ready == m_command_ready);
     if (s_abort_valid && state_q != 2'd1)
@@ -193,20 +193,20 @@ module tcp_ring_guard_props
       a_ended : assert (s_abort_valid && m_command_valid && m_command_ready && m_command == aborting);
     // Its own abort is offered until it is taken, and takes one turn.
     if (state_q == 2'd1)
-      a_asks : assert (m_command_valid && !m_command.opens && index_t'(m_command.stream) == at_q && !s_open_ready
+      a_offered : assert (m_command_valid && !m_command.opens && index_t'(m_command.stream) == at_q && !s_open_ready
                          && !s_abort_ready);
     a_failed : assert (fault_q[watched_q] == failed_q);
     if (state_q == 2'd1 && at_q == watched_q && live) a_guilty : assert (failed_q);
-    a_named : assert (done_valid && own_abort ? m_done.actions.ended == TcpBadMemory : m_done == s_done);
+    a_named : assert (done_valid && guard_abort ? m_done.actions.ended == TcpBadMemory : m_done == s_done);
 
     c_waits : cover (offered && !first_q && index_t'(s_open.stream) == watched_q && old_writes == 3'd2
                      && old_reads == 3'd2);
-    c_told : cover (waits_closed && waiting_q && sent);
-    c_moves : cover (opens_now && peer_wr && heard_q && unread != '0);
+    c_rst_sent : cover (waits_closed && waiting_q && sent);
+    c_moves : cover (opens_now && peer_wr && peer_epoch_q && unread != '0);
     c_again : cover (offered && first_q && waiting_q && ended_q);
     c_opens : cover (opens_now && unconfirmed != '0 && unread != '0);
     c_passes : cover (s_abort_ready && offered && !first_q && ahead_reads != '0);
-    c_named : cover (own_abort && offered && aborts_q == watched_q && failed_q);
+    c_named : cover (guard_abort && offered && aborts_q == watched_q && failed_q);
   end
 
   wire unused = &{1'b0, s_done, m_done, epoch_q};

@@ -32,7 +32,7 @@ module tcp_ring_reader_axi_props
   input logic [2:0]           state_q,
   input logic                 request_valid_q, issues, request_ends, sum_bad,
   input logic [13:0]          request_left, requested, request_at,
-  input tcp_stream_t          ask_stream_q,
+  input tcp_stream_t          request_stream_q,
   input logic [4:0]           in_flight_q,
   input logic [13:0]          left_q, reserved_q, claimed_q, freed_q, last_beat_q, sum_last_beat
 );
@@ -49,7 +49,7 @@ module tcp_ring_reader_axi_props
   // ---- the segment that is requested: its next byte's place in the ring, and bytes up to the end of its last word ----
   logic [31:0] place_q, rest_q, words, addr, beats;
   tcp_stream_t stream_q;
-  logic asking_q;
+  logic requesting_q;
   assign words = (32'(job_segment.seq) % Bytes + 32'(job_segment.len) + 32'(Bytes) - 32'd1) / Bytes;
   assign beats = 32'(requested) + 32'd1;
   assign addr  = (base_addr & ~32'hFFF) + 32'(stream_q) * 32'(RING_BYTES) + place_q;
@@ -63,14 +63,14 @@ module tcp_ring_reader_axi_props
       offered_addr_q  <= addr;
       offered_beats_q <= beats;
     end
-    if (request_ends) asking_q <= 1'b0;
+    if (request_ends) requesting_q <= 1'b0;
     if (job_fetched) begin
-      asking_q <= 1'b1;
-      stream_q <= job_stream;
-      place_q  <= (32'(job_segment.seq) & ~32'(Bytes - 1)) % RING_BYTES;
-      rest_q   <= words;
+      requesting_q <= 1'b1;
+      stream_q     <= job_stream;
+      place_q      <= (32'(job_segment.seq) & ~32'(Bytes - 1)) % RING_BYTES;
+      rest_q       <= words;
     end
-    if (rst) asking_q <= 1'b0;
+    if (rst) requesting_q <= 1'b0;
   end
 
   // ---- the segment that leaves: its length; bytes of payload, from its first beat on, that have not been taken -----
@@ -110,9 +110,9 @@ module tcp_ring_reader_axi_props
   end
 
   always_comb if (started_q && !rst) begin
-    // What the induction needs to know.
-    a_0_asking : assert (asking_q == request_valid_q);
-    if (asking_q) a_0_ask : assert (stream_q == ask_stream_q && place_q == 32'(request_at) * Bytes
+    // Invariants for the induction.
+    a_0_requesting : assert (requesting_q == request_valid_q);
+    if (requesting_q) a_0_request : assert (stream_q == request_stream_q && place_q == 32'(request_at) * Bytes
                                     && rest_q == 32'(request_left) + 32'd1 && rest_q <= 32'd1121);
     if (m_axi_req.arvalid) a_0_offered : assert (offered_beats_q <= 32'd256 && offered_beats_q != '0);
     a_0_state : assert (state_q <= 3'd4);
@@ -131,7 +131,7 @@ module tcp_ring_reader_axi_props
     if (m_axi_req.arvalid)
       a_address : assert (32'(m_axi_req.ar.addr) == offered_addr_q && 32'(m_axi_req.ar.len) + 32'd1 == offered_beats_q);
     if (waits_q) a_hold : assert (m_axi_req.arvalid && m_axi_req.ar == waits_ar_q);
-    if (job_fetched) a_one : assert (!asking_q || request_ends);
+    if (job_fetched) a_one : assert (!requesting_q || request_ends);
     if (issues) a_outstanding : assert (in_flight_q < 5'd16);
     // ---- room
     if (job_fetched) a_room : assert (held_q + words <= 32'(Words));
@@ -146,10 +146,10 @@ module tcp_ring_reader_axi_props
 
     c_two_bursts : cover (issues && !request_ends);
     c_wraps : cover (issues && request_ends && place_q == '0 && 32'(job_stream) == 32'd1);
-    c_full : cover (in_flight_q == 5'd3 && asking_q && !issues);
+    c_full : cover (in_flight_q == 5'd3 && requesting_q && !issues);
     c_sends : cover (taking && m_axis_tlast && !(&m_axis_tkeep) && bytes_q < 14'd3);
     c_fails : cover (fault_valid);
-    c_next : cover (job_fetched && asking_q);
+    c_next : cover (job_fetched && requesting_q);
   end
 
   wire unused = &{1'b0, job_segment, out_segment};

@@ -2,11 +2,11 @@
 // Promises of the writer of TCP rings in an AXI4 memory, for any stream that is watched: each message of a connection
 // begins where the one before it ended, the first one where the connection's bytes begin; no beat comes over a byte
 // that is not acknowledged; each word goes to its place in the stream's ring, and no run crosses a multiple of its
-// size; the sender hears of bytes once the memory has confirmed their run and all before it, of nothing after a refused
-// run, and else of all that was written; a closed stream's run is closed, and nothing else is written or told of it; a
+// size; bytes are reported to the sender once the memory has confirmed their run and all before it, none after a refused
+// run, and else all that was written; a closed stream's run is closed, and nothing else of it is written or reported; a
 // refused run of a live stream is named; each message is laid once, marked as dropped if its connection has ended.
 // Assumed: what tcp_sender and tcp_ring_guard prove. A stream opens when the runs that were under way at its end are
-// confirmed; only bytes that the sender was told of are acknowledged; `base_addr` stays.
+// confirmed; only bytes that were reported to the sender are acknowledged; `base_addr` stays.
 module tcp_ring_writer_axi_props
   import tcp_pkg::*;
 #(
@@ -113,25 +113,25 @@ module tcp_ring_writer_axi_props
     if (s_axis_tvalid && !s_axis_tlast) assume (s_axis_tkeep == '1);
   end
 
-  // ---- the sender: whether the watched stream is open, what is acknowledged, what the sender was told of -----------
+  // ---- the sender: whether the watched stream is open, what is acknowledged, what was reported to it -------------
   // old: runs that were under way when it ended, which tcp_ring_guard counts a cycle later
-  logic concerns, opened, ended, ended_q, told, live_now_q;
+  logic concerns, opened, ended, ended_q, reporting, live_now_q;
   logic [1:0] since_q;  // the last event, cycles
-  tcp_seq_t g_una_q, g_told_q, g_end_q, owed, heard;
+  tcp_seq_t g_una_q, g_reported_q, g_end_q, owed, reported;
   runs_t old, old_q;
-  assign concerns = done_valid && index_t'(done.stream) == watched_q;
-  assign opened   = concerns && done.kind == TcpOpen && !done.actions.counts.ignored;
-  assign ended    = concerns && done.actions.ended != TcpNotEnded;
-  assign told     = write_valid && index_t'(write.stream) == watched_q;
-  assign owed     = told && live_now_q ? 32'(write.bytes) : '0;
-  assign heard    = g_told_q + owed;
-  assign old      = ended_q ? unconfirmed : old_q;
+  assign concerns  = done_valid && index_t'(done.stream) == watched_q;
+  assign opened    = concerns && done.kind == TcpOpen && !done.actions.counts.ignored;
+  assign ended     = concerns && done.actions.ended != TcpNotEnded;
+  assign reporting = write_valid && index_t'(write.stream) == watched_q;
+  assign owed      = reporting && live_now_q ? 32'(write.bytes) : '0;
+  assign reported  = g_reported_q + owed;
+  assign old       = ended_q ? unconfirmed : old_q;
   always_comb begin
     if (done_valid) assume (32'(done.stream) < N_STREAMS);
     if (concerns) assume (since_q == 2'd3);  // tcp_sender: every fourth cycle at most
     if (opened) assume (!live_now_q && !ended && done.written == done.una + 32'd1 && old == '0);
     if (ended) assume (live_now_q);
-    if (concerns && live_now_q && !ended) assume (done.una - g_una_q <= g_told_q - g_una_q);
+    if (concerns && live_now_q && !ended) assume (done.una - g_una_q <= g_reported_q - g_una_q);
   end
 
   // ---- the message in hand, and its beats --------------------------------------------------------------------------
@@ -199,7 +199,7 @@ module tcp_ring_writer_axi_props
     if (since_q != 2'd3) since_q <= since_q + 1'b1;
     ended_q <= ended;
     old_q   <= old - runs_t'(confirmed && old != '0);
-    if (told && write_ready && live_now_q) g_told_q <= g_told_q + 32'(write.bytes);
+    if (reporting && write_ready && live_now_q) g_reported_q <= g_reported_q + 32'(write.bytes);
 
     if (state_q == Load) mine_q <= here && live_now_q && !opened && !ended;
     if (take && mine) g_end_q <= g_end_q + 32'(count);
@@ -239,7 +239,7 @@ module tcp_ring_writer_axi_props
     end
     just_mine_q   <= pick_mine_q;
     just_taken_q  <= takes_pick;
-    waits_q       <= told && !write_ready;
+    waits_q       <= reporting && !write_ready;
     waits_write_q <= write;
     closed_q      <= !live_now_q;
     guilty_q      <= confirmed && is_watched[0] && bad[0] && live_now_q;
@@ -256,9 +256,9 @@ module tcp_ring_writer_axi_props
       pick_mine_q <= 1'b0;
     end
     if (opened) begin
-      live_now_q                                   <= 1'b1;
-      refused_q                                    <= 1'b0;
-      {g_told_q, taken_seq_q, g_end_q, g_issued_q} <= {4{done.written}};
+      live_now_q                                       <= 1'b1;
+      refused_q                                        <= 1'b0;
+      {g_reported_q, taken_seq_q, g_end_q, g_issued_q} <= {4{done.written}};
     end
     if (rst) begin
       {live_now_q, mine_q, beat_mine_q, ended_q, old_q, runs_q, due_q, words_q, refused_q} <= '0;
@@ -269,7 +269,7 @@ module tcp_ring_writer_axi_props
   end
 
   // ---- the account of the watched stream ---------------------------------------------------------------------------
-  //   una ... told ... heard ... the reports in flight, one after the other ... reported_seq_q ... end, at most RING_BYTES from una
+  //   una ... g_reported_q ... reported ... the reports in flight, in order ... reported_seq_q ... end <= una + RING_BYTES
   function automatic tcp_seq_t gap(tcp_seq_t seq);  // up to its end
     return g_end_q - seq;
   endfunction
@@ -323,7 +323,7 @@ module tcp_ring_writer_axi_props
   end
 
   always_comb if (started_q && !rst) begin
-    // What the induction needs to know.
+    // Invariants for the induction.
     a_0_a_count : assert (count != '0 && 32'(count) <= Bytes && (s_axis_tkeep != '1 || 32'(count) == Bytes));
     a_0_a_live : assert (live_q[watched_q] == live_now_q && (!ended_q || (since_q == '0 && !live_now_q)));
     a_0_a_stream : assert (state_q == Idle || 32'(stream_q) < N_STREAMS);
@@ -361,17 +361,17 @@ module tcp_ring_writer_axi_props
     // ---- bytes on their way
     if (live_now_q) begin
       a_0_b_end : assert ((mine ? end_q : kept) == g_end_q);
-      a_0_b_una : assert (gap(g_told_q) <= gap(g_una_q) && gap(g_una_q) <= 32'(RING_BYTES - 2 * Bytes));
-      a_0_b_heard : assert (gap(heard) <= gap(g_told_q) && gap(taken_seq_q) <= gap(heard));
+      a_0_b_una : assert (gap(g_reported_q) <= gap(g_una_q) && gap(g_una_q) <= 32'(RING_BYTES - 2 * Bytes));
+      a_0_b_reported : assert (gap(reported) <= gap(g_reported_q) && gap(taken_seq_q) <= gap(reported));
       a_0_c_cursor : assert (cursor[REPORTS+1] == (mine ? reported_seq_q : g_end_q));
-      a_0_c_taken : assert (failed ? !told : heard == taken_seq_q);
+      a_0_c_taken : assert (failed ? !reporting : reported == taken_seq_q);
       a_0_c_blamed : assert (blamed == '1 && (!failed || refused_q));
       a_0_issued : assert (mine ? beat_seq - g_issued_q == '0 || g_issued_q - beat_seq <= g_end_q - beat_seq
                            : g_issued_q == g_end_q);
     end
     if (mine) begin
       a_0_chunk : assert (gap(reported_seq_q) <= g_end_q % CHUNK && (!reported_q || (reported_seq_q == g_end_q && state_q == Flush)));
-      a_0_told : assert (g_issued_q - reported_seq_q <= CHUNK);
+      a_0_run_bytes : assert (g_issued_q - reported_seq_q <= CHUNK);
       if (run_open_q) a_0_first : assert (run_first_q - reported_seq_q <= CHUNK);
     end
     if (beat_valid_q && queued_ends && beat_mine_q)
@@ -396,7 +396,7 @@ module tcp_ring_writer_axi_props
     end
     if (pick_valid_q && pick_taken_q)
       a_0_p_taken : assert (pick_answered_q && pick_bad_q
-                            && (!pick_mine_q || (failed && pick_first_q - heard <= RING_BYTES + CHUNK)));
+                            && (!pick_mine_q || (failed && pick_first_q - reported <= RING_BYTES + CHUNK)));
 
     // ---- bytes of messages, one after the other
     if (live_now_q) a_continues : assert ((mine ? end_q : kept) == g_end_q);
@@ -413,14 +413,14 @@ module tcp_ring_writer_axi_props
     if (state_q inside {Idle, Load}) a_closes : assert (beat_valid_q ? queued_ends : words_q == '0);
     if (state_q == Take && here && !mine_q && s_axis_tvalid && beat_free) a_drains : assert (s_axis_tready);
     if (mine) a_owed : assert (gap(reported_seq_q) < 32'(CHUNK));
-    // ---- what the sender hears
+    // ---- what is reported to the sender
     if (pick_valid_q && pick_mine_q && !(pick_answered_q && !pick_bad_q))
-      a_confirmed : assert (!tcp_before(pick_first_q, heard));
-    if (live_now_q && !here && level == '0 && !beat_valid_q && !told && !refused_q)
-      a_all : assert (g_told_q == g_end_q);
-    if (waits_q && !closed_q) a_stays : assert (told && write == waits_write_q);
-    if (told && !live_now_q) a_silent : assert (ended_q && waits_q);
-    // ---- what others hear
+      a_confirmed : assert (!tcp_before(pick_first_q, reported));
+    if (live_now_q && !here && level == '0 && !beat_valid_q && !reporting && !refused_q)
+      a_all : assert (g_reported_q == g_end_q);
+    if (waits_q && !closed_q) a_stays : assert (reporting && write == waits_write_q);
+    if (reporting && !live_now_q) a_silent : assert (ended_q && waits_q);
+    // ---- what is reported to the completions
     if (just_taken_q) begin
       a_laid : assert (laid_valid == pick_last_q && (!laid_valid || laid.dropped == !just_mine_q)
                        && (!laid_valid || !just_mine_q || laid.end_seq == pick_upto_q));
@@ -430,9 +430,9 @@ module tcp_ring_writer_axi_props
     a_once : assert (due_q == lasts);
     a_unconfirmed : assert (unconfirmed == runs_q);
 
-    c_told : cover (told && write_ready && taken_seq_q != start_stored && level != '0);
-    c_waits : cover (told && !write_ready && answers != '0 && is_watched[0]);
-    c_all : cover (live_now_q && !here && level == '0 && !beat_valid_q && !told && g_told_q != start_stored);
+    c_reported : cover (reporting && write_ready && taken_seq_q != start_stored && level != '0);
+    c_waits : cover (reporting && !write_ready && answers != '0 && is_watched[0]);
+    c_all : cover (live_now_q && !here && level == '0 && !beat_valid_q && !reporting && g_reported_q != start_stored);
     // A message goes on at the beginning of the ring.
     c_wraps : cover (beat_valid_q && queued_word && beat_mine_q && queued_run == '0 && words_q == '0 && level != '0
                      && !reports[0].last && is_watched[0]);

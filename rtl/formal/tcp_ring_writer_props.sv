@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Promises of the rings of two streams, with all that tcp_ring_streams knows of them: each message of a connection
+// Promises of the rings of two streams, with the contents of tcp_ring_streams: each message of a connection
 // begins where the one before it ended, the first one where the connection's bytes begin; no beat comes over a byte
-// that is not acknowledged; bytes are in the memory a cycle after the sender was told of them; nothing is written for a
+// that is not acknowledged; bytes are in the memory a cycle after they are reported to the sender; nothing is written for a
 // stream that is closed, but for the beats that were on their way when it ended, before it opens again.
 module tcp_ring_writer_props
   import tcp_pkg::*;
@@ -79,30 +79,30 @@ module tcp_ring_writer_props
     if (s_axis_tvalid && !s_axis_tlast) assume (s_axis_tkeep == '1);
   end
 
-  // ---- the sender: of each stream whether it is open, what is acknowledged, and what it was told of ----------------
-  logic done_at, opened, ended, told, told_at;
+  // ---- the sender: of each stream whether it is open, what is acknowledged, and what was reported to it ------------
+  logic done_at, opened, ended, reports, reports_at;
   logic [N-1:0] g_live_q;
   logic [N-1:0][1:0] since_q;  // its last event, cycles
-  tcp_seq_t [N-1:0] g_una_q, g_told_q, before_told_q;  // the last one a cycle later
-  assign done_at = done.stream[0];
-  assign opened  = done_valid && done.kind == TcpOpen && !done.actions.counts.ignored;
-  assign ended   = done_valid && done.actions.ended != TcpNotEnded;
-  assign told    = write_valid && write_ready;
-  assign told_at = write.stream[0];
+  tcp_seq_t [N-1:0] g_una_q, g_reported_q, before_reported_q;  // the last one a cycle later
+  assign done_at    = done.stream[0];
+  assign opened     = done_valid && done.kind == TcpOpen && !done.actions.counts.ignored;
+  assign ended      = done_valid && done.actions.ended != TcpNotEnded;
+  assign reports    = write_valid && write_ready;
+  assign reports_at = write.stream[0];
   always_comb begin
     if (done_valid) assume (32'(done.stream) < N && since_q[done_at] == 2'd3);  // tcp_sender: every fourth at most
     if (opened) assume (!g_live_q[done_at] && !ended && done.written == done.una + 32'd1);
     if (ended) assume (g_live_q[done_at]);
-    // Only what it was told of is sent, and only that is acknowledged (tcp_step_props).
+    // Only reported bytes are sent, and only those are acknowledged (tcp_step_props).
     if (done_valid && g_live_q[done_at] && !ended)
-      assume (from(g_una_q[done_at], done.una) <= from(g_una_q[done_at], g_told_q[done_at]));
-    if (told && done_valid) assume (done_at != told_at);
+      assume (from(g_una_q[done_at], done.una) <= from(g_una_q[done_at], g_reported_q[done_at]));
+    if (reports && done_valid) assume (done_at != reports_at);
   end
 
   // ---- the rings: how far each is written, and up to where its beats are on their way ------------------------------
   logic at, close_at, alive, issues;
   tcp_seq_t [N-1:0] g_end_q, g_issued_q;
-  tcp_seq_t [N-1:0] told_of, told_before_q, told_long_before_q;  // with the word that waits for the sender; earlier
+  tcp_seq_t [N-1:0] offered, offered_before_q, offered_long_before_q;  // with the word that waits for the sender; earlier
   assign at       = stream_q[0];
   assign close_at = close_stream_q[0];
   assign alive    = state_q inside {Take, Flush} && !dead_q;
@@ -119,11 +119,11 @@ module tcp_ring_writer_props
   assign beat_seq = {end_q[31:ByteW], {ByteW{1'b0}}};
 
   always_ff @(posedge clk) begin
-    before_told_q      <= g_told_q;
-    told_before_q      <= told_of;
-    told_long_before_q <= told_before_q;
+    before_reported_q     <= g_reported_q;
+    offered_before_q      <= offered;
+    offered_long_before_q <= offered_before_q;
     for (int i = 0; i < int'(N); i++) if (since_q[i] != 2'd3) since_q[i] <= since_q[i] + 1'b1;
-    if (told && g_live_q[told_at]) g_told_q[told_at] <= g_told_q[told_at] + 32'(write.bytes);
+    if (reports && g_live_q[reports_at]) g_reported_q[reports_at] <= g_reported_q[reports_at] + 32'(write.bytes);
     if (take && !dead_q) begin
       g_end_q[at] <= g_end_q[at] + count;
       if (fills) g_issued_q[at] <= beat_seq + 32'(Bytes);
@@ -135,9 +135,9 @@ module tcp_ring_writer_props
       if (ended) g_live_q[done_at] <= 1'b0;
       if (opened) begin
         g_live_q[done_at] <= 1'b1;
-        {g_told_q[done_at], before_told_q[done_at]}           <= {2{done.written}};
-        {told_before_q[done_at], told_long_before_q[done_at]} <= {2{done.written}};
-        {g_end_q[done_at], g_issued_q[done_at]}               <= {2{done.written}};
+        {g_reported_q[done_at], before_reported_q[done_at]}         <= {2{done.written}};
+        {offered_before_q[done_at], offered_long_before_q[done_at]} <= {2{done.written}};
+        {g_end_q[done_at], g_issued_q[done_at]}                     <= {2{done.written}};
       end
     end
     beat_q[1] <= '{
@@ -155,10 +155,10 @@ module tcp_ring_writer_props
   end
 
   // ---- the account of each stream ----------------------------------------------------------------------------------
-  //   una ... told ... told_of ... issued ... end, at most RING_BYTES from una
-  //              owed
-  logic [N-1:0] in_message, in_close, una_good, end_good, room_good, told_good, owed_good, told_of_good, issued_good;
-  logic [N-1:0] message_good, close_told_good, close_end_good, follows_good, before_good, fresh_good;
+  //   una ... g_reported ... offered ... issued ... end, at most RING_BYTES from una
+  //                    owed
+  logic [N-1:0] in_message, in_close, una_good, end_good, room_good, reported_good, owed_good, offered_good, issued_good;
+  logic [N-1:0] message_good, close_reported_good, close_end_good, follows_good, before_good, fresh_good;
   tcp_seq_t [N-1:0] at_end, owed;
   for (genvar i = 0; i < int'(N); i++) begin : gen_stream
     tcp_seq_t kept;
@@ -166,40 +166,40 @@ module tcp_ring_writer_props
     assign in_message[i] = alive && at == 1'(i);
     assign in_close[i]   = close_valid_q && !close_dead_q && close_at == 1'(i);
     assign at_end[i]     = in_message[i] ? end_q : in_close[i] ? close_end_q : kept;
-    assign told_of[i]    = in_close[i] ? close_reported_q : in_message[i] ? reported_seq_q : kept;
-    assign owed[i]       = write_valid && told_at == 1'(i) ? 32'(write.bytes) : '0;  // the sender has not taken it
+    assign offered[i]    = in_close[i] ? close_reported_q : in_message[i] ? reported_seq_q : kept;
+    assign owed[i]       = write_valid && reports_at == 1'(i) ? 32'(write.bytes) : '0;  // the sender has not taken it
 
-    assign una_good[i]        = una_stored[i] == g_una_q[i];
-    assign end_good[i]        = at_end[i] == g_end_q[i];
-    assign room_good[i]       = from(g_una_q[i], g_end_q[i]) <= 32'(RING_BYTES - 2 * Bytes);
-    assign told_good[i]       = from(g_una_q[i], g_told_q[i]) <= 32'(RING_BYTES);
-    assign owed_good[i]       = g_told_q[i] + owed[i] == told_of[i] && owed[i] <= 32'(RING_BYTES);
-    assign told_of_good[i]    = from(told_of[i], g_issued_q[i]) <= 32'(RING_BYTES);
-    assign issued_good[i]     = in_message[i] ? from(beat_seq, g_issued_q[i]) <= from(beat_seq, g_end_q[i])
+    assign una_good[i]            = una_stored[i] == g_una_q[i];
+    assign end_good[i]            = at_end[i] == g_end_q[i];
+    assign room_good[i]           = from(g_una_q[i], g_end_q[i]) <= 32'(RING_BYTES - 2 * Bytes);
+    assign reported_good[i]       = from(g_una_q[i], g_reported_q[i]) <= 32'(RING_BYTES);
+    assign owed_good[i]           = g_reported_q[i] + owed[i] == offered[i] && owed[i] <= 32'(RING_BYTES);
+    assign offered_good[i]        = from(offered[i], g_issued_q[i]) <= 32'(RING_BYTES);
+    assign issued_good[i]         = in_message[i] ? from(beat_seq, g_issued_q[i]) <= from(beat_seq, g_end_q[i])
                                 : g_issued_q[i] == g_end_q[i];
-    assign message_good[i]    = !in_message[i] || from(reported_seq_q, g_issued_q[i]) <= 32'(RING_BYTES);
-    assign close_told_good[i] = !in_close[i] || from(close_reported_q, close_end_q) <= 32'(RING_BYTES);
-    assign close_end_good[i]  = !in_close[i] || from(close_end_q, g_issued_q[i]) <= 32'(RING_BYTES);
-    assign follows_good[i]    = !(in_close[i] && in_message[i]) || reported_seq_q == close_end_q;
-    assign before_good[i]     = from(g_told_q[i], told_before_q[i]) <= 32'(RING_BYTES)
-                                && from(before_told_q[i], told_long_before_q[i]) <= 32'(RING_BYTES);
-    assign fresh_good[i]      = !(in_message[i] || in_close[i]) || !fresh_q[i];
+    assign message_good[i]        = !in_message[i] || from(reported_seq_q, g_issued_q[i]) <= 32'(RING_BYTES);
+    assign close_reported_good[i] = !in_close[i] || from(close_reported_q, close_end_q) <= 32'(RING_BYTES);
+    assign close_end_good[i]      = !in_close[i] || from(close_end_q, g_issued_q[i]) <= 32'(RING_BYTES);
+    assign follows_good[i]        = !(in_close[i] && in_message[i]) || reported_seq_q == close_end_q;
+    assign before_good[i]         = from(g_reported_q[i], offered_before_q[i]) <= 32'(RING_BYTES)
+                                && from(before_reported_q[i], offered_long_before_q[i]) <= 32'(RING_BYTES);
+    assign fresh_good[i]          = !(in_message[i] || in_close[i]) || !fresh_q[i];
   end
 
   // A beat that came in n cycles ago has no bytes that the word to the sender was about n - 1 cycles ago.
   logic [3:1] then_good, place_good, free_good, there_good, near_good, dead_good;
   for (genvar i = 1; i < 4; i++) begin : gen_beat
-    tcp_seq_t una, told_then, over;
+    tcp_seq_t una, offered_then, over;
     assign una           = g_una_q[beat_q[i].at];
     assign over          = from(una, beat_q[i].seq) + 32'(Bytes);
-    assign told_then     = i == 1 ? told_of[beat_q[i].at] : i == 2 ? told_before_q[beat_q[i].at]
-                           : told_long_before_q[beat_q[i].at];
+    assign offered_then  = i == 1 ? offered[beat_q[i].at] : i == 2 ? offered_before_q[beat_q[i].at]
+                           : offered_long_before_q[beat_q[i].at];
     assign near_good[i]  = from(beat_q[i].seq, g_end_q[beat_q[i].at]) < 32'(8 * i + 8)
                            && from(beat_q[i].fresh, g_end_q[beat_q[i].at]) < 32'(8 * i + 8);
     assign place_good[i] = beat_addr[i] == {beat_q[i].at, beat_q[i].seq[RingW-1:ByteW]};
     assign free_good[i]  = over[31] || over <= 32'(RING_BYTES - Bytes);
-    assign then_good[i]  = !tcp_before(beat_q[i].fresh, told_then);
-    assign there_good[i] = !tcp_before(beat_q[i].fresh, before_told_q[beat_q[i].at]);
+    assign then_good[i]  = !tcp_before(beat_q[i].fresh, offered_then);
+    assign there_good[i] = !tcp_before(beat_q[i].fresh, before_reported_q[beat_q[i].at]);
     assign dead_good[i]  = !g_live_q[beat_q[i].at] && 32'(since_q[beat_q[i].at]) < i;
   end
 
@@ -215,7 +215,7 @@ module tcp_ring_writer_props
   wire logic [N-1:0] live = g_live_q;
 
   always_comb if (started_q && !rst) begin
-    // What the induction needs to know.
+    // Invariants for the induction.
     a_0_live : assert (live_q == g_live_q && (live & ~una_good) == '0);
     a_0_alive : assert ((!alive || live[at]) && (!close_valid_q || close_dead_q || live[close_at]));
     a_0_stream : assert ((state_q == 2'd0 || 32'(stream_q) < N) && (!close_valid_q || 32'(close_stream_q) < N));
@@ -232,13 +232,13 @@ module tcp_ring_writer_props
     a_0_follows : assert ((live & ~follows_good) == '0);
     a_0_message : assert ((live & ~message_good) == '0);
     a_0_close_end : assert ((live & ~close_end_good) == '0);
-    a_0_close_told : assert ((live & ~close_told_good) == '0);
-    a_0_told_of : assert ((live & ~told_of_good) == '0);
+    a_0_close_reported : assert ((live & ~close_reported_good) == '0);
+    a_0_offered : assert ((live & ~offered_good) == '0);
     a_0_owed : assert ((live & ~owed_good) == '0);
     if (write_valid)
       a_0_owner : assert ((close_valid_q ? write.stream == close_stream_q
                            : state_q inside {Take, Flush} && write.stream == stream_q)
-                          && (!owner_dead || !live[told_at]));
+                          && (!owner_dead || !live[reports_at]));
     a_0_before : assert ((live & ~before_good) == '0);
     a_0_then : assert ((live_beats & ~then_good) == '0);
     a_0_place : assert ((beat_valid & ~place_good) == '0);
@@ -251,17 +251,17 @@ module tcp_ring_writer_props
     a_there : assert ((live_beats & ~there_good) == '0);
     a_closed : assert ((live_beats & ~of_live) == '0 && (dead_beats & ~dead_good) == '0);
     if (wr_en) a_place : assert (wr_addr == {beat_q[3].at, beat_q[3].seq[RingW-1:ByteW]});
-    a_told : assert ((live & ~told_good) == '0);
+    a_reported : assert ((live & ~reported_good) == '0);
 
     c_both : cover (in_close[0] && in_message[0] && g_live_q == '1 && write_valid);
     c_chunk : cover (chunk_due && alive && end_q[2:0] == 3'd5);
     c_half : cover (filling && from(g_una_q[at], end_q) > 32'(RING_BYTES / 2));
     c_full : cover (filling && from(g_una_q[at], end_q) > 32'(RING_BYTES - 4 * Bytes));
-    c_acknowledged : cover (filling && g_una_q[at] == g_told_q[at] && from(start_stored[at], g_una_q[at]) >= 32'd24);
+    c_acknowledged : cover (filling && g_una_q[at] == g_reported_q[at] && from(start_stored[at], g_una_q[at]) >= 32'd24);
     c_late : cover (dead_beats[3]);
-    // A beat is written again, with bytes that the sender was told of and those after them.
+    // A beat is written again, with bytes that were reported to the sender and those after them.
     c_again : cover (live_beats[3] && beat_q[3].seq != beat_q[3].fresh
-                     && before_told_q[beat_q[3].at] == beat_q[3].fresh);
+                     && before_reported_q[beat_q[3].at] == beat_q[3].fresh);
   end
 
   wire unused = &{1'b0, done, s_stream, write};

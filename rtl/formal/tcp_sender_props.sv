@@ -74,7 +74,7 @@ module tcp_sender_props
     a_apart : assert (!(valid1_q && valid2_q) && !(valid2_q && valid3) && !(valid1_q && valid3 && stream1_q == stream3_q));
     if (valid2_q) a_stays : assert (event1_q == event_q && stream1_q == stream_q && now_q == time_q);
     a_granted : assert (!grant_valid || 32'(granted) < N_STREAMS);
-    a_known : assert ((!(valid1_q || valid2_q) || 32'(stream1_q) < N_STREAMS)
+    a_in_range : assert ((!(valid1_q || valid2_q) || 32'(stream1_q) < N_STREAMS)
                       && (!valid3 || 32'(stream3_q) < N_STREAMS));
     // The row is read in the cycle in which it is chosen, and written in that of `valid3`.
     if (issue) a_read : assert (!valid1_q && !(valid2_q && stream1_q == chosen) && !(valid3 && stream3_q == chosen));

@@ -88,12 +88,12 @@ module tcp_step_props
   end
 
   // The peer's place after a segment (RFC 9293 section 3.10.7.4: what is new to us of its data, and a FIN after that).
-  tcp_seq_t data_end, hears_to;
+  tcp_seq_t data_end, rcv_after;
   assign data_end = event_in.seq + 32'(event_in.len);
   always_comb begin
-    hears_to = row.rcv_nxt;
-    if (!tcp_before(row.rcv_nxt, event_in.seq) && tcp_before(row.rcv_nxt, data_end)) hears_to = data_end;
-    if (actions.opened) hears_to = event_in.seq + 32'd1;
+    rcv_after = row.rcv_nxt;
+    if (!tcp_before(row.rcv_nxt, event_in.seq) && tcp_before(row.rcv_nxt, data_end)) rcv_after = data_end;
+    if (actions.opened) rcv_after = event_in.seq + 32'd1;
   end
 
   // The segments of the peer that count (RFC 9293 section 3.10.7.4): those without a gap before them, which acknowledge
@@ -160,12 +160,12 @@ module tcp_step_props
     if (stays) a_7_una : assert (moved <= max && (moved == '0 || (KIND == TcpSegment && event_in.flags.ack
                                                                  && event_in.ack == next.una)));
     if (stays && moved != '0 && next_written != '0) a_restarts : assert (starts);  // RFC 6298 section 5.3
-    if (stays) a_8_told : assert (32'(actions.acknowledged) == moved);
+    if (stays) a_8_reported : assert (32'(actions.acknowledged) == moved);
     a_9_acknowledged : assert (32'(actions.acknowledged) <= max || !was_up);
     if (stays) a_user : assert (next.written == row.written || (KIND == TcpWritten
                                 && next.written == row.written + event_in.ack));
 
-    // What fits is taken.
+    // Bytes that fit are taken.
     if (KIND == TcpWritten && was_up)
       a_fits : assert (actions.counts.ignored == (33'(written) + 33'(event_in.ack) > 33'(TcpMaxHeld)));
 
@@ -190,7 +190,7 @@ module tcp_step_props
     if (KIND == TcpSegment && is_up && (actions.opened || (was_up && event_in.flags.ack && !event_in.flags.syn
                                                            && !actions.counts.bad_ack && !actions.counts.out_of_window
                                                            && !event_in.flags.rst)))
-      a_hears : assert (next.rcv_nxt == hears_to);
+      a_rcv_nxt : assert (next.rcv_nxt == rcv_after);
 
     // A closed window lasts until the peer's next segment at most; a forged one, which misses the next sequence number
     // or acknowledges what was not sent, changes nothing that holds data back or gives up.
@@ -200,7 +200,7 @@ module tcp_step_props
       a_forged : assert (next.window == row.window && next.max_window == row.max_window && next.una == row.una
                          && next.probing == row.probing && next.tries == row.tries
                          && next.backoff == row.backoff && next.resend == (row.resend || hastens));
-    // RFC 9293 section 3.8.4: the peer's question, one before its place, shows that it can be reached.
+    // RFC 9293 section 3.8.4: a keep-alive probe, one before RCV.NXT, shows that the peer can be reached.
     if (hastens) a_hastens : assert (next.resend);
 
     // A connection ends by name, and a stranger's RST or SYN ends none (RFC 5961).
@@ -214,12 +214,12 @@ module tcp_step_props
     if (stays && next.nxt - row.una < nxt)
       a_back : assert (!params.back_off && (actions.counts.timeout || row.probing));
 
-    // Progress: an expired timer sends, or ends the stream; the tries fall until the peer is heard.
+    // Progress: an expired timer sends, or ends the stream; the tries run out unless an acknowledgement arrives.
     if (expired && is_live) a_sends : assert (after.valid && next.timer_on && starts);
     if (expired && was_live && !is_live)
       a_gives_up : assert (params.give_up != '0 && row.tries >= params.give_up && actions.ended == TcpTimedOut);
     if (actions.counts.timeout && row.tries != '1) a_tries : assert (next.tries == row.tries + 8'd1);
-    if (stays && next.tries < row.tries) a_heard : assert (KIND == TcpSegment && event_in.flags.ack);
+    if (stays && next.tries < row.tries) a_tries_fall : assert (KIND == TcpSegment && event_in.flags.ack);
 
     c_wraps : cover (KIND != TcpTransmit || (stays && actions.send.len > 14'd100 && actions.send.seq[31]
                                              && !next.nxt[31]));

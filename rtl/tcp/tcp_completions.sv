@@ -5,7 +5,7 @@
 // waiting.
 //
 //   tcp_messages -> messages -+
-//                             +-> waiting, a ring of TcpMessages for each stream -> judged -> m_axis_cpl
+//                             +-> waiting, a ring of TcpMessages for each stream -> checked -> m_axis_cpl
 //   tcp_ring_writer -> laid --+                              una, end of the stream --^
 module tcp_completions
   import penstock_pkg::*;
@@ -133,7 +133,7 @@ module tcp_completions
     .grant_ready(turn_done)
   );
 
-  typedef enum logic [1:0] {StIdle, StJudge, StEmit} state_e;
+  typedef enum logic [1:0] {StIdle, StCheck, StEmit} state_e;
   state_e state_q, state_d;
   cpl_t cpl_q;
   logic nowhere, acked, completes;
@@ -154,7 +154,7 @@ module tcp_completions
         default: status = WcFlushErr;
       endcase
   end
-  assign pops       = state_q == StJudge && completes;
+  assign pops       = state_q == StCheck && completes;
   assign turn_done  = reads;
   assign head_taken = pushes || nowhere;
 
@@ -162,8 +162,8 @@ module tcp_completions
     state_d = state_q;
     unique case (state_q)
       StIdle: if (nowhere) state_d = StEmit;
-              else if (reads) state_d = StJudge;
-      StJudge: state_d = completes ? StEmit : StIdle;
+              else if (reads) state_d = StCheck;
+      StCheck: state_d = completes ? StEmit : StIdle;
       default: if (m_axis_cpl_tready) state_d = StIdle;  // StEmit
     endcase
   end

@@ -61,7 +61,7 @@ module tcp_facts
     facts.has_len     = seg_len != '0;
     facts.in_window   = (event_in.flags.rst ? starts_inside : starts_at == '0) || (starts_at[31] && ends_inside);
     facts.at_rcv_nxt  = starts_at == '0;
-    facts.is_question = starts_at == '1 && seg_len == '0;
+    facts.is_keep_alive = starts_at == '1 && seg_len == '0;
     facts.after_all   = after_all;
 
     facts.ack_valid           = !ack_beyond && !above[31];

@@ -49,21 +49,21 @@ module tcp_messages
 
   typedef logic [ByteW:0] count_t;
 
-  // StBody: header and message; StTail: its last word; StDrain: payload that goes nowhere; StTell: what became of it.
-  typedef enum logic [2:0] {StIdle, StBody, StTail, StDrain, StTell} state_e;
+  // StBody: header and message; StTail: its last word; StDrain: payload that is dropped; StReport: its outcome.
+  typedef enum logic [2:0] {StIdle, StBody, StTail, StDrain, StReport} state_e;
   state_e state_q, state_d;
 
   // verilator lint_off UNUSEDSIGNAL
   desc_t next_q, desc_q;  // addresses and immediates are of RDMA alone
   // verilator lint_on UNUSEDSIGNAL
-  logic next_valid_q, judged_q, begins;
+  logic next_valid_q, checked_q, begins;
   tcp_verdict_e next_verdict_q;
   logic [31:0] left_q;
   logic [63:0] carry_q;  // of the stream's next word: header, then the last word of the beat before
   logic framed_q, ended_q, drains_q;
   tcp_verdict_e verdict_q, refusal;
 
-  // ---- the next message, judged while the one before it passes: on a full line there is no cycle for it between them
+  // ---- the next message, checked while the one before it passes: on a full line there is no cycle for it between them
   always_comb begin
     refusal = TcpGood;
     if (next_q.length == '0 || next_q.length > LongestLen) refusal = TcpBad;
@@ -77,20 +77,20 @@ module tcp_messages
     assign has_room = refusal == TcpNowhere || room[0];
   end
 
-  assign begins             = judged_q && (state_q == StIdle || (state_q == StTell && message_ready));
+  assign begins             = checked_q && (state_q == StIdle || (state_q == StReport && message_ready));
   assign s_axis_desc_tready = !next_valid_q;
   always_ff @(posedge clk) begin
     if (s_axis_desc_tready) next_q <= s_axis_desc_tdata;
     if (s_axis_desc_tready) next_valid_q <= s_axis_desc_tvalid;
     next_verdict_q <= refusal;
-    if (next_valid_q && has_room) judged_q <= 1'b1;
+    if (next_valid_q && has_room) checked_q <= 1'b1;
     if (begins) begin
       next_valid_q <= 1'b0;
-      judged_q     <= 1'b0;
+      checked_q    <= 1'b0;
     end
     if (rst) begin
       next_valid_q <= 1'b0;
-      judged_q     <= 1'b0;
+      checked_q    <= 1'b0;
     end
   end
 
@@ -152,7 +152,7 @@ module tcp_messages
 
   assign s_axis_data_tready = state_q == StDrain || (state_q == StBody && !ended_q && out_ready);
   assign message            = '{verdict: verdict_q, tag: desc_q.tag, qp: desc_q.qp};
-  assign message_valid      = state_q == StTell;
+  assign message_valid      = state_q == StReport;
 
   always_comb begin
     state_d = state_q;
@@ -161,13 +161,13 @@ module tcp_messages
       StBody:
         if (moves && final_beat) begin
           if (spills) state_d = StTail;
-          else state_d = !ended_q && !s_axis_data_tlast ? StDrain : StTell;
+          else state_d = !ended_q && !s_axis_data_tlast ? StDrain : StReport;
         end
-      StTail: if (moves) state_d = drains_q ? StDrain : StTell;
-      StDrain: if (s_axis_data_tvalid && s_axis_data_tlast) state_d = StTell;
-      default: if (message_ready) state_d = StIdle;  // StTell
+      StTail: if (moves) state_d = drains_q ? StDrain : StReport;
+      StDrain: if (s_axis_data_tvalid && s_axis_data_tlast) state_d = StReport;
+      default: if (message_ready) state_d = StIdle;  // StReport
     endcase
-    if (begins) state_d = next_verdict_q == TcpGood ? StBody : next_q.length == '0 ? StTell : StDrain;
+    if (begins) state_d = next_verdict_q == TcpGood ? StBody : next_q.length == '0 ? StReport : StDrain;
   end
 
   always_ff @(posedge clk) begin

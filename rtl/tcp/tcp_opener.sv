@@ -56,15 +56,15 @@ module tcp_opener
 );
   typedef logic [StreamW-1:0] index_t;
 
-  // ---- what is wanted -----------------------------------------------------------------------------------------------
-  logic [N_STREAMS-1:0] want_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
-  logic [N_STREAMS-1:0] doubt_q, rest_q, may_move;  // rest: looked for within this second
+  // ---- what is requested --------------------------------------------------------------------------------------------
+  logic [N_STREAMS-1:0] opening_q, kept_q, abort_q, may_open;  // kept: opened by software and not aborted since
+  logic [N_STREAMS-1:0] unanswered_q, rest_q, may_move;  // rest: looked for within this second
   logic takes_open, takes_move, again;
   logic moving_q;  // it is open, and its receiver is looked for
   logic given_up;  // it is live, or software has aborted it meanwhile
   index_t at_q, next_open, next_move, next_abort;
-  assign may_open = want_q & clean & ~live & ~abort_q;
-  assign may_move = doubt_q & live & ~rest_q;
+  assign may_open = opening_q & clean & ~live & ~abort_q;
+  assign may_move = unanswered_q & live & ~rest_q;
   always_comb begin
     next_open  = '0;
     next_move  = '0;
@@ -119,11 +119,11 @@ module tcp_opener
   assign abort_stream = tcp_stream_t'(aborts_at_q);
 
   // ---- one opening at a time ----------------------------------------------------------------------------------------
-  typedef enum logic [2:0] {StIdle, StRead, StKnown, StLookup, StFind, StOpen, StLive, StMoved} state_e;
+  typedef enum logic [2:0] {StIdle, StRead, StPeer, StLookup, StFind, StOpen, StLive, StMoved} state_e;
   state_e state_q, state_d;
   logic [2:0] word_q;  // of the receiver, on its way
   logic [31:0] random_q, stirred;
-  assign given_up   = moving_q ? !live[at_q] : !want_q[at_q];
+  assign given_up   = moving_q ? !live[at_q] : !opening_q[at_q];
   assign takes_open = state_q == StIdle && may_open != '0;
   assign takes_move = state_q == StIdle && may_open == '0 && may_move != '0;
 
@@ -131,8 +131,8 @@ module tcp_opener
     state_d = state_q;
     unique case (state_q)
       StIdle: if (takes_open || takes_move) state_d = StRead;
-      StRead: if (word_q == 3'd4) state_d = StKnown;
-      StKnown: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : moving_q ? StIdle : StOpen;
+      StRead: if (word_q == 3'd4) state_d = StPeer;
+      StPeer: state_d = given_up ? StIdle : peer.mac == '0 ? StLookup : moving_q ? StIdle : StOpen;
       StLookup: if (lookup_ready) state_d = StFind;
       StFind: if (found_valid) state_d = !found || given_up ? StIdle : moving_q ? StMoved : StOpen;
       StOpen: if (open_ready) state_d = StLive;
@@ -168,23 +168,23 @@ module tcp_opener
     if (state_q != StOpen) open_command.iss <= random_q ^ secret;
 
     // A command counts also while an older one is carried out.
-    want_q <= (want_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
-    if (state_q == StFind && found_valid && !found && !moving_q) want_q[at_q] <= 1'b0;
-    doubt_q <= (doubt_q | unanswered) & live;
+    opening_q <= (opening_q | opens | ({N_STREAMS{again}} & reopen & kept_q)) & ~live & ~aborts;
+    if (state_q == StFind && found_valid && !found && !moving_q) opening_q[at_q] <= 1'b0;
+    unanswered_q <= (unanswered_q | unanswered) & live;
     if (second_q) rest_q <= '0;
-    if (takes_move) {doubt_q[next_move], rest_q[next_move]} <= 2'b01;
+    if (takes_move) {unanswered_q[next_move], rest_q[next_move]} <= 2'b01;
     kept_q <= (kept_q | opens) & ~aborts;
     if (rst) begin
-      state_q  <= StIdle;
-      random_q <= 32'h5053_544B;
-      want_q   <= '0;
-      kept_q   <= '0;
-      doubt_q  <= '0;
-      rest_q   <= '0;
+      state_q      <= StIdle;
+      random_q     <= 32'h5053_544B;
+      opening_q    <= '0;
+      kept_q       <= '0;
+      unanswered_q <= '0;
+      rest_q       <= '0;
     end
   end
 
-  assign opening             = want_q;
+  assign opening             = opening_q;
   assign peer_rd             = state_q == StRead;
   assign peer_stream         = tcp_stream_t'(at_q);
   assign peer_word           = word_q[1:0];

@@ -156,13 +156,13 @@ package tcp_pkg;
     logic     idle;   // nothing is under way: una is max
   } tcp_choice_t;
 
-  // What is true of a row before its event; what only some kinds of event ask means nothing to the others.
+  // Facts about a row before its event; a fact that only some kinds of event use is undefined for the others.
   typedef struct packed {
     // TcpSegment: the peer's sequence numbers
     logic        has_len;         // SEG.LEN is not 0
     logic        in_window;       // and not after a gap, except an RST
     logic        at_rcv_nxt;
-    logic        is_question;     // RFC 9293 section 3.8.4: of no bytes, one before RCV.NXT
+    logic        is_keep_alive;   // RFC 9293 section 3.8.4: of no bytes, one before RCV.NXT
     tcp_seq_t    after_all;       // SEG.SEQ + SEG.LEN; while a connection opens, after the SYN (also of TcpOpen)
     // TcpSegment: its acknowledgement
     logic        ack_valid;       // RFC 5961 section 5.2
@@ -257,7 +257,7 @@ package tcp_pkg;
     logic [30:0] bytes;
   } tcp_write_t;
 
-  // A segment of a stream's peer, or a router's word about one of its own (TcpSegment, TcpPathMtu).
+  // A segment of a stream's peer, or an ICMP error that quotes one of ours (TcpSegment, TcpPathMtu).
   typedef struct packed {
     tcp_stream_t stream;
     logic        epoch;   // of the connection whose peer it is from (tcp_ring_guard)
@@ -388,7 +388,7 @@ package tcp_pkg;
       tcp_next_segment.seq       = row.una;
       tcp_next_segment.flags.syn = 1'b1;
     end else if (row.state == TcpEstablished) begin
-      tcp_next_segment.valid     = choice.valid || row.ack_due;  // else the other fields say nothing
+      tcp_next_segment.valid     = choice.valid || row.ack_due;  // else the other fields are undefined
       tcp_next_segment.seq       = !choice.valid ? row.max : row.resend ? row.una : row.nxt;
       tcp_next_segment.ack       = row.rcv_nxt;
       tcp_next_segment.flags.ack = 1'b1;

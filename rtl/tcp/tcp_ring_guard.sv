@@ -64,7 +64,7 @@ module tcp_ring_guard
   end
 
   // ---- one abort at a time -----------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {StIdle, StAsk, StWait} state_e;
+  typedef enum logic [1:0] {StIdle, StAbort, StWait} state_e;
   state_e state_q, state_d;
   index_t at_q;
   logic over;
@@ -72,8 +72,8 @@ module tcp_ring_guard
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StIdle: if (fault_q != '0) state_d = StAsk;
-      StAsk: if (m_command_ready) state_d = StWait;
+      StIdle: if (fault_q != '0) state_d = StAbort;
+      StAbort: if (m_command_ready) state_d = StWait;
       default: if (over) state_d = StIdle;  // StWait
     endcase
   end
@@ -138,11 +138,11 @@ module tcp_ring_guard
   always_comb begin
     m_command = '{stream: s_open.stream, opens: 1'b1, iss: s_open.iss};
     if (s_abort_valid) m_command = '{stream: s_abort_stream, opens: 1'b0, iss: '0};
-    if (state_q == StAsk) m_command = '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0};
+    if (state_q == StAbort) m_command = '{stream: tcp_stream_t'(at_q), opens: 1'b0, iss: '0};
   end
-  assign m_command_valid = state_q == StAsk || s_abort_valid || (s_open_valid && quiet);
-  assign s_abort_ready   = m_command_ready && state_q != StAsk && s_abort_valid;
-  assign s_open_ready    = m_command_ready && state_q != StAsk && !s_abort_valid && s_open_valid && quiet;
+  assign m_command_valid = state_q == StAbort || s_abort_valid || (s_open_valid && quiet);
+  assign s_abort_ready   = m_command_ready && state_q != StAbort && s_abort_valid;
+  assign s_open_ready    = m_command_ready && state_q != StAbort && !s_abort_valid && s_open_valid && quiet;
 
   wire unused = &{1'b0, wr_fault_stream, rd_fault_stream, arrival_stream, s_open.stream};
 endmodule

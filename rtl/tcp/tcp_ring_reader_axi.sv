@@ -122,41 +122,41 @@ module tcp_ring_reader_axi
   );
 
   // ---- addresses out: whole bursts up to a multiple of their size, so that none crosses 4 KiB or the ring's end -----
-  tcp_stream_t ask_stream_q;
+  tcp_stream_t request_stream_q;
   logic [PlaceW-1:0] request_at_q;
   beats_t request_left_q, to_boundary, requested;  // beats after the next one
   logic issues, last_burst, arvalid_q, burst_done;
   logic [ADDR_W-1:0] request_addr;
   axi_pkg::axi_addr_t ar_q;
   logic [$clog2(Outstanding):0] in_flight_q;
-  assign request_addr    = {base_addr[ADDR_W-1:12], 12'b0} + (ADDR_W'(ask_stream_q) << RingW)
+  assign request_addr = {base_addr[ADDR_W-1:12], 12'b0} + (ADDR_W'(request_stream_q) << RingW)
                        + (ADDR_W'(request_at_q) << ByteW);
-  assign to_boundary = beats_t'(BurstW'(~request_at_q[BurstW-1:0]));
-  assign last_burst  = request_left_q <= to_boundary;
-  assign requested       = last_burst ? request_left_q : to_boundary;
-  assign issues      = request_valid_q && (!arvalid_q || m_axi_rsp.arready)
+  assign to_boundary  = beats_t'(BurstW'(~request_at_q[BurstW-1:0]));
+  assign last_burst   = request_left_q <= to_boundary;
+  assign requested    = last_burst ? request_left_q : to_boundary;
+  assign issues       = request_valid_q && (!arvalid_q || m_axi_rsp.arready)
                        && in_flight_q != ($clog2(Outstanding) + 1)'(Outstanding);
-  assign request_ends    = issues && last_burst;
-  assign burst_done  = m_axi_rsp.rvalid && m_axi_rsp.rlast;
-  assign m_axi_req   = '{ar: ar_q, arvalid: arvalid_q, rready: 1'b1};
+  assign request_ends = issues && last_burst;
+  assign burst_done   = m_axi_rsp.rvalid && m_axi_rsp.rlast;
+  assign m_axi_req    = '{ar: ar_q, arvalid: arvalid_q, rready: 1'b1};
 
   always_ff @(posedge clk) begin
     if (issues) begin
-      ar_q       <= axi_pkg::whole_words(64'(request_addr), 8'(requested), Bytes);
-      arvalid_q  <= 1'b1;
+      ar_q           <= axi_pkg::whole_words(64'(request_addr), 8'(requested), Bytes);
+      arvalid_q      <= 1'b1;
       request_at_q   <= request_at_q + PlaceW'(requested) + 1'b1;
       request_left_q <= request_left_q - requested - 1'b1;
     end else if (m_axi_rsp.arready) arvalid_q <= 1'b0;
     if (request_ends) request_valid_q <= 1'b0;
     if (job_fetched) begin
       request_valid_q  <= 1'b1;
-      ask_stream_q <= job.stream;
+      request_stream_q <= job.stream;
       request_at_q     <= job.segment.seq[RingW-1:ByteW];
       request_left_q   <= job_shape.last_beat;
     end
     in_flight_q <= in_flight_q + ($clog2(Outstanding) + 1)'(issues) - ($clog2(Outstanding) + 1)'(burst_done);
     if (rst) begin
-      arvalid_q   <= 1'b0;
+      arvalid_q       <= 1'b0;
       request_valid_q <= 1'b0;
       in_flight_q <= '0;
     end

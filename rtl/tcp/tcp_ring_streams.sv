@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a writer of rings must know of its streams, from the sender's reports: which are open, where a connection's bytes
+// State of the streams for a writer of rings, from the sender's reports: which are open, where a connection's bytes
 // begin, and up to where they are acknowledged.
 // Promise: with `rd_en` the values of `rd_stream` come a cycle later; those that the sender reports in the same cycle
 // are not among them.

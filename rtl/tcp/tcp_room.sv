@@ -9,7 +9,7 @@ module tcp_room
   input  tcp_params_t params,
   output tcp_room_t   room
 );
-  logic unused;  // of a row most fields say nothing here
+  logic unused;  // most fields of a row are not used here
   assign unused = &{1'b0, row, params};
 
   // What is sent again begins at una, what is new at nxt.

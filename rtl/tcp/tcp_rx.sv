@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// Receives frames from the MAC, keeps the TCP segments of our streams' peers and what routers say of ours that were too
-// long, counts the rest.
+// Receives frames from the MAC, keeps the TCP segments of our streams' peers and the ICMP errors of routers
+// about ours that were too long, and counts the rest.
 // Promise: each frame without a MAC error (tuser at tlast) makes one pulse of `counts`; segments wait for their turn
 // in a queue, and one for which there is no room counts as dropped, as if the network had lost it: never any
 // backpressure. Options are read of SYNs alone; they wait for that in a queue of their own with a place for every
 // stream, so all streams may be opened at once. An ICMP error counts only if it quotes the head of
-// a segment of an own stream; whether that one is under way is the row's to say (RFC 5927 section 4.1). It counts as
+// a segment of one of our streams; tcp_step checks that this segment is outstanding (RFC 5927 section 4.1). It counts as
 // `other`, like all ICMP, and one that finds no room is forgotten: the next segment that is too long brings another.
 // RFC 9293 sections 3.1 (header, checksum), 3.2 (options); RFC 791; RFC 1122 section 4.2.2.7 (checksum is checked);
 // RFC 1191 section 4 (fragmentation needed, with the MTU of the next hop).
@@ -86,7 +86,7 @@ module tcp_rx
   end
   assign head = head_bits;
 
-  // Behind the IP header: ICMP with the head of the datagram that was too long (RFC 1191 section 4).
+  // After the IP header: ICMP with the head of the datagram that was too long (RFC 1191 section 4).
   typedef struct packed {
     logic [15:0] kind;  // and code
     logic [15:0] checksum;
@@ -128,15 +128,15 @@ module tcp_rx
     logic        has_port;       // of a stream
     logic        syn;
     logic        walks;          // it waits until its options are read
-    logic        too_long;       // a router's word about a segment of ours
+    logic        too_long;       // an ICMP error about a segment of ours
     logic [19:0] ip_sum;
     tcp_stream_t stream;
     logic [31:0] src_ip;
     logic [15:0] src_port;
-    logic [17:0] beside;         // what goes into the checksum beside the words from the addresses on
+    logic [17:0] beside;         // what goes into the checksum besides the words from the addresses on
   } parsed_t;
 
-  // What no check reads.
+  // Fields that no check reads.
   typedef struct packed {
     logic [15:0] mss;            // of a router's word
     tcp_seq_t    seq;
@@ -240,7 +240,7 @@ module tcp_rx
   // which would be one more chain: they are compared with one less then.
   parsed_t last;
   logic [16:0] words;
-  logic words_right, words_ones, sum_right, speaks_tcp, for_us, well_formed, good, is_icmp_error;
+  logic words_right, words_ones, sum_right, is_tcp, for_us, well_formed, good, is_icmp_error;
   tcp_arrival_t plain, syn;
   logic plain_valid, syn_valid, syn_ready, push, room;
   logic unused;
@@ -250,10 +250,10 @@ module tcp_rx
   assign words_right = words[16] ? words[15:0] == rest_less_one5_q : words[15:0] == rest5_q;
   assign words_ones  = words[16] ? words[15:0] == 16'hfffe : words[15:0] == 16'hffff;
   assign sum_right   = words_right || (words_ones && rest5_q == '0);
-  assign speaks_tcp  = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
+  assign is_tcp      = last.ipv4 && last.has_eth && last.ip_whole && last.tcp;
   assign for_us      = last.mac_ours && last.ip_ours;
   assign well_formed = last.plain_ip && ip_sum_right5_q && last.tcp_whole;
-  assign good        = sum_done && !last.error && speaks_tcp && for_us && well_formed && sum_right && peer_ours5_q;
+  assign good        = sum_done && !last.error && is_tcp && for_us && well_formed && sum_right && peer_ours5_q;
   assign is_icmp_error        = sum_done && !last.error && last.ipv4 && last.has_eth && last.ip_whole && for_us && last.plain_ip
                        && ip_sum_right5_q && last.too_long && sum_right && peer_ours5_q;
   assign plain_valid = (good && !last.syn) || is_icmp_error;
@@ -278,7 +278,7 @@ module tcp_rx
     .bytes        (head_q[HeadBytes+:TcpOptionBytes]),
     .count        (6'(tcp_header - 16'(TcpBytes))),
     .room         (syn_room),
-    .judged       (sum_done && last.walks),
+    .checked      (sum_done && last.walks),
     .good,
     .syn          (plain),
     .arrival      (syn),
@@ -307,8 +307,8 @@ module tcp_rx
     counts <= '{
       segment:      push && room && !is_icmp_error,
       dropped:      (push && !room && !is_icmp_error) || (good && last.syn && !last.walks),
-      bad_checksum: seen && speaks_tcp && for_us && well_formed && !sum_right,
-      unknown:      seen && speaks_tcp && for_us && well_formed && sum_right && !peer_ours5_q,
+      bad_checksum: seen && is_tcp && for_us && well_formed && !sum_right,
+      unknown:      seen && is_tcp && for_us && well_formed && sum_right && !peer_ours5_q,
       malformed:    seen && last.ipv4 && last.has_eth && last.mac_ours
                     && (!last.ip_whole || (last.tcp && last.ip_ours && !well_formed)),
       not_for_us:   seen && (last.ipv4 && last.has_eth)

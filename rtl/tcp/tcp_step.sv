@@ -74,7 +74,7 @@ module tcp_step
   // RFC 9293 section 3.8.4: a keep-alive probe of the peer shows that it can be reached: unacknowledged data go
   // again now, and not when its doubled timeout is over.
   logic hastens;
-  assign hastens = outside && facts.is_question && flags.ack && !flags.rst && row.backoff != '0 && !facts.idle;
+  assign hastens = outside && facts.is_keep_alive && flags.ack && !flags.rst && row.backoff != '0 && !facts.idle;
 
   // The peer's data is acknowledged and dropped; its FIN ends the stream.
   logic has_data, finishes;

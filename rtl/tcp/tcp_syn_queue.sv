@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // SYNs that wait until their options are read, a byte per cycle: those of all streams may come back to back.
-// Promise: SYNs leave in the order in which they came; `room` says whether another one has place. A SYN whose verdict
+// Promise: SYNs leave in the order in which they came; `room` is 1 while there is room for another one. A SYN whose verdict
 // is not `good` (of a stranger, damaged) costs one cycle.
 module tcp_syn_queue
   import tcp_pkg::*;
@@ -17,7 +17,7 @@ module tcp_syn_queue
   output logic                           room,
 
   // the verdict on each, in the same order
-  input  logic         judged,
+  input  logic         checked,
   input  logic         good,
   input  tcp_arrival_t syn,  // without options
 
@@ -38,10 +38,10 @@ module tcp_syn_queue
     tcp_flags_t   flags;
     logic [15:0]  window;
     logic [15:0]  len;
-  } judged_t;
+  } checked_t;
 
   unread_t unread;
-  judged_t in, out;
+  checked_t in, out;
   logic unread_valid, out_valid, in_ready, reads, reading_q, walked, pop;
   tcp_options_t options;
   assign in = '{
@@ -66,10 +66,10 @@ module tcp_syn_queue
     .m_ready(pop),
     .level  ()
   );
-  block_fifo #(.W($bits(judged_t)), .DEPTH(DEPTH)) u_judged (
+  block_fifo #(.W($bits(checked_t)), .DEPTH(DEPTH)) u_checked (
     .clk, .rst,
     .s_data (in),
-    .s_valid(judged),
+    .s_valid(checked),
     .s_ready(in_ready),
     .m_data (out),
     .m_valid(out_valid),
@@ -113,7 +113,7 @@ module tcp_syn_queue
 `ifndef SYNTHESIS
   a_in_step : assert property (@(posedge clk) disable iff (rst) out_valid |-> unread_valid)
     else $error("%m: a verdict without its SYN");
-  a_room : assert property (@(posedge clk) disable iff (rst) judged |-> in_ready)
+  a_room : assert property (@(posedge clk) disable iff (rst) checked |-> in_ready)
     else $error("%m: no room for a verdict");
 `endif
 endmodule

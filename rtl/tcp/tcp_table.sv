@@ -123,13 +123,13 @@ module tcp_table
     round_trip: done.srtt[29:3]
   };
   logic stood_q[N_STREAMS];  // the row is of this life of the gateware
-  logic known_q;
+  logic has_row_q;
   ram_sdp #(.W($bits(stand_t)), .DEPTH(N_STREAMS), .BLOCK(1'b1)) u_stands (
     .clk, .wr_en(done_valid), .wr_addr(index_t'(done.stream)), .wr_data(stand_in),
     .rd_en(state_q == StFetch && exists), .rd_addr(at), .rd_data(stand)
   );
   always_ff @(posedge clk) begin
-    known_q <= stood_q[at];
+    has_row_q <= stood_q[at];
     if (done_valid) begin
       stood_q[index_t'(done.stream)] <= 1'b1;
       live[index_t'(done.stream)]    <= done.state != TcpClosed;
@@ -155,7 +155,7 @@ module tcp_table
   stand_t shown;
   logic [31:0] word;
   tcp_state_e state;  // as `opening` is now: one of them is not 0 while the stream is being opened
-  assign shown = known_q ? stand : '0;
+  assign shown = has_row_q ? stand : '0;
   assign state = ready[at] ? TcpEstablished : live[at] ? TcpSynSent : TcpClosed;
   always_comb begin
     unique case ({25'd0, addr})

@@ -17,7 +17,7 @@ module tcp_transport
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = 0,       // rings: 0 on chip, 1 in AXI4 memory (m_axi)
   parameter int unsigned AXI_ADDR_W = 64,
-  parameter int unsigned OTHERS     = 0,       // rings from settings.store_base on before those of streams
+  parameter int unsigned FIRST_RING = 0,       // rings from settings.store_base on before those of streams
   parameter bit          RING_FILL  = 1'b0     // ring_fill is requested
 ) (
   input  logic                 clk,
@@ -82,16 +82,16 @@ module tcp_transport
 );
   // ---- settings, those out of range at the nearest; they change between events --------------------------------------
   tcp_cfg_t cfg;
-  tcp_params_t wanted, params_q;
+  tcp_params_t bounded, params_q;
   logic busy;
   assign cfg = settings.tcp;
   always_comb begin
-    wanted = cfg.params;
-    if (16'(cfg.params.mss) < TcpMinMss) wanted.mss = TcpMinMss[13:0];
-    if (cfg.params.mss > TcpMaxMss) wanted.mss = TcpMaxMss;
-    if (cfg.params.receive_window == '0) wanted.receive_window = 16'd1;
+    bounded = cfg.params;
+    if (16'(cfg.params.mss) < TcpMinMss) bounded.mss = TcpMinMss[13:0];
+    if (cfg.params.mss > TcpMaxMss) bounded.mss = TcpMaxMss;
+    if (cfg.params.receive_window == '0) bounded.receive_window = 16'd1;
   end
-  always_ff @(posedge clk) if (!busy || rst) params_q <= wanted;
+  always_ff @(posedge clk) if (!busy || rst) params_q <= bounded;
 
   localparam int unsigned StreamW = N_STREAMS > 1 ? $clog2(N_STREAMS) : 1;
 
@@ -162,7 +162,7 @@ module tcp_transport
   tcp_rx_counts_t rx_counts;
   logic [AXI_ADDR_W-1:0] ring_base;
   always_ff @(posedge clk)
-    ring_base <= settings.store_base[AXI_ADDR_W-1:0] + (AXI_ADDR_W'(OTHERS) << $clog2(RING_BYTES));
+    ring_base <= settings.store_base[AXI_ADDR_W-1:0] + (AXI_ADDR_W'(FIRST_RING) << $clog2(RING_BYTES));
 
   tcp_endpoint #(
     .DATA_W    (DATA_W),

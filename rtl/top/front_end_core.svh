@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The core of a front end, joined to the ports that all front ends have. A top states LINE_MBPS in front of it, and
-// behind it connects tx_* and rx_* to a MAC, which is reset by front_rst and reports into mac.
+// The core of a front end, joined to the ports that all front ends have. A top states LINE_MBPS before it, and
+// after it connects tx_* and rx_* to a MAC, which is reset by front_rst and reports into mac.
   logic [DATA_W-1:0] tx_tdata, rx_tdata;
   logic [DATA_W/8-1:0] tx_tkeep, rx_tkeep;
   logic tx_tvalid, tx_tready, tx_tlast;

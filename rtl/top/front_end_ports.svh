@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The ports that all front ends have behind those of their line.
+// The ports that all front ends have after those of their line.
   // Work requests (penstock_pkg::desc_t), their payloads in the same order, completions (cpl_t).
   input  logic [175:0] s_axis_desc_tdata,
   input  logic         s_axis_desc_tvalid,

@@ -315,7 +315,7 @@ module transports
       .CLK_KHZ(CLK_KHZ),
       .STORE(STORE),
       .AXI_ADDR_W(AXI_ADDR_W),
-      .OTHERS(WITH_ROCE * N_QP),
+      .FIRST_RING(WITH_ROCE * N_QP),
       .RING_FILL(RING_FILL)
     ) u_tcp (
       .s_axis_desc_tdata (desc_tdata[1]),

@@ -22,8 +22,8 @@ TCP_EVENTS: dict[int, tuple[Mutant, ...]] = {
         Mutant("if (empties || comes_up) next.timer_on = 1'b0;", "", "a_timer"),
         Mutant("(advances && !empties)", "1'b0", "a_restarts"),
         Mutant("(comes_up && !facts.max_is_written)", "1'b0", "a_timer"),
-        Mutant("rcv_advances = comes_up || takes ||", "rcv_advances = comes_up || finishes ||", "a_hears"),
-        Mutant("(opening ? 17'd0 : 17'(event_in.len))", "17'(event_in.len)", "a_hears", "tcp_facts"),
+        Mutant("rcv_advances = comes_up || takes ||", "rcv_advances = comes_up || finishes ||", "a_rcv_nxt"),
+        Mutant("(opening ? 17'd0 : 17'(event_in.len))", "17'(event_in.len)", "a_rcv_nxt", "tcp_facts"),
         Mutant("event_in.flags.rst ? starts_inside : starts_at == '0", "starts_inside", "a_forged", "tcp_facts"),
         Mutant("updates    = acks &&", "updates    = takes &&", "a_forged"),
         Mutant("updates    = acks &&", "updates    = acks && !row.probing &&", "a_window"),
@@ -131,7 +131,7 @@ PROOFS = [
             Mutant("!dead_q || run_open_q;", "!dead_q;", "a_closed"),
             Mutant("flushes || (take", "(flushes && !dead_q) || (take", "a_closes"),
             Mutant("else if (concerns && (opened || ended)) dead_q <= 1'b1;", "", "a_closed"),
-            # what the sender hears
+            # what is reported to the sender
             Mutant("confirmed = answer_valid &&", "confirmed = report_valid &&", "a_confirmed"),
             Mutant("&& !write_valid && ", "&& ", "a_stays"),
             Mutant("if (write_ready || !live_q[index_t'(write.stream)])", "if (write_ready)", "a_silent"),
@@ -140,7 +140,7 @@ PROOFS = [
             Mutant("if (opened) failed_q[done_at] <= 1'b0;", "", "a_0_c_blamed"),
             Mutant("13'(upto - reported_seq_q)", "13'(end_q - reported_seq_q)", "a_all"),
             Mutant("StFlush || at_chunk_end || ends_exactly,", "StFlush || ends_exactly,", "a_owed", after="c_fifth"),
-            # what others hear
+            # what is reported to the completions
             Mutant(
                 "fault_valid  <= confirmed && answer_bad && !drops;",
                 "fault_valid  <= confirmed && answer_bad;",
@@ -153,7 +153,7 @@ PROOFS = [
             Mutant("beat_valid_q && wr_ready && reports_room;", "beat_valid_q && wr_ready;", "a_unconfirmed"),
         ),
     ),
-    # Runs of which the sender is not told one by one: 256 beats are less than the bytes between two words to it.
+    # Runs that are not reported one by one: 256 beats have fewer bytes than two reports to the sender are apart.
     Proof(
         "tcp_ring_writer_axi",
         {"DATA_W": 64, "N_STREAMS": 2, "RING_BYTES": 16384, "ADDR_W": 32, "REPORTS": 4},
@@ -171,11 +171,11 @@ PROOFS = [
         cycles=22,
         free=("ram_sdp", "sync_fifo"),
         mutants=(
-            Mutant("PlaceW'(requested) + 1'b1;", "PlaceW'(requested);", "a_0_ask"),
+            Mutant("PlaceW'(requested) + 1'b1;", "PlaceW'(requested);", "a_0_request"),
             Mutant("last_burst ? request_left_q : to_boundary;", "request_left_q;", "a_within"),
             Mutant("request_left_q <= to_boundary;", "request_left_q < to_boundary;", "a_all"),
-            Mutant("15'(job.segment.len) - 15'd1;", "15'(job.segment.len);", "a_0_ask"),
-            Mutant("(ADDR_W'(ask_stream_q) << RingW)", "ADDR_W'(ask_stream_q)", "a_address"),
+            Mutant("15'(job.segment.len) - 15'd1;", "15'(job.segment.len);", "a_0_request"),
+            Mutant("(ADDR_W'(request_stream_q) << RingW)", "ADDR_W'(request_stream_q)", "a_address"),
             Mutant("(!arvalid_q || m_axi_rsp.arready)", "1'b1", "a_hold"),
             Mutant("(PtrW + 1)'(Words - MaxWords)", "(PtrW + 1)'(Words)", "a_room"),
             Mutant("claimed_q == '0 && ", "", "a_room"),
@@ -194,8 +194,8 @@ PROOFS = [
             Mutant("writes_left_q == '0 && reads_left_q == '0;", "writes_left_q == '0;", "a_apart"),
             Mutant("quiet = counted_q && ", "quiet = ", "a_apart"),
             Mutant(" && !(of_opening && (ended || s_done.reset_due))", "", "a_apart"),
-            Mutant("(of_opening && (ended || s_done.reset_due))", "(of_opening && ended)", "a_told"),
-            Mutant(" && !due_q[opens_at] && !rst", " && !rst", "a_told"),
+            Mutant("(of_opening && (ended || s_done.reset_due))", "(of_opening && ended)", "a_rst_sent"),
+            Mutant(" && !due_q[opens_at] && !rst", " && !rst", "a_rst_sent"),
             Mutant("s_open_ready && !live_q[opens_at];", "s_open_ready;", "a_closed"),
             Mutant("peer_epoch = !epoch_q", "peer_epoch = epoch_q", "a_peer"),
             Mutant("s_open_valid && !live_q[opens_at] && arrives", "s_open_valid && arrives", "a_stale"),
@@ -205,8 +205,8 @@ PROOFS = [
             Mutant(
                 "s_abort_valid || (s_open_valid && quiet);", "(s_abort_valid || s_open_valid) && quiet;", "a_aborts"
             ),
-            Mutant("!= StAsk && !s_abort_valid && s_open", "!= StAsk && s_open", "a_taken"),
-            Mutant("m_command_ready && state_q != StAsk && s_abort", "m_command_ready && s_abort", "a_ended"),
+            Mutant("!= StAbort && !s_abort_valid && s_open", "!= StAbort && s_open", "a_taken"),
+            Mutant("m_command_ready && state_q != StAbort && s_abort", "m_command_ready && s_abort", "a_ended"),
             Mutant("if (rd_fault_valid && live_q", "if (0 && live_q", "a_failed"),
             Mutant("if (ended) fault_q[done_at] <= 1'b0;", "", "a_failed"),
             Mutant("fault_q[i]) next = index_t'(i)", "fault_q[i]) next = ~index_t'(i)", "a_guilty"),

@@ -95,7 +95,7 @@ fn established(row: &mut Row, actions: &mut Actions, parameters: &Parameters, no
             challenge(row, actions, parameters, now);
         }
         // The peer can be reached: what has had no answer goes again now, and not when its doubled timeout is over.
-        if is_question(row, segment) && row.backoff > 0 && row.una != row.max {
+        if is_keep_alive(row, segment) && row.backoff > 0 && row.una != row.max {
             row.resend = true;
         }
         return;
@@ -143,7 +143,7 @@ fn in_window(row: &Row, parameters: &Parameters, segment: &Arrival) -> bool {
 }
 
 /// Whether the peer asks if this end lives (RFC 9293 section 3.8.4): a segment without bytes, one before RCV.NXT.
-fn is_question(row: &Row, segment: &Arrival) -> bool {
+fn is_keep_alive(row: &Row, segment: &Arrival) -> bool {
     let is_ack = segment.has(TcpFlags::ACK) && !segment.has(TcpFlags::RST);
     is_ack && segment.seq_len() == 0 && segment.seq == row.rcv_nxt.wrapping_sub(1)
 }
