@@ -13,7 +13,7 @@ interface Field {
   parameter: Parameter;
   input: HTMLInputElement | HTMLSelectElement;
   /** What is in force. */
-  known: string;
+  inForce: string;
 }
 
 export class Controls {
@@ -47,7 +47,7 @@ export class Controls {
     this.fields = parameters.map((parameter) => {
       const input = this.input(parameter);
       // What a list begins with is no edit.
-      return { parameter, input, known: input.value };
+      return { parameter, input, inForce: input.value };
     });
     const group = (scope: Parameter["scope"]) =>
       this.fields
@@ -87,7 +87,7 @@ export class Controls {
       const { key, scope } = field.parameter;
       const values = scope === "run" ? [settings.run[key] ?? ""] : targets.map((target) => target[key] ?? "");
       const edited = this.isEdited(field);
-      field.known = values.every((value) => value === values[0]) ? (values[0] ?? "") : MIXED;
+      field.inForce = values.every((value) => value === values[0]) ? (values[0] ?? "") : MIXED;
       if (!edited) this.show(field);
     }
     const over = progress.phase === "ended";
@@ -134,15 +134,15 @@ export class Controls {
   }
 
   private show(field: Field): void {
-    const { input, known } = field;
+    const { input, inForce } = field;
     if (input instanceof HTMLInputElement) {
-      input.placeholder = known === MIXED ? MIXED : "";
-      input.value = known === MIXED ? "" : known;
-    } else input.value = known;
+      input.placeholder = inForce === MIXED ? MIXED : "";
+      input.value = inForce === MIXED ? "" : inForce;
+    } else input.value = inForce;
   }
 
-  private isEdited({ input, known }: Field): boolean {
-    return input.value !== (known === MIXED && input instanceof HTMLInputElement ? "" : known);
+  private isEdited({ input, inForce }: Field): boolean {
+    return input.value !== (inForce === MIXED && input instanceof HTMLInputElement ? "" : inForce);
   }
 
   private mark(): void {
@@ -162,21 +162,21 @@ export class Controls {
     const edited = this.fields.filter((field) => this.isEdited(field) && field.input.value.trim() !== "");
     const senders = this.names();
     const set = Object.fromEntries(edited.map(({ parameter, input }) => [parameter.key, input.value.trim()]));
-    if (!edited.length) return this.say("Nothing was edited.", false);
+    if (!edited.length) return this.report("Nothing was edited.", false);
     if (!senders.length && edited.some(({ parameter }) => parameter.scope === "sender"))
-      return this.say("No board is selected.", true);
-    this.say("waiting for the run…", false);
+      return this.report("No board is selected.", true);
+    this.report("waiting for the run…", false);
     try {
       await this.send({ senders, set });
-      for (const field of edited) field.known = field.input.value;
+      for (const field of edited) field.inForce = field.input.value;
       this.update();
-      this.say("Applied.", false);
+      this.report("Applied.", false);
     } catch (error) {
-      this.say(error instanceof Error ? error.message : String(error), true);
+      this.report(error instanceof Error ? error.message : String(error), true);
     }
   }
 
-  private say(text: string, wrong: boolean): void {
+  private report(text: string, wrong: boolean): void {
     this.status.classList.toggle("wrong", wrong);
     setText(this.status, text);
   }

@@ -13,7 +13,7 @@ function total({ model, view }: Scene, series: string): number {
   return there.length ? there.reduce((sum, value) => sum + value, 0) : NaN;
 }
 
-/** CNPs that all senders of the run have received: known when it is over. */
+/** CNPs that all senders of the run have received: available when it is over. */
 function received({ model }: Scene): number {
   const { boards, flows } = model.summary ?? {};
   const counted = (flows ?? []).map((flow) => flow.cnps ?? 0);
@@ -66,12 +66,12 @@ function shown({ model: { manifest } }: Scene): string {
     : `all ${format.count(all)} ${noun(manifest.kind)}`;
 }
 
-/** Throughput of all senders, those that are not shown too, where the run tells it. */
+/** Throughput of all senders, including those that are not shown, where the run reports it. */
 function wholeThroughput(scene: Scene): number {
   const { model, view } = scene;
   const all = model.manifest.totals.find((total) => total.name === "all flows");
-  const known = model.manifest.kind === "lab" ? model.latest(all?.column, view.row) : NaN;
-  return Number.isNaN(known) ? throughput(scene) : known;
+  const reported = model.manifest.kind === "lab" ? model.latest(all?.column, view.row) : NaN;
+  return Number.isNaN(reported) ? throughput(scene) : reported;
 }
 
 /** Sum of all throughputs, each as a mean of 0.1 ms: single packets would make it flicker. */
@@ -81,17 +81,17 @@ function throughput({ model, view }: Scene): number {
     count = 0;
   for (const sender of model.manifest.senders) {
     const column = model.column(sender.series.throughput);
-    let own = 0,
+    let total = 0,
       seen = 0;
     for (let row = view.row; row >= 0 && row > view.row - rows - 2 && seen < rows; row--) {
       const value = column[row] ?? NaN;
       if (value === value) {
-        own += value;
+        total += value;
         seen++;
       }
     }
     if (seen) {
-      sum += own / seen;
+      sum += total / seen;
       count++;
     }
   }
@@ -266,7 +266,7 @@ export class Details {
     this.count(scene);
   }
 
-  /** Counters of the selected senders side by side: at the cursor, and the gateware's own when the run is over. */
+  /** Counters of the selected senders side by side: at the cursor, and those of the gateware when the run is over. */
   private count(scene: Scene): void {
     const { model, view, selection } = scene;
     const chosen = selection.all
@@ -287,7 +287,7 @@ export class Details {
       );
       for (const { sender, colour } of chosen) {
         const cell = make("th", { scope: "col", textContent: sender?.name ?? "" });
-        cell.style.setProperty("--own", `var(--series-${colour + 1})`);
+        cell.style.setProperty("--sender-colour", `var(--series-${colour + 1})`);
         head.append(cell);
       }
       const row = (name: string) =>

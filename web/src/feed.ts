@@ -35,7 +35,7 @@ export class Feed {
     this.source = source;
     const on = <T>(name: string, take: (data: T) => void) =>
       source.addEventListener(name, (event) => {
-        this.heard();
+        this.markAlive();
         take(JSON.parse((event as MessageEvent<string>).data) as T);
       });
     on<Hello>("hello", (hello) => {
@@ -81,7 +81,7 @@ export class Feed {
     if (!answer.ok) throw new Error(await answer.text());
   }
 
-  private heard(): void {
+  private markAlive(): void {
     this.watch();
     if (this.link === "open") return;
     this.link = "open";

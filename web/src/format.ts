@@ -37,7 +37,7 @@ export function bytes(value: number): string {
   return `${value} B`;
 }
 
-/** Simulated time; `stepMs` decides how many decimals tell two rows apart. */
+/** Simulated time; `stepMs` decides how many decimals distinguish two rows. */
 export function time(ms: number, stepMs: number): string {
   const decimals = stepMs > 0 ? Math.max(0, Math.min(6, Math.ceil(-Math.log10(stepMs)))) : 3;
   return `${ms.toFixed(decimals)} ms`;

@@ -24,7 +24,7 @@ const scene: Scene = { model, view: new View(model), selection: new Selection(),
 const { view, selection } = scene;
 let source: Source = "connecting";
 let shape = true;
-let known = "";
+let shownRun = "";
 let due = false;
 
 /** How long each of the last redraws took, ms: for tests and the curious. */
@@ -82,8 +82,8 @@ function rebuild(): void {
   shape = false;
   const { manifest } = model;
   const run = `${manifest.title} ${manifest.senders.map((sender) => sender.name).join()} ${manifest.parameters.length}`;
-  if (run !== known) {
-    known = run;
+  if (run !== shownRun) {
+    shownRun = run;
     selection.first(firstSenders());
     scene.queue = 0;
     setText(byId("title"), manifest.title);
@@ -95,7 +95,7 @@ function rebuild(): void {
   details.build(scene);
 }
 
-/** All senders if their lines can be told apart, else two of them among the others in grey. */
+/** All senders if their lines are distinguishable, else two; the rest is drawn in grey. */
 function firstSenders(): number {
   const count = model.manifest.senders.length;
   return count <= SENDER_COLOURS / 2 ? count : 2;

@@ -75,7 +75,7 @@ export class Model {
 
   add(rows: Rows): void {
     const count = rows.values[0]?.length ?? 0;
-    if (rows.from > this.rows) throw new Error(`rows ${this.rows} to ${rows.from} were never told`);
+    if (rows.from > this.rows) throw new Error(`rows ${this.rows} to ${rows.from} were never received`);
     const end = rows.from + count;
     this.reserve(end);
     rows.values.forEach((values, number) => {

@@ -15,11 +15,11 @@ export interface Palette {
   hold: string;
 }
 
-/** How many senders can be told apart by colour. */
+/** Number of senders with distinguishable colours. */
 export const SENDER_COLOURS = 8;
 
 export function palette(): Palette {
-  // A canvas knows no variables: an element tells what they come to.
+  // A canvas cannot use CSS variables, so an element resolves them.
   const probe = document.body.appendChild(document.createElement("i"));
   const of = (name: string) => {
     probe.style.color = `var(--${name})`;
@@ -42,7 +42,7 @@ export function palette(): Palette {
   return colours;
 }
 
-/** Light, dark, or as the system says; kept for the next visit where the browser allows it. */
+/** Light, dark, or the setting of the system; kept for the next visit where the browser allows it. */
 export function toggleTheme(): void {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -115,7 +115,7 @@ export interface Summary {
   switches?: SwitchInForce[];
 }
 
-/** The JSON of report.html; the values stand beside it. */
+/** The JSON of report.html; the values are next to it. */
 export interface Stored {
   manifest: Manifest;
   progress: Progress;

@@ -84,7 +84,8 @@ export class SenderTable {
     this.rows.forEach((entry, n) => {
       const colour = selection.colour(n);
       const shown = colour === null ? "" : `var(--series-${colour + 1})`;
-      if (entry.row.style.getPropertyValue("--own") !== shown) entry.row.style.setProperty("--own", shown);
+      if (entry.row.style.getPropertyValue("--sender-colour") !== shown)
+        entry.row.style.setProperty("--sender-colour", shown);
       entry.box.checked = colour !== null;
       entry.box.disabled = colour === null && selection.isFull;
       for (const { cell, column } of entry.cells) {

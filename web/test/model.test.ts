@@ -21,7 +21,7 @@ function model(rows: number): Model {
   return run;
 }
 
-test("rows that are told twice or late come to their place", () => {
+test("rows that are sent twice or late come to their place", () => {
   const run = model(3000);
   run.add({ from: 2998, values: [[2998, null, 3000]] });
   assert.equal(run.rows, 3001);
@@ -84,7 +84,7 @@ test("the cursor stays on the run and the view follows it", () => {
   assert.deepEqual([view.row, view.range[0]], [0, 0]);
 });
 
-test("a sender keeps its colour, and there are no more than can be told apart", () => {
+test("a sender keeps its colour, and there are no more than have distinguishable colours", () => {
   const selection = new Selection();
   selection.first(8);
   selection.toggle(8);
