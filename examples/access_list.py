@@ -19,7 +19,7 @@ import uhal
 
 TABLE = Path(__file__).resolve().parents[1] / "build/gen/penstock.xml"
 ENTRIES = 8
-UNUSED = (0, 0xFFFFFFFF)  # address and netmask that stand for nobody
+UNUSED = (0, 0xFFFFFFFF)  # address and netmask that match no host
 ENABLE, LOCKED = 1, 2
 
 Network = ipaddress.IPv4Network
