@@ -32,10 +32,10 @@ import rtl  # noqa: E402
 WORK = REPO / "build" / "bitstream"
 TOOLS = Path(sys.executable).parent
 CELLS = ["DCUA", "DELAYG", "EHXPLLL", "EXTREFB", "IDDRX1F", "ODDRX1F"]  # our black boxes, for which Yosys has its own
-# A memory with so few words need not be block RAM, whatever the gateware asks for: with one queue pair its rows are
+# A memory with so few words need not be block RAM, whatever the gateware requests: with one queue pair its rows are
 # memories of one word, and flip-flops are what these devices have.
 SMALL_WORDS = 64
-KINDS = {  # what nextpnr calls what a reader asks for
+KINDS = {  # nextpnr's names of the kinds of cells in the tables
     "LUT4": "TRELLIS_COMB",
     "FF": "TRELLIS_FF",
     "LUT RAM": "TRELLIS_RAMW",

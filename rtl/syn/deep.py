@@ -4,7 +4,7 @@
     python rtl/syn/deep.py roce_tx N_QP=4 [--levels 8]
 
 In the netlists of docs/synthesis.md only the deepest way is as short as the mapper can make it: on all others it saves
-LUTs, until they are as deep. Here it saves none, so a way that is printed has more levels than wanted by its logic.
+LUTs, until they are as deep. Here it saves none, so a way that is printed has more levels than its logic needs.
 Minutes for a front end.
 """
 

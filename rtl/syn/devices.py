@@ -233,7 +233,7 @@ def memory_rows(rows: list[dict]) -> list[measured.Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=FAMILIES, help="one family; the page's tables want all")
+    parser.add_argument("--only", choices=FAMILIES, help="one family; the page's tables need all")
     parser.add_argument("--saved", action="store_true", help="rows that are kept, of any version; make none")
     parser.add_argument("--docs", action="store_true", help="put the rows into docs/measured/synthesis.json")
     options = parser.parse_args()

@@ -22,7 +22,7 @@ import yosys  # noqa: E402
 
 import rtl  # noqa: E402
 
-ROUNDS = 48  # of refinement: a cell's colour tells of what lies so many cells in front of it
+ROUNDS = 48  # of refinement: a cell's colour depends on the cells up to this many before it
 # Cells that work on bits alone are split, since a struct is one word where its fields were many.
 BITWISE = "mux pmux bwmux not and or xor xnor logic_not logic_and logic_or reduce_or reduce_and reduce_xor reduce_bool"
 BITWISE += " eq ne dff dffe sdff sdffe sdffce adff aldff"

@@ -5,7 +5,7 @@
 
 The input is a design that nextpnr-ecp5 has written after placing it; `make bitstream` keeps it, and makes the picture.
 A tile of the fabric (eight LUTs, eight flip-flops) has the colour of the block that most of its cells belong to, paler
-the less of it is used. A cell belongs to the block of the net that it drives, as its name says.
+the less of it is used. A cell belongs to the block of the net that it drives, by the name of the net.
 """
 
 import argparse

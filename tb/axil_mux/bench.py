@@ -65,7 +65,7 @@ async def a_busy_master_does_not_starve_the_others(dut):
             await masters[number].read(number * 0x1000, 4)
             done[number] += 1
 
-    for number in (0, 0, 0, 1, 2):  # master 0 asks three times as often
+    for number in (0, 0, 0, 1, 2):  # master 0 makes three times as many requests
         cocotb.start_soon(hurry(number))
     for _ in range(3000):
         await RisingEdge(dut.clk)

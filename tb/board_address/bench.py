@@ -48,7 +48,7 @@ async def the_address_is_written_first_and_then_every_access_passes(dut):
     at = offsets()
     first = await master.write(
         at["local_ip"], (0x0A000001).to_bytes(4, "little")
-    )  # asked for during the board's own writes
+    )  # requested during the board's own writes
     assert int(first.resp) == 0
     assert slave.writes == 4
     assert slave.words == {

@@ -125,7 +125,7 @@ def ignored(rng) -> Frame:
         return Frame(cnm(flow, feedback, **faults[kind]))
     if kind == len(faults):
         return Frame(cnm(flow, feedback), bad=True)
-    if kind == len(faults) + 1:  # too short to say anything; the MAC lets none below 60 octets pass
+    if kind == len(faults) + 1:  # too short for any field; the MAC lets none below 60 octets pass
         return Frame(cnm(flow, feedback)[: rng.randrange(1, 17)])
     header = TxHeader.random(rng, 0x0A, rng.randrange(300))
     return Frame(header.frame(rng.randbytes(header.payload_len)))

@@ -45,7 +45,7 @@ def steady(samples: list[Sample], begin: float, end: float) -> int | None:
 async def figure_9_the_first_cut_halves_and_later_ones_shrink_with_alpha(dut):
     """AdvCam VI B, figure 9: threshold half the line, window 5000 words of 8 octets; alpha = 1, about 0.8, about 0.3.
 
-    The figure does not tell its parameters; these are those of scenarios/advcam-9.toml, which says how they act.
+    The figure does not give its parameters; these are those of scenarios/advcam-9.toml, which describes their effects.
     """
     qp, rng = 2, seed()
     board = await start(dut, {qp: 0xFFFF80})
@@ -120,7 +120,7 @@ async def a_qcn_message_cuts_the_rate_of_its_queue_pair_on_the_wire(dut):
     await ClockCycles(dut.clk, ACTED)
     assert await read("qp.rate_current", qp) == line.rate
     assert [await count(name) for name in ("rx_cnm_packets", "rx_cnm_not_ready")] == [0, 1]
-    bad = await count("rx_fcs_errors") + await count("rx_bad_frames")  # a hard MAC does not say why
+    bad = await count("rx_fcs_errors") + await count("rx_bad_frames")  # a hard MAC does not report why
     assert bad == 1
 
     await board.peer.send(cnm(qp, feedback))

@@ -40,18 +40,18 @@ public:
         }
         ++frames_;
         samples_ += busy != 0;
-        const bool told = top_.out_valid >> frame.point & 1;
-        const uint32_t feedback = told ? top_.out_feedback[frame.point] : 0;
-        messages_ += told;
-        const bool others = top_.out_valid & ~(1u << frame.point);
-        if ((busy == 0 || busy == kBusyCycles) && !others && feedback == frame.feedback &&
-            (!told || (top_.out_queue[frame.point] == frame.queue &&
+        const bool notified = top_.out_valid >> frame.point & 1;
+        const uint32_t feedback = notified ? top_.out_feedback[frame.point] : 0;
+        messages_ += notified;
+        const bool elsewhere = top_.out_valid & ~(1u << frame.point);
+        if ((busy == 0 || busy == kBusyCycles) && !elsewhere && feedback == frame.feedback &&
+            (!notified || (top_.out_queue[frame.point] == frame.queue &&
                        top_.out_queue_old[frame.point] == frame.queue_old)))
             return true;
         std::printf("frame %llu: point %u, %u bytes, queue %u: busy for %d cycles\n",
                     static_cast<unsigned long long>(frames_), frame.point, frame.bytes, frame.queue, busy);
         std::printf("  |F_b|: gateware %u, model %u\n", feedback, frame.feedback);
-        if (told)
+        if (notified)
             std::printf("  queue at the last sample: gateware %u, model %u\n", top_.out_queue_old[frame.point],
                         frame.queue_old);
         return false;

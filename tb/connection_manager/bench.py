@@ -170,7 +170,7 @@ async def a_dead_or_half_open_queue_pair_gives_way_and_a_living_one_of_another_s
     assert (
         await board.exchange(Message(cm.CLOSE_QP, server_at(n_qp - 1), owned[-1]), server_at(n_qp - 1).ip)
     ).answer == cm.NAK
-    # A stranger asks once, without saying who it is, and is not heard of again.
+    # A stranger sends one request, without its parameters, and no more.
     assert (await board.exchange(Message(cm.CLOSE_QP, late, local), late.ip)).answer == cm.ACK
     stranger = replace(PEER, ip=OTHER_IP)
     half = await board.exchange(Message(cm.OPEN_QP, stranger, info_valid=False), OTHER_IP)
@@ -262,7 +262,7 @@ async def a_queue_pair_that_software_stops_is_free_for_the_next_server(dut):
     assert (await board.exchange(Message(cm.OPEN_QP, late), late.ip)).answer == cm.NO_QP
     await board.stop_qp(index(owned[0]))
     left = Message(cm.MODIFY_QP_RTS, server_at(0), owned[0])
-    assert (await board.exchange(left, server_at(0).ip)).answer == cm.NAK, "its holder is told that it is over"
+    assert (await board.exchange(left, server_at(0).ip)).answer == cm.NAK, "its holder gets a NAK for it"
     assert index(await board.opened(late)) == index(owned[0])
     assert (await board.exchange(Message(cm.OPEN_QP, server_at(98)), server_at(98).ip)).answer == cm.NO_QP, (
         "it is held again"
@@ -438,12 +438,12 @@ async def data_go_to_the_address_in_the_message_and_messages_to_where_they_come_
     local = (await board.exchange(request, SERVER_IP)).sender
     assert board.registers.qp("dst_ip", index(local)) == DATA_IP
     assert board.looked_up == [DATA_IP], "the next hop is that of the data"
-    # The data's address has no say; without one the data go to the sender.
+    # The data's address has no effect; without one the data go to the sender.
     assert (await board.exchange(Message(cm.CLOSE_QP, peer, local), DATA_IP)).answer == cm.NAK
     await board.fail_qp(index(local))
     assert index((await board.exchange(replace(request, sender=replace(peer, ip=0)), SERVER_IP)).sender) == index(local)
     assert board.registers.qp("dst_ip", index(local)) == SERVER_IP
-    # What the board asks goes there, too, to the port that was named.
+    # Requests of the board go there, too, to the port that was named.
     await board.command(close_qp=index(local))
     sent = await board.answer()
     assert (sent.ip, sent.dport, sent.sport) == (SERVER_IP, 0x5000, cm.REQUEST_PORT)

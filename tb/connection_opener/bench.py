@@ -78,7 +78,7 @@ async def feroce_s_own_bytes_open_a_queue_pair_of_a_board_and_either_side_closes
     dut.local_ip.value, dut.qpn_base.value = cm.FEROCE_BOARD.ip, cm.FEROCE_BOARD.qpn
 
     async def expect(name: str) -> None:
-        """What the board says is what FEROCE's says, but for the first PSN: FEROCE's is 0, ours is drawn."""
+        """The board's messages are equal to FEROCE's, except for the first PSN: FEROCE's is 0, ours is drawn."""
         sent = await board.answer()
         assert (sent.ip, sent.dport, sent.sport) == (cm.FEROCE_HOST.ip, cm.REQUEST_PORT, cm.REQUEST_PORT)
         expected = bytearray(cm.GOLDEN[name][1])

@@ -42,7 +42,7 @@ CFG = {
     "xoff_bytes": "pause_tx.xoff_bytes",
     "xon_bytes": "pause_tx.xon_bytes",
 }
-ROCE, SERVICE = 0x8915, 0x0806  # EtherTypes by which a frame of the bench is told
+ROCE, SERVICE = 0x8915, 0x0806  # EtherTypes of the frames of the bench
 
 
 def data(rng, kind: int, size: int) -> bytes:

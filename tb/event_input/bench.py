@@ -13,11 +13,11 @@ from lib.runner import Bench, seed
 BENCH = Bench(top="event_input", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
 LANES = int(os.environ.get("PARAM_DATA_W", "64")) // 8
 FULL = (1 << LANES) - 1
-Beat = tuple[int, int]  # data, which tell fragment and place, and keep
+Beat = tuple[int, int]  # data, which identify fragment and place, and keep
 
 
 def beats_of(number: int, length: int) -> list[Beat]:
-    """The beats of a fragment of so many bytes."""
+    """The beats of a fragment of this many bytes."""
     keeps = [FULL] * (length // LANES)
     if length % LANES or not length:
         keeps.append((1 << length % LANES) - 1)

@@ -391,7 +391,7 @@ async def an_input_that_is_not_enabled_has_no_entry_is_not_waited_for_and_not_ta
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def random_faults_of_all_inputs_leave_every_good_fragment_in_its_event(dut):
-    """Inputs lose, repeat and turn numbers back at random; the model is what each input's own numbers say."""
+    """Inputs lose, repeat and turn numbers back at random; the model is what each input's own numbers give."""
     rng = seed()
     inputs, sink, counts = await start(dut, rng, 0.1)
     expected = []

@@ -17,7 +17,7 @@ ALIVE, DEAD = 0, 1
 
 
 async def post(board: Board, event: int, size: int, rng) -> None:
-    """A SEND that the table sends to its server; its immediate data says which event it is."""
+    """A SEND that the table sends to its server; its immediate data is the number of the event."""
     low = event & 0xFFFFFFFF
     word = structs.pack("desc_t", qp=3, verb=1, with_imm=1, by_event=1, length=size, raddr=event, imm=low, tag=low)
     await board.descriptors.send(AxiStreamFrame(word.to_bytes(22, "little")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front end of one queue pair without what can be left out: the rest works, and what is not there says so."""
+"""A front end of one queue pair without what can be left out: the rest works, and what is not there is reported so."""
 
 import cocotb
 from cocotb.triggers import ClockCycles
@@ -43,7 +43,7 @@ async def messages_arrive_and_the_first_loss_ends_the_queue_pair_which_opens_aga
     expected = [(0, 20, SUCCESS), (0, 21, RETRY_EXC), (0, 22, FLUSH_ERR), (0, 23, FLUSH_ERR)]
     assert [await board.completion() for _ in range(4)] == expected
     assert await board.state(0) == ERR and await board.count("packets_retransmitted") == 0
-    assert [immediate for *_, immediate in board.peer.received[arrived:]] == [20], "of no other one the peer was told"
+    assert [immediate for *_, immediate in board.peer.received[arrived:]] == [20], "no other was reported to the peer"
 
     flow = board.peer.flows[0]
     flow.expected, flow.nak_sent = board.first_psn[0], False

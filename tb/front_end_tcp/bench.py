@@ -401,7 +401,7 @@ async def a_receiver_that_comes_back_at_another_mac_address_is_found_again_and_a
     requested = board.peer.arp_requests
     board.peer.mac, board.peer.resolves = NEXT_MAC, False
     await board.post(0, payloads[1], 1)
-    # Nobody replies yet: it goes on with the address that it has, and does not ask for every segment.
+    # There is no reply yet: it goes on with the address that it has, and sends no request for each segment.
     await board.registers.write_fields("services.resolution", arp_retry=1, arp_tries=1)
     while board.peer.strays < 4:
         await ClockCycles(dut.clk, 200)

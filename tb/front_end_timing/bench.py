@@ -32,7 +32,7 @@ BENCHES = [
     for bench, inputs in FRONT_ENDS
 ]
 INPUTS = int(os.environ.get("PARAM_N_IN", "4"))
-PART = 2400 // INPUTS  # bytes of an event from each input, where nothing else is said
+PART = 2400 // INPUTS  # bytes of an event from each input, unless a test sets another
 COUNTS = ("received", "accepted", "vetoed", "rejected_busy", "rejected_dead")
 
 

@@ -21,7 +21,7 @@ from scapy.packet import Raw
 BENCH = Bench(top="mac_port", sources=[Path(__file__).parent / "mac_port.sv"])
 OUR_CLASS = 3
 OCTETS_PER_QUANTA = 64
-QUANTA = 60  # that we ask the peer for
+QUANTA = 60  # that we request from the peer
 
 
 class Mac:

@@ -266,7 +266,7 @@ async def both_negotiate_and_either_begins_anew(dut):
             await RisingEdge(sides[0].clk)
         await up(sides)
         await exchange(sides, rng, 5)
-    # One side alone that negotiates has no link: the other says nothing that it could answer to.
+    # One side alone that negotiates has no link: the other sends nothing that it could answer.
     dut.negotiate.value = dut.rst.value = 1
     await ClockCycles(sides[0].clk, 8)
     dut.rst.value = 0

@@ -81,7 +81,7 @@ class Source:
             await board.registers.write_fields("timing.control", veto=0, own_numbers=0, discipline=1, ten_mhz=0)
 
     async def answer(self) -> None:
-        """The digitisers are told of each trigger that is accepted."""
+        """Each accepted trigger reaches the digitisers."""
         while True:
             await RisingEdge(self.dut.clk)
             if self.dut.m_axis_trigger_tvalid.value and not self.dut.rst.value:

@@ -33,7 +33,7 @@ class Witness(TcpAndRoceHost):
 
 
 class Bed:
-    """A front end in its surroundings, which know what it was given since it was last reset."""
+    """A front end in its surroundings, which record what it was given since its last reset."""
 
     def __init__(self, board: Board, rng):
         self.board, self.rng, self.dut = board, rng, board.dut

@@ -16,7 +16,7 @@ BENCH = Bench(top="rgmii_port", sources=[Path(__file__).parent / "rgmii_port.sv"
 
 
 class Phy(RgmiiSource):
-    """The model's source, which says what the link is (in-band status) while it has nothing to send."""
+    """The model's source, which sends the state of the link (in-band status) while it has nothing to send."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -59,7 +59,7 @@ async def start(dut, mbps: int) -> GmiiMac:
     cocotb.start_soon(mac.count())
     for _ in range(30):
         await RisingEdge(dut.rgmii_rxc)
-    assert mac.level("local_fault"), "a link of which nothing has been told"
+    assert mac.level("local_fault"), "a link without a status so far"
     await mac.wire_in.send_status(1, mac.speed.code, 1)
     await wait_up(mac)
     while not mac.wire_out.empty():  # what the pins did before the reset

@@ -102,7 +102,7 @@ def patched(case: Case, stat: str | None, patches: dict[int, int], fix_ip_checks
 def bit_errors(rng) -> list[Case]:
     """One bit turned over wherever only the ICRC can see it."""
     cases = []
-    for at in (44, 45, *range(47, 62)):  # BTH behind TVer but for its mutable byte, AETH, ICRC
+    for at in (44, 45, *range(47, 62)):  # BTH after TVer but for its mutable byte, AETH, ICRC
         case = ack(rng, 0)
         cases.append(patched(case, "icrc_error", {at: case.frame[at] ^ 1 << rng.randrange(8)}))
     cases += [patched(c, "icrc_error", {70: c.frame[70] ^ 0x10}) for c in (data_case(rng, 64), data_case(rng, 2000))]
@@ -122,7 +122,7 @@ def mutable_bytes_changed(rng) -> list[Case]:
 
 
 def partition_cases(rng) -> list[Case]:
-    """The default partition's full and limited members are heard, others only counted; a bad ICRC comes first."""
+    """The default partition's full and limited members are accepted, others only counted; a bad ICRC comes first."""
     stranger = [ack(rng, 0, pkey=pkey) for pkey in (0x0000, 0x8000, 0xFFFE, 0x7FFE, 0xBFFF, rng.randrange(0x7FFF))]
     for case in stranger:
         case.stat, case.fields = "bad_pkey", None

@@ -23,7 +23,7 @@ async def states_follow_the_verbs_and_messages_before_ready_to_send_are_flushed(
         flushed.append(h.submit(h.request(0, 700)))
         await h.completed(len(flushed))
     assert peer.completions == [(r.tag, FLUSH) for r in flushed] and not peer.headers
-    await h.command(0, SQD)  # verbs know no way from RTR to SQD
+    await h.command(0, SQD)  # the verbs define no transition from RTR to SQD
     await ClockCycles(dut.clk, 40)
     assert (await h.status(0))["state"] == RTR
     await h.command(0, RTS)

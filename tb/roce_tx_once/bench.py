@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Without retransmission: rings of a few packets keep a long line full, and the first loss ends its queue pair alone.
 
-The queue pairs ask for seven retries and endless RNR retries (`Harness.open`), and get none.
+The queue pairs are set to seven retries and endless RNR retries (`Harness.open`), and get none.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that knows only a board's address finds it, opens a queue pair and receives its data, all over
+"""A server that has only a board's address finds it, opens a queue pair and receives its data, all over
 one cable: ARP, ping, IPbus by uHAL, the connection manager, RDMA."""
 
 import os
@@ -235,7 +235,7 @@ async def a_forged_opening_takes_nothing_from_a_server_that_lives(dut):
 
 @cocotb.test(**time_limit(8))
 async def a_forged_connection_gives_way_to_the_server_whose_address_it_has(dut):
-    """The server does not answer for a queue pair that it does not know: its retries are spent within its timers."""
+    """The server does not answer for a queue pair that it does not have: its retries are spent within its timers."""
     board = await start(dut, {})
     board.peer.flows[0] = Flow(0)
     server = Server(board)

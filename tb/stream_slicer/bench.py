@@ -55,7 +55,7 @@ class Harness:
             await FallingEdge(self.dut.clk)
 
     async def watch(self) -> None:
-        """What the inputs say: beats, then the mark of the same cycle; the period counts from the start of the run."""
+        """The inputs: beats, then the mark of the same cycle; the period counts from the start of the run."""
         dut = self.dut
         left, running, lost, before = 0, False, 0, 0
         leaving = bytearray()  # of the fragment that is on its way out

@@ -96,7 +96,7 @@ class Switch:
         return words
 
     async def silence(self) -> None:
-        """The host hears nothing."""
+        """The host receives nothing."""
         await self.host.wait()
         await ClockCycles(self.dut.clk, 1500)
         assert self.host_sink.empty()

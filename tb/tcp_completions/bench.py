@@ -82,7 +82,7 @@ async def each_message_completes_once_in_order_by_its_own_outcome(dut, busy, loa
                 assert cpl["status"] == stream.status(verdict, end)
         dut.m_axis_cpl_tready.value = not busy or rng.random() < 0.3
 
-        # A message, and its place in the ring some cycles later: both are known here before the module can tell.
+        # A message, and its place in the ring some cycles later: both are known here before the module reports them.
         room = int(dut.room.value)
         if offered is None and tag < MESSAGES and rng.random() < load:
             to = rng.randrange(N + 1) if rng.random() < 0.5 else rng.randrange(N)

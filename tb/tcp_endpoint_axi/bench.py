@@ -26,7 +26,7 @@ globals().update({test.name: test for test in ([a_line_is_filled] if LARGE else 
 
 
 async def ends_by_name(bed: Bed, stream: int) -> None:
-    """The stream ends, and its receiver hears of it; what it has got is the beginning of what was written."""
+    """The stream ends, and this is reported to its receiver; what it has got is the beginning of what was written."""
     await bed.until(lambda: bed.state[stream] == 0)
     assert bed.ended[stream] == BAD_MEMORY
     peer = bed.peers[stream]

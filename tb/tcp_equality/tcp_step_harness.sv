@@ -15,7 +15,7 @@ module tcp_step_harness
   input logic [17:0][31:0] in_row,
 
   output logic              out_valid,
-  output logic [17:0][31:0] out_row,  // while the timer is off the deadline says nothing
+  output logic [17:0][31:0] out_row,  // while the timer is off the deadline is undefined
   output logic [4:0][31:0]  out_actions
 );
   // The words of a field are wider than the field.

@@ -102,7 +102,7 @@ class Bed(TcpBed):
         return taken
 
     def ended_at_host(self, stream: int) -> bool:
-        """Whether the kernel has heard our RST; the socket is given up then."""
+        """Whether the kernel has received our RST; the socket is given up then."""
         if self.sockets[stream].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != errno.ECONNRESET:
             return False
         self.take(stream).close()
@@ -122,7 +122,7 @@ class Bed(TcpBed):
                 frame = os.read(self.device, 9018)
             except BlockingIOError:
                 continue
-            # Only IPv4 is the endpoint's; a real board's services hear the rest.
+            # Only IPv4 is the endpoint's; a real board's services receive the rest.
             if frame[12:14] == b"\x08\x00" and self.rng.random() >= self.loss:
                 await self.source.send(AxiStreamFrame(frame.ljust(60, b"\0")))
 

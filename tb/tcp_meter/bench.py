@@ -17,7 +17,7 @@ RING, LARGE = 8192, 1 << 26
 BENCH = Bench(
     top="tcp_meter", configs=[{"N_STREAMS": n, "RING_BYTES": ring} for n, ring in ((1, RING), (4, LARGE), (64, RING))]
 )
-UNIT = max(1, int(os.environ.get("PARAM_RING_BYTES", "0")) >> 22)  # bytes by which the histogram knows places
+UNIT = max(1, int(os.environ.get("PARAM_RING_BYTES", "0")) >> 22)  # bytes in which the histogram counts places
 
 CLOSED, SYN_SENT, ESTABLISHED = range(3)
 WRAP = 1 << 32

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages written into rings in an AXI4 memory come back as segments from any byte to any byte, with their sums.
 
-The bench is the sender (`tcp_sender`): it opens streams, acknowledges, and asks for segments.
+The bench is the sender (`tcp_sender`): it opens streams, acknowledges, and requests segments.
 """
 
 import itertools
@@ -65,7 +65,7 @@ class Harness:
         self.laid: list[tuple[int, int]] = []  # dropped, end
         self.faults: list[tuple[str, int]] = []
         self.errors = self.cycle = self.reads = self.most_reads = 0
-        self.echoes = False  # what the writer tells of is acknowledged at once
+        self.echoes = False  # what the writer reports is acknowledged at once
         self.ready = 1.0  # how often the sender and the framer take what is offered
 
     async def start(self, latency=lambda rng: 20, stall: float = 0.0) -> "Harness":
@@ -182,7 +182,7 @@ class Harness:
             assert dut.m_axi_rready.value == 1, "the memory is stalled"
 
     def _report(self, stream: int, count: int) -> None:
-        """The bytes that the sender hears of are in the memory, at their places."""
+        """The bytes that are reported to the sender are in the memory, at their places."""
         one = self.streams[stream]
         for at in range(one.reported, one.reported + count):
             place = BASE + stream * self.ring + (one.start + at) % self.ring

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver keeps scapy's segments of the streams' peers and what routers say of segments that were too long, and
+"""The receiver keeps scapy's segments of the streams' peers and routers' errors about segments that were too long, and
 names the reason for every other frame."""
 
 import itertools
@@ -147,7 +147,7 @@ def patched(case: Case, stat: str, patches: dict[int, int], fix_ip_checksum: boo
 
 
 def bad_checksums(rng) -> list[Case]:
-    """One bit turned over in each byte that the checksum covers, but those that say something else is wrong."""
+    """One bit turned over in each byte that the checksum covers, except those that make another error."""
     cases = []
     for at in [*range(34, 46), *range(47, 54), *range(54, 75)]:
         case = segment(rng, 1, 21, flags=0x10)

@@ -81,7 +81,7 @@ class Bed:
         turns = Counter(stream for _, stream, sent in self.sent if sent["len"])
         return [turns[stream] for stream in range(self.n)]
 
-    # ---- what the bench asks for -----------------------------------------------------------------------------------
+    # ---- what the bench requests -----------------------------------------------------------------------------------
     def open(self, stream: int, iss: int | None = None) -> None:
         iss = self.rng.getrandbits(32) if iss is None else iss
         self.queues["command"].append(pack("tcp_command_t", stream=stream, opens=1, iss=iss))

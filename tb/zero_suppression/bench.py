@@ -68,7 +68,7 @@ class Harness:
             await self.access(4 * index, pedestal | (threshold & 0xFFFF) << 16)
 
     async def send(self, payload: bytes) -> int:
-        """One fragment; returns what its first beat says of it."""
+        """One fragment; returns the side information of its first beat."""
         self.number += 1
         user = structs.pack(
             "fragment_t", event_number=self.number, timestamp_ns=self.rng.getrandbits(64), trigger_type=3
