@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.triggers import ClockCycles, Event, First, RisingEdge
+from cocotb.utils import get_sim_time
 from lib import structs
 from lib.mac_control import PEER_MAC
 from lib.roce import mac_int
@@ -22,6 +23,7 @@ PORTS = 4
 QUEUES = int(os.environ.get("PARAM_N_QUEUES", "2"))
 CLK_KHZ = int(os.environ.get("PARAM_CLK_KHZ", "156250"))
 LINE_MBPS = int(os.environ.get("PARAM_LINE_MBPS", "10000"))
+CLOCK_NS = 10
 RATE = LINE_MBPS * 125 / CLK_KHZ  # octets per cycle
 CYCLES_PER_QUANTA = 64 / RATE
 OVERHEAD = 24  # octets of a frame on the line besides its own: preamble, FCS, gap
@@ -45,6 +47,10 @@ class Line:
     partial: bytearray = field(default_factory=bytearray)
     taken_owed: float = 0.0  # ... be received
 
+    @property
+    def busy(self) -> bool:
+        return bool(self.to_send or self.frame or self.owed or self.partial or self.taken_owed)
+
 
 class Switch:
     """The gateware with a station at each port."""
@@ -55,8 +61,13 @@ class Switch:
         self.counts = [Counter() for _ in range(PORTS)]
         self.arrivals: list[tuple[int, int, int]] = []  # frames that joined a queue: queue, octets, octets with it
         self.peak = Counter()
-        self.cycle = 0
+        self.begun_ns = get_sim_time("ns")
+        self.more = Event()  # to send
         self.settings: dict[str, int] = {}
+
+    @property
+    def cycle(self) -> int:
+        return round((get_sim_time("ns") - self.begun_ns) / CLOCK_NS)
 
     def configure(self, **settings: int) -> None:
         """Sets fields of switch_cfg_t, `__` for a dot, and leaves the rest."""
@@ -72,6 +83,7 @@ class Switch:
 
     def send(self, port: int, frame: bytes, bad: bool = False) -> None:
         self.lines[port].to_send.append((frame, bad))
+        self.more.set()
 
     def levels(self) -> list[int]:
         """Octets in each queue, queue q of port p at p * QUEUES + q."""
@@ -94,7 +106,6 @@ class Switch:
         dut.m_axis_tready.value = ready
         while True:
             await RisingEdge(dut.clk)
-            self.cycle += 1
             if taken := int(dut.m_axis_tvalid.value) & ready:
                 data, keep = int(dut.m_axis_tdata.value), int(dut.m_axis_tkeep.value)
                 last = int(dut.m_axis_tlast.value)
@@ -116,6 +127,16 @@ class Switch:
             if now or previous:
                 self.drive(beats)
             previous = now
+            if not (now or allowed != (1 << PORTS) - 1 or any(line.busy for line in self.lines)):
+                await self.wait_while_silent()
+
+    async def wait_while_silent(self) -> None:
+        """Waits until a station or the switch has something to send or to count: most cycles of a test have nothing."""
+        dut = self.dut
+        self.more.clear()
+        if not (int(dut.m_axis_tvalid.value) or int(dut.stat.value) or int(dut.joins.value)):
+            changes = (signal.value_change for signal in (dut.m_axis_tvalid, dut.stat, dut.joins))
+            await First(self.more.wait(), *changes)
 
     def take(self, port: int, word: bytes, last: bool) -> None:
         line = self.lines[port]
@@ -196,7 +217,7 @@ def priority_of(frame: bytes) -> int:
 
 async def start(dut, **settings: int) -> Switch:
     """A switch after reset that knows the stations of STATIONS, with its stations on their lines."""
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    cocotb.start_soon(Clock(dut.clk, CLOCK_NS, "ns").start())
     switch = Switch(dut)
     queue_of_priority = sum((priority * QUEUES // 8) << 3 * priority for priority in range(8))
     switch.configure(
