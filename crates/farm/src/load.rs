@@ -2,8 +2,9 @@
 //! Servers that cannot keep up get a smaller part of their weight, and get it back.
 //!
 //! A server is *full* when its `recv` says that of every board a sixteenth of the receives or less are posted, or when
-//! every board has just got a receiver-not-ready NAK from it and its `recv` does not say that it waits for one of them;
-//! it *has room* when its `recv` says that half of each board's receives or more are posted.
+//! every board has just got a receiver-not-ready NAK from it and its `recv` does not say that it waits for one of them,
+//! as one that is behind the others or has lost its connection; it *has room* when its `recv` says that half of each
+//! board's receives or more are posted.
 //! Promise: a part shrinks only while a server of the same table has room, so that events go where they can be taken;
 //! when all are full at once (too many events), or the receives of only some boards are used up (those boards are ahead
 //! of the others, for which their events wait), nothing changes.
@@ -13,6 +14,7 @@ use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::{BoardAtServer, ServerView, Vote};
 use crate::shares::{table, Part};
+use crate::state::Board;
 use penstock_units::Time;
 
 impl Coordinator {
@@ -30,10 +32,14 @@ impl Coordinator {
         }
         let is_used_up = |board: &BoardAtServer| 16 * board.credits <= board.slots;
         let is_free = |board: &BoardAtServer| 2 * board.credits >= board.slots;
+        let is_away = |(name, board): (&String, &Board)| {
+            !board.is_out() && view.boards.get(name).is_some_and(|at_server| !at_server.is_up)
+        };
+        let is_any_away = self.config.boards.iter().zip(&self.boards).any(is_away);
         match (boards().any(is_used_up), boards().any(is_free)) {
-            // The events of the boards that are ahead wait for one that is behind.
-            (true, true) => (load.full, load.waits_for_board) = (None, Some(now)),
-            (true, false) if boards().all(is_used_up) => load.full = Some(now),
+            // The events of the boards that are ahead wait for one that is behind, or that is away and may come back.
+            (true, any_free) if any_free || is_any_away => (load.full, load.waits_for_board) = (None, Some(now)),
+            (true, _) if boards().all(is_used_up) => load.full = Some(now),
             (false, true) if boards().all(is_free) => load.room = Some(now),
             _ => {}
         }
@@ -168,10 +174,10 @@ mod tests {
         let server = ServerConfig { number: 0, address, weight: 1, has_heartbeat: true };
         let config = FarmConfig::new(7, names.to_vec(), vec![server]);
         let mut coordinator = Coordinator::new(config, Tables::new("run".into(), vec![0]), Time::ZERO);
-        let mut is_full_after = |ms: u64, credits: [u64; 2]| {
+        let mut is_full_after = |ms: u64, credits: [u64; 2], are_up: [bool; 2]| {
             let now = Time::from_ms(ms);
-            let at_server = |credits| BoardAtServer { is_up: true, credits, slots: 8, queue_pair: None };
-            let boards = names.iter().cloned().zip(credits.map(at_server)).collect();
+            let at_server = |(credits, is_up)| BoardAtServer { is_up, credits, slots: 8, queue_pair: None };
+            let boards = names.iter().cloned().zip(credits.into_iter().zip(are_up).map(at_server)).collect();
             coordinator.note_credits(now, 0, &ServerView { boards, ..ServerView::default() });
             let view = |rnr_naks| {
                 let (number, claim) = (5, Claim::Unknown);
@@ -181,9 +187,12 @@ mod tests {
             (0..2).for_each(|board| coordinator.note_naks(now, board, &view(1), &view(2)));
             coordinator.servers[0].load.was_full_within(now, Time::from_ms(100))
         };
-        assert!(is_full_after(1, [0, 3]), "both are refused, and it has room for neither");
-        assert!(!is_full_after(2, [0, 5]));
-        assert!(!is_full_after(400, [2, 2]), "it has just been so");
-        assert!(is_full_after(600, [2, 2]));
+        let both = [true; 2];
+        assert!(is_full_after(1, [0, 3], both), "both are refused, and it has room for neither");
+        assert!(!is_full_after(2, [0, 5], both));
+        assert!(!is_full_after(400, [2, 2], both), "it has just been so");
+        assert!(is_full_after(600, [2, 2], both));
+        assert!(!is_full_after(601, [0, 0], [true, false]), "the other may come back");
+        assert!(is_full_after(1200, [0, 0], both));
     }
 }
