@@ -178,7 +178,7 @@ impl fmt::Display for Notice {
                 next - 1
             ),
             Notice::BoardCutOff { board } => {
-                write!(f, "{board}: its queue pairs to all servers have failed; it has no say about them")
+                write!(f, "{board}: its queue pairs have failed, those of other boards have not; it has no say about servers")
             }
             Notice::ServerDead { server, why } => write!(f, "server {server}: {why}"),
             Notice::ServerReady { server } => write!(f, "server {server}: every board can send to it"),

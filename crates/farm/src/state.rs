@@ -128,6 +128,8 @@ pub(crate) struct Board {
     pub look_due: Time,
     pub is_missing: bool,
     pub is_gone: bool,
+    /// Time since when it answers again, if it was missing.
+    pub back_since: Option<Time>,
     /// It answers, and does not carry out its commands: changes are made without it.
     pub is_defiant: bool,
     /// The run ends without it, as it has kept the end from being made for too long.
@@ -193,6 +195,7 @@ impl Board {
             look_due: now,
             is_missing: false,
             is_gone: false,
+            back_since: None,
             is_defiant: false,
             is_left_out: false,
             last_command: None,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Evaluates the views: missing boards, dead servers, ready servers.
-//! Promise: a board that has lost every server does not count in the judgement of servers; every change has a reported
-//! reason.
+//! Promise: a board that has lost every server, or was away and has lost some, does not count in the judgement of
+//! servers; every change has a reported reason.
 
 use crate::board::{BoardView, CLOSED, IN_ERROR, READY_TO_SEND};
 use crate::coordinator::Coordinator;
@@ -35,6 +35,7 @@ impl Coordinator {
                 board.is_missing = silent;
                 if !silent {
                     board.is_gone = false;
+                    board.back_since = Some(now);
                 }
                 self.notify(if silent {
                     Notice::BoardMissing { board: name, why }
@@ -90,7 +91,8 @@ impl Coordinator {
     }
 
     pub(crate) fn watch_servers(&mut self, now: Time) {
-        // A board that has lost all servers at once while another board has not is itself the fault.
+        // A board is itself the fault if it has lost all servers at once while another board has not, or if it was away:
+        // then its timers have given up what other boards' have not.
         let live: Vec<Ipv4Addr> = self
             .config
             .servers
@@ -98,13 +100,18 @@ impl Coordinator {
             .filter(|server| self.log.live().contains(&server.number))
             .map(|server| server.address)
             .collect();
-        let has_failed = |view: &BoardView| {
-            live.len() > 1
-                && live
-                    .iter()
-                    .all(|address| view.queue_pair(*address).is_some_and(|(_, state)| self.is_lost(view, state)))
+        let has_failed = |at: usize, view: &BoardView| {
+            let is_failed =
+                |address: &Ipv4Addr| view.queue_pair(*address).is_some_and(|(_, state)| self.is_lost(view, state));
+            let board = &self.boards[at];
+            let is_just_back =
+                board.back_since.is_some_and(|since| now.saturating_sub(since) < self.config.board_patience);
+            match live.len() > 1 && (board.is_cut_off || is_just_back) {
+                true => live.iter().any(is_failed),
+                false => live.len() > 1 && live.iter().all(is_failed),
+            }
         };
-        let failed: Vec<usize> = self.views().filter(|(_, view)| has_failed(view)).map(|(at, _)| at).collect();
+        let failed: Vec<usize> = self.views().filter(|(at, view)| has_failed(*at, view)).map(|(at, _)| at).collect();
         let rest = self.views().count() > failed.len();
         for at in 0..self.boards.len() {
             let is_cut_off = rest && failed.contains(&at);

@@ -234,6 +234,27 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
 }
 
 #[test]
+fn a_board_that_was_away_gets_a_server_back_that_it_has_lost_alone_and_the_table_stays() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed, 3, 3);
+        world.open_all();
+        world.start();
+        world.run(500);
+        let (away, lost, changes) = (2, world.random.below(3), world.log.len());
+        world.boards[away].silent_until = world.now + 1500;
+        world.run(1600);
+        let place = world.boards[away].qps.iter().position(|qp| qp.peer == address(lost as u16)).unwrap();
+        world.boards[away].qps[place].state = IN_ERROR;
+        world.requesting = vec![(lost as u16, away, None)];
+        world.until("the queue pair", |world| world.requesting.is_empty());
+        world.run(1000);
+        assert_eq!(world.log.len(), changes, "seed {seed}: {:#?}", world.notices);
+        world.flows_to(seed, &[0, 1, 2]);
+        world.check(seed);
+    }
+}
+
+#[test]
 fn no_board_begins_a_run_before_the_others_have_their_queue_pairs() {
     for seed in seeds(10) {
         let mut world = World::new(seed, 3, 2);
