@@ -47,7 +47,6 @@ impl Coordinator {
         let mut first = 0;
         for (board, name) in self.boards.iter().zip(&self.config.boards).filter(|(board, _)| !board.is_out()) {
             match &board.view {
-                None if board.is_missing => {}
                 None => return false,
                 Some((_, view)) if view.owner != self.config.owner || view.busy || view.prepared => return false,
                 Some((_, view)) if view.live > 0 => {

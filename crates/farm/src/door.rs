@@ -32,7 +32,10 @@ impl Coordinator {
         let board = &self.boards[at];
         let are_safe = |rows: &Vec<u8>| rows.iter().all(|row| view.is_safe(*row));
         if view.live == 0 {
-            return view.is_past() || board.rows_before.as_ref().is_some_and(are_safe);
+            // If an earlier coordinator replaced the table, the rows before are unknown: then no queue pair may be ready, or
+            // the door stays as it is.
+            let are_none_ready = view.queue_pairs.iter().all(|qp| qp.state != READY_TO_SEND);
+            return view.is_past() || board.rows_before.as_ref().map_or(are_none_ready || !view.engaged, are_safe);
         }
         if !self.is_in_force(view) {
             return !view.engaged; // its table is written anew: as it was

@@ -140,7 +140,7 @@ impl Coordinator {
         let has_none = !live.iter().any(|server| self.has_way(view, *server));
         let lacks = |view: &BoardView| live.iter().copied().find(|server| !self.has_way(view, *server));
         // Servers wait for a board whose connection is lost, but not for one that has never come.
-        let begins = |board: &Board| board.must_begin && !board.is_out() && !board.is_missing;
+        let begins = |board: &Board| board.must_begin && !board.is_out();
         let rest = self.boards.iter().enumerate().filter(|(_, other)| is_early && begins(other));
         let of_another = rest.filter(|_| self.boards[at].must_begin).find_map(|(other, board)| {
             let lacks_one = board.view.as_ref().map_or(live.first().copied(), |(_, view)| lacks(view));

@@ -117,10 +117,12 @@ impl Coordinator {
         let board = &self.boards[at];
         let Some((_, view)) = &board.view else { return };
         let is_in_force = self.is_in_force(view);
+        let is_moving = board.pace.is_some_and(|(events, _)| events > 0);
         let is_done = !view.busy
             && board.last_command.is_none_or(|last_command| match last_command {
                 LastCommand::Belong => view.owner == self.config.owner,
-                LastCommand::Wait => view.live == 0,
+                // The event from which on it was to hold them has gone: a later one is tried.
+                LastCommand::Wait => view.live == 0 || (view.refused && is_moving),
                 LastCommand::Take => is_in_force,
                 LastCommand::Cancel => !view.prepared && !board.has_other_rows(view),
             });

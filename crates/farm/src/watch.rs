@@ -18,7 +18,8 @@ impl Coordinator {
             let name = self.config.boards[at].clone();
             let silence = now.saturating_sub(self.boards[at].silent_since);
             let silent = silence >= self.config.board_patience;
-            let is_edge = self.ending_since.is_some() || self.phase.mark() != Mark::None;
+            let begins = self.boards.iter().any(|board| board.must_begin);
+            let is_edge = begins || self.ending_since.is_some() || self.phase.mark() != Mark::None;
             let patience = self.config.heartbeat_patience;
             let alive = self.servers.iter().filter_map(|server| server.alive(now, patience));
             let is_alive = alive.filter_map(|view| view.boards.get(&name)).any(|board| board.is_up);

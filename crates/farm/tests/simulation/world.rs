@@ -54,6 +54,7 @@ enum Message {
 }
 
 pub struct World {
+    seed: u64,
     pub random: Random,
     pub now: u64,
     pub boards: Vec<Board>,
@@ -90,6 +91,7 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, boards: usize, servers: u16) -> Self {
         World {
+            seed,
             random: Random(seed),
             now: 0,
             boards: (0..boards).map(|_| Board::new(0)).collect(),
@@ -161,7 +163,7 @@ impl World {
         let begun = self.now;
         while !is_so(self) {
             self.step(1);
-            assert!(self.now - begun < 20_000, "{what}: {:#?}", self.notices);
+            assert!(self.now - begun < 20_000, "seed {}: {what}: {:#?}", self.seed, self.notices);
         }
     }
 
