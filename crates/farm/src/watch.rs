@@ -107,10 +107,9 @@ impl Coordinator {
             let board = &self.boards[at];
             let is_just_back =
                 board.back_since.is_some_and(|since| now.saturating_sub(since) < self.config.board_patience);
-            match live.len() > 1 && (board.is_cut_off || is_just_back) {
-                true => live.iter().any(is_failed),
-                false => live.len() > 1 && live.iter().all(is_failed),
-            }
+            let failed = live.iter().filter(|address| is_failed(address)).count();
+            let least = if board.is_cut_off || is_just_back { 1 } else { live.len() };
+            live.len() > 1 && failed >= least
         };
         let failed: Vec<usize> = self.views().filter(|(at, view)| has_failed(*at, view)).map(|(at, _)| at).collect();
         let rest = self.views().count() > failed.len();

@@ -209,8 +209,7 @@ impl<S: EventSink> Receiver<S> {
         again
     }
 
-    /// The board has a new connection over the same ring, whose slots go on where they were: what it sends again is
-    /// known.
+    /// The board has a new connection over the same ring, and may send again what is here already.
     pub fn reconnected(&mut self, board: u16) {
         self.builder.reconnected(board);
         self.storing.sink.reconnected(board);
