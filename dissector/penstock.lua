@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Wireshark and tshark: what they do not know of Penstock's traffic. Three protocols:
+-- Wireshark and tshark: what they do not know of Penstock's traffic. Four protocols:
 --   penstock.cm        messages of the FEROCE connection manager, UDP port 0x4321, and 0x4322 for answers where none is named
 --   penstock.cnp       RoCEv2 congestion notifications, BTH opcode 0x81 (IBTA A17.9.3)
 --   penstock.fragment  header of an event's fragment, in the first packet of a WRITE, SEND or READ response
+--   penstock.announcement  events that a board has for its server to READ, in a WRITE
 -- Promise: every field can be filtered on; a message that breaks its format gets an expert item of severity Error.
 -- Installation: docs/captures.md. For Wireshark 3.6 and later.
 
@@ -347,7 +348,8 @@ end
 -- Number of the last frame in which a message was looked for.
 local last_frame
 
-function fragment.dissector(buffer, pinfo, root)
+-- A plain function: `fragment.dissector` would hand over to the dissector of data what this one does not take.
+local function dissect_fragment(buffer, pinfo, root)
   local opcode = opcode_field()
   last_frame = pinfo.number
   if not opcode or not BEGINS[opcode.value] then return 0 end
@@ -373,8 +375,70 @@ function fragment.dissector(buffer, pinfo, root)
   return buffer:len()
 end
 
+---------------------------------------------------------------------------------------------------
+-- Announcement, little-endian: header of 32 bytes, then a length for each event (crates/wire/src/announcement.rs).
+local announcement = Proto("penstock.announcement", "Penstock Announcement")
+local ANNOUNCEMENT_LEN, ANNOUNCEMENT_EVENTS = 32, 120
+
+local af = {
+  magic = ProtoField.string("penstock.announcement.magic", "Magic"),
+  version = ProtoField.uint16("penstock.announcement.version", "Version", base.DEC),
+  count = ProtoField.uint16("penstock.announcement.count", "Events", base.DEC),
+  event = ProtoField.uint64("penstock.announcement.event", "First event", base.DEC),
+  address = ProtoField.uint64("penstock.announcement.address", "Address of its fragment", base.HEX),
+  rkey = ProtoField.uint32("penstock.announcement.rkey", "rkey", base.HEX),
+  stride = ProtoField.uint32("penstock.announcement.stride", "Bytes from fragment to fragment", base.DEC),
+  length = ProtoField.uint32("penstock.announcement.length", "Fragment length", base.DEC),
+}
+announcement.fields = af
+
+local ae = {
+  version = error_item("penstock.announcement.version.bad", "Unknown version"),
+  count = error_item("penstock.announcement.count.bad", "An announcement has 1 to 120 events"),
+  length = error_item("penstock.announcement.length.bad", "The announcement is not as long as its events need"),
+  overlap = error_item("penstock.announcement.overlap", "A fragment is longer than the stride"),
+}
+announcement.experts = ae
+
+local function announced_fields(tree, buffer)
+  tree:add(af.magic, buffer(0, 4))
+  tree:add_le(af.version, buffer(4, 2))
+  tree:add_le(af.count, buffer(6, 2))
+  tree:add_le(af.event, buffer(8, 8))
+  tree:add_le(af.address, buffer(16, 8))
+  tree:add_le(af.rkey, buffer(24, 4))
+  tree:add_le(af.stride, buffer(28, 4))
+  if buffer(4, 2):le_uint() ~= 1 then tree:add_proto_expert_info(ae.version) end
+  local count = buffer(6, 2):le_uint()
+  if count < 1 or count > ANNOUNCEMENT_EVENTS then tree:add_proto_expert_info(ae.count) end
+  return count
+end
+
+local function dissect_announcement(buffer, pinfo, root)
+  local opcode = opcode_field()
+  if not opcode or not ENDS[opcode.value] then return 0 end
+  local len = message_len(buffer, opcode)
+  if math.min(len, buffer:len()) < ANNOUNCEMENT_LEN or buffer(0, 4):string() ~= "PSTA" then return 0 end
+  last_frame = pinfo.number
+  pinfo.cols.protocol = "Announcement"
+  local tree = root:add(announcement, buffer())
+  local count = announced_fields(tree, buffer)
+  local needed = ANNOUNCEMENT_LEN + 4 * count
+  if len ~= needed then
+    tree:add_proto_expert_info(ae.length, ("%d events need %d bytes, the message has %d"):format(count, needed, len))
+  end
+  for at = ANNOUNCEMENT_LEN, math.min(needed, len, buffer:len()) - 4, 4 do
+    local item = tree:add_le(af.length, buffer(at, 4))
+    if buffer(at, 4):le_uint() > buffer(28, 4):le_uint() then item:add_proto_expert_info(ae.overlap) end
+  end
+  local text = ("%d events from %s on"):format(count, tostring(buffer(8, 8):le_uint64()))
+  tree:append_text(", " .. text)
+  pinfo.cols.info:append(" announcement: " .. text)
+  return buffer:len()
+end
+
 fragment:register_heuristic("infiniband.payload", function(buffer, pinfo, tree)
-  return fragment.dissector(buffer, pinfo, tree) > 0
+  return dissect_fragment(buffer, pinfo, tree) > 0 or dissect_announcement(buffer, pinfo, tree) > 0
 end)
 
 ---------------------------------------------------------------------------------------------------
@@ -389,6 +453,9 @@ function cut.dissector(buffer, pinfo, root)
   pinfo.cols.info:clear_fence()
   pinfo.cols.info = ("%s (%d of %d bytes captured)"):format(opcode.display, buffer:len(), buffer:reported_len())
   local begin = BEGINS[opcode.value] and bth.offset + BTH_LEN + BEGINS[opcode.value]
-  if begin and begin < buffer:len() then fragment.dissector(buffer(begin):tvb(), pinfo, root) end
+  if begin and begin < buffer:len() then
+    local payload = buffer(begin):tvb()
+    if dissect_fragment(payload, pinfo, root) == 0 then dissect_announcement(payload, pinfo, root) end
+  end
 end
 register_postdissector(cut)

@@ -131,6 +131,7 @@ def test_captures_that_are_cut_anywhere_are_read_without_an_error_of_the_dissect
         rdma(WRITE_ONLY_IMM, fragment(bytes(100)), RETH + IMMEDIATE),
         rdma(SEND_ONLY, fragment(bytes(100))),
         rdma(READ_ONLY, fragment(bytes(100)), AETH),
+        rdma(WRITE_ONLY_IMM, announcement([64, 0, 10]), RETH + IMMEDIATE),
     ]
     capture, whole = tmp_path / "cut.pcap", max(len(bytes(frame)) for frame in frames)
     with PcapWriter(str(capture), linktype=1) as writer:
@@ -280,6 +281,42 @@ def test_a_fragment_of_version_2_is_read_to_its_trailer_and_its_parts(tmp_path: 
         Case(only(whole[:-8]), begun | {"penstock.fragment.trailer.bad": "1"}),
         Case(long, begun | {"penstock.fragment.whole": "0"}),
         Case(only(whole[:31]), {"penstock.fragment.short": "1"}),
+    ]
+    check(tmp_path, names, cases)
+
+
+def announcement(lengths: list[int], version: int = 1, count: int | None = None, stride: int = 64) -> bytes:
+    """As crates/wire/src/announcement.rs draws it."""
+    count = len(lengths) if count is None else count
+    header = struct.pack("<4sHHQQII", b"PSTA", version, count, 1 << 60, 0x1000_0000_0040, 0xCAFE, stride)
+    return header + struct.pack(f"<{len(lengths)}I", *lengths)
+
+
+def test_every_field_of_an_announcement_is_read_and_broken_ones_are_flagged(tmp_path: Path) -> None:
+    names = ["version", "count", "event", "address", "rkey", "stride", "length"]
+    names += ["version.bad", "count.bad", "length.bad", "overlap"]
+    names = [f"penstock.announcement.{name}" for name in names]
+
+    def only(data: bytes) -> Packet:
+        return rdma(WRITE_ONLY_IMM, data, RETH + IMMEDIATE)
+
+    def expected(*flags: str, **changed: str) -> dict[str, str]:
+        values = ["1", "3", str(1 << 60), "0x0000100000000040", "0x0000cafe", "64", "64,0,10"]
+        good = dict(zip(names, values, strict=False))
+        return good | {
+            f"penstock.announcement.{name}": value for name, value in ({f: "1" for f in flags} | changed).items()
+        }
+
+    lengths = [64, 0, 10]
+    cases = [
+        Case(only(announcement(lengths)), expected()),
+        Case(rdma(SEND_ONLY, announcement(lengths)), expected()),
+        Case(only(announcement(lengths, version=2)), expected("version.bad", version="2")),
+        Case(only(announcement([], count=0)), expected("count.bad", count="0", length="")),
+        Case(only(announcement(lengths, count=2)), expected("length.bad", count="2", length="64,0")),
+        Case(only(announcement(lengths, stride=63)), expected("overlap", stride="63")),
+        Case(rdma(WRITE_MIDDLE, announcement(lengths)), {}),
+        Case(only(announcement(lengths)[:31]), {}),
     ]
     check(tmp_path, names, cases)
 

@@ -5,7 +5,10 @@
 use crate::input::Input;
 use bytes::Bytes;
 use penstock_wire::fragment::{message_2_len, HEADER_2_LEN, TRAILER_LEN};
-use penstock_wire::{crc32c, icrc, FragmentHeader, FragmentId, FragmentMessage, Packet, RocePacket, TcpPacket};
+use penstock_wire::{
+    announcement, announcement_len, crc32c, icrc, Announcement, FragmentHeader, FragmentId, FragmentMessage, Packet,
+    RocePacket, TcpPacket, ANNOUNCEMENT_HEADER_LEN,
+};
 
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
@@ -23,7 +26,10 @@ pub fn run(data: &[u8]) {
         2 => frame(Bytes::from([&[0; 12], input.0].concat())),
         3 => tcp(&Bytes::copy_from_slice(input.0)),
         4 => tcp(&with_tcp_checksum(input.0)),
-        5 => fragment(input.0, mode >= 0x80),
+        5 => {
+            fragment(input.0, mode >= 0x80);
+            announced(input.0, mode >= 0x80);
+        }
         _ => message_2(input.0, mode >= 0x80),
     }
 }
@@ -159,4 +165,22 @@ fn message_2(data: &[u8], make_right: bool) {
             assert!(!make_right || !whole || of_table, "{error}");
         }
     }
+}
+
+/// An announcement. Put right: magic, version and number of events, so that lengths and addresses are what is left.
+fn announced(data: &[u8], make_right: bool) {
+    let mut data = data.to_vec();
+    if make_right && data.len() > ANNOUNCEMENT_HEADER_LEN {
+        let events = (data.len() - ANNOUNCEMENT_HEADER_LEN) / 4;
+        data.truncate(announcement_len(events));
+        data[..6].copy_from_slice(b"PSTA\x01\0");
+        data[6..8].copy_from_slice(&(events as u16).to_le_bytes());
+    }
+    let Ok(read) = Announcement::parse(&data) else { return };
+    for one in read.iter() {
+        assert!(one.length <= read.stride && one.address.checked_add(one.length.into()).is_some());
+        assert!(one.event != u64::MAX);
+    }
+    let lengths: Vec<u32> = read.iter().map(|one| one.length).collect();
+    assert_eq!(announcement((read.first_event, read.address), read.rkey, read.stride, &lengths), data);
 }

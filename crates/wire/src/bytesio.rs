@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Big-endian field access over slices whose length a view has already checked.
+//! Field access, big-endian unless the name says little, over slices whose length a view has already checked.
 //! Every header uses these functions, so an offset appears once per field.
 
 pub(crate) fn be16(data: &[u8], at: usize) -> u16 {
@@ -32,4 +32,16 @@ pub(crate) fn put32(data: &mut [u8], at: usize, value: u32) {
 
 pub(crate) fn put64(data: &mut [u8], at: usize, value: u64) {
     data[at..at + 8].copy_from_slice(&value.to_be_bytes());
+}
+
+pub(crate) fn le16(data: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([data[at], data[at + 1]])
+}
+
+pub(crate) fn le32(data: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
+}
+
+pub(crate) fn le64(data: &[u8], at: usize) -> u64 {
+    u64::from(le32(data, at)) | u64::from(le32(data, at + 4)) << 32
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything Penstock sends on the wire: RoCEv2 packets, TCP segments, MAC control frames, and the readout's own
-//! fragment header, each as a checked view over bytes and a validated representation (`Repr`).
+//! fragment header and announcement, each as a checked view over bytes and a validated representation (`Repr`).
 //! It does no I/O, reads no clock, and never copies a payload it parses.
 //! Sources: IBTA specification vol. 1 clause 9 and annex A17 (RoCEv2), RFC 791, RFC 768, RFC 9293, IEEE 802.3
 //! clause 31 and annex 31B (pause), IEEE 802.1Qbb (PFC).
@@ -18,6 +18,7 @@ extern crate alloc;
 extern crate std;
 
 mod aeth;
+mod announcement;
 mod arp;
 mod bth;
 mod bytesio;
@@ -44,6 +45,10 @@ mod tcp;
 mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
+pub use announcement::{
+    announcement, announcement_len, Announced, Announcement, AnnouncementError, ANNOUNCEMENT_EVENTS,
+    ANNOUNCEMENT_HEADER_LEN, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN, PULL_READS,
+};
 pub use arp::{Arp, ETHERTYPE_ARP};
 pub use bth::BthRepr;
 pub use cm::{CmAnswer, CmInfo, CmMessage, CmRequest, CmTransmit, CM_LEN, CM_REPLY_PORT, CM_REQUEST_PORT};
