@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statements of a run: the outcome of every trigger, the verdict with its numbers, the settings of switches."""
 
+import json
 import re
 from pathlib import Path
 
@@ -54,8 +55,13 @@ def test_a_load_that_no_link_carries_is_reported_before_the_run_and_in_the_verdi
     assert (load["from"], load["to"], load["capacity_gbps"]) == ("switch", "server0", 10.0)
     assert load["payload_gbps"] == pytest.approx(16.0) and 16.3 < load["wire_gbps"] < 16.4
     assert (verdict["bottleneck"]["from"], verdict["bottleneck"]["to"]) == ("switch", "server0")
-    # 1000 events of 200 kB come within 99.9 ms, of which the link takes 1.25 GB/s.
-    assert verdict["buffer_needed_bytes"] == pytest.approx(200e6 - 0.0999 * 1.25e9, rel=1e-3)
+    # 1000 events of 200 kB and their headers come within 99.9 ms, of which the link takes 1.25 GB/s.
+    [buffer] = overloaded.summary()["ideal"]["buffers"]
+    assert buffer["switch"] == "switch" and buffer["buffer_bytes"] == 2_000_000
+    assert buffer["needed_bytes"] == pytest.approx(204e6 - 0.0999 * 1.25e9, rel=0.02)
+    # Of 10,000 events a second, the link carries 10 of 16.3 Gb/s.
+    assert overloaded.summary()["events"]["backlog_per_s"] == pytest.approx(10e3 * (1 - 10 / 16.35), rel=0.05)
+    assert "this load cannot be read out" in " ".join(verdict["sentences"])
     assert re.fullmatch(
         r"give switch to server0 17\.\d Gb/s instead of 10\.0, or trigger at 5\.8\d kHz at most", verdict["advice"]
     )
@@ -94,10 +100,81 @@ def test_a_load_that_fits_is_complete_and_reports_what_is_left(penstock: Penstoc
     assert run.status == 0 and "warning" not in run.stderr, run.stdout + run.stderr
     verdict = run.summary()["verdict"]
     assert "Events: all 1000 were complete" in " ".join(verdict["sentences"])
-    assert verdict["outstanding_bytes"] == 0 and verdict["buffer_needed_bytes"] == 40_000
+    assert verdict["outstanding_bytes"] == 0 and run.summary()["events"]["backlog_per_s"] is None
+    # Of four fragments that come at once, three wait.
+    assert run.summary()["ideal"]["buffers"][0]["needed_bytes"] == pytest.approx(30_000, rel=0.1)
     assert re.search(
         r"nothing has to change; the busiest link, switch to server0, has 6\d\.\d % left", verdict["advice"]
     )
+
+
+CALM = """
+[run]
+time_limit = "60ms"
+[topology]
+kind = "star"
+boards = 16
+[triggers]
+kind = "periodic"
+rate = "2kHz"
+stop = "50ms"
+fragment = "10KB"
+"""
+BURSTS = CALM.replace('"periodic"', '"burst"\nburst = 25\nspacing = "10us"').replace("50ms", "200ms").replace("60ms", "250ms")
+# What happens, and the first words of the advice: the mean load of each fits with ease.
+DISORDER = {
+    "a burst that the link cannot take": (BURSTS, "give switch to server0 more than its rate"),
+    "a link that loses frames": (
+        CALM + '[[change]]\nlink = "board0-switch"\nat = "10ms"\nuntil = "15ms"\nloss = 1.0\n',
+        "mend board0-switch: it lost",
+    ),
+    "a server's link that is slow for a while": (
+        CALM + '[[change]]\nlink = "switch-server0"\nat = "10ms"\nuntil = "20ms"\nrate = "1Gbps"\n',
+        'compare with cc.law = "off": 99 % of the events',
+    ),
+    "boards that are paused": (
+        CALM.replace("10KB", "20KB") + '[cc]\nlaw = "off"\n[switch]\nbuffer = "300KB"\n',
+        "lower switch.kmin and kmax, so that marks come before pauses: 16 ports",
+    ),
+    "a timer that is shorter than the queue": (
+        CALM + '[cc]\nlaw = "off"\n[switch]\nbuffer = "20MB"\npfc = false\n[qp]\nack_timeout = "65us"\n',
+        "raise qp.ack_timeout:",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DISORDER)
+def test_a_mean_load_that_fits_does_not_hide_what_goes_wrong(penstock: Penstock, tmp_path: Path, case: str) -> None:
+    text, advice = DISORDER[case]
+    scenario = tmp_path / "disorder.toml"
+    scenario.write_text(text)
+    summary = penstock.run(tmp_path / "out", scenario=scenario).summary()
+    assert summary["verdict"]["offered"][0]["wire_gbps"] < 8, "the mean load fits"
+    assert summary["verdict"]["advice"].startswith(advice), json.dumps(summary["verdict"], indent=1)
+
+
+def test_the_ideal_is_what_a_run_without_limiter_and_limits_takes(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "free.toml"
+    scenario.write_text(BURSTS + '[cc]\nlaw = "off"\n[switch]\nbuffer = "100MB"\necn = false\npfc = false\n')
+    summary = penstock.run(tmp_path / "out", scenario=scenario).summary()
+    ideal, events = summary["ideal"], summary["events"]
+    assert [ideal["completion_us"][key] for key in ("p50", "p99", "max")] == [
+        pytest.approx(events[f"{key}_us"], rel=1e-3) for key in ("p50", "p99", "max")
+    ]
+    [port] = [port for port in summary["switches"][0]["ports"] if port["peer"] == "server0"]
+    assert ideal["ports"][0]["to"] == "server0"
+    assert ideal["ports"][0]["needed_bytes"] == pytest.approx(port["peak_queue_bytes"], rel=1e-3)
+
+
+def test_pauses_stand_where_boards_are_paused(penstock: Penstock, tmp_path: Path) -> None:
+    text, _ = DISORDER["boards that are paused"]
+    scenario = tmp_path / "paused.toml"
+    scenario.write_text(text)
+    summary = penstock.run(tmp_path / "out", scenario=scenario).summary()
+    boards = [link for link in summary["links"] if link["name"].startswith("board")]
+    assert all(link["paused_s"][0] > 0 and link["paused_s"][1] == 0 for link in boards)
+    of_flows = {flow["from"]: flow["paused_s"] for flow in summary["flows"]}
+    assert all(link["paused_s"][0] >= of_flows[link["name"].split("-")[0]] > 0 for link in boards)
 
 
 @pytest.mark.parametrize("scenario", ["advcam-5", "fat-tree-320", "camera"])

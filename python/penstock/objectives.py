@@ -68,7 +68,7 @@ OBJECTIVES = {
     ),
     "pause-free": Objective(
         "time in which ports were paused, s, and the share that did not arrive",
-        lambda s: _of_switches(s, "switches.paused_s") + _missing(s),
+        lambda s: _of_switches(s, "links.paused_s") + _missing(s),
     ),
     "goodput": Objective(
         "minus the payload of all flows from the first message to the last delivery, Gb/s",

@@ -165,7 +165,7 @@ SHOWN = (
     "switches.peak_queue_bytes",
     "switches.mean_queue_bytes",
     "switches.dropped",
-    "switches.paused_s",
+    "links.paused_s",
     "end",
 )
 
@@ -179,7 +179,7 @@ def ports(summary: Mapping) -> list[dict]:
 
 
 def of_switches(summary: Mapping) -> dict[str, int | float]:
-    """What the switches of a laboratory did, all together; nothing for a run of another kind."""
+    """What switches and pauses of a laboratory did, all together; nothing for a run of another kind."""
     if summary.get("kind") != "lab":
         return {}
     causes = ("dropped_buffer", "dropped_threshold", "dropped_headroom")
@@ -187,7 +187,7 @@ def of_switches(summary: Mapping) -> dict[str, int | float]:
         "switches.dropped": sum(switch[cause] for switch in summary["switches"] for cause in causes),
         "switches.ecn_marked": sum(port["ecn_marked"] for port in ports(summary)),
         "switches.pauses": sum(port["pauses_sent"] for port in ports(summary)),
-        "switches.paused_s": sum((port["paused_s"] for port in ports(summary)), 0.0),
+        "links.paused_s": sum((paused for link in summary["links"] for paused in link["paused_s"]), 0.0),
         "switches.mean_queue_bytes": max((port["mean_queue_bytes"] for port in ports(summary)), default=0.0),
         "switches.peak_queue_bytes": max((port["peak_queue_bytes"] for port in ports(summary)), default=0),
     }

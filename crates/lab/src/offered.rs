@@ -214,39 +214,3 @@ fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
         }
     }
 }
-
-/// The buffer that would hold all events of a server at the last link, if the fragments of an event came at once: the
-/// server's name and bytes. None without events.
-pub fn buffer_for_events(scenario: &LabScenario) -> Option<(String, u64)> {
-    let events = scenario.events.as_ref()?;
-    /// Boards that send events to one server.
-    struct Fan {
-        to: usize,
-        server: usize,
-        servers: usize,
-        boards: Vec<usize>,
-    }
-    let mut fans: Vec<Fan> = Vec::new();
-    for flow in &scenario.flows {
-        let Workload::Events { board, server, servers } = flow.workload else { continue };
-        match fans.iter_mut().find(|fan| fan.to == flow.to) {
-            Some(fan) => fan.boards.push(board),
-            None => fans.push(Fan { to: flow.to, server, servers, boards: vec![board] }),
-        }
-    }
-    let of_server = |Fan { to, server, servers, boards }: &Fan| {
-        let rate = scenario.link_of(*to).rate;
-        let (mut backlog, mut most, mut last) = (0u64, 0u64, Time::ZERO);
-        for event in (*server..events.times.len()).step_by((*servers).max(1)).take(FRAGMENTS / boards.len().max(1)) {
-            let now = events.times[event];
-            backlog = backlog.saturating_sub(rate.bytes_in(now.saturating_sub(last)).bytes());
-            backlog += match events.sizes {
-                FragmentSizes::Fixed(bytes) => bytes * boards.len() as u64,
-                _ => boards.iter().map(|board| events.bytes(event, *board)).sum::<u64>(),
-            };
-            (most, last) = (most.max(backlog), now);
-        }
-        (scenario.topology.name(*to).to_owned(), most)
-    };
-    fans.iter().map(of_server).max_by_key(|(_, bytes)| *bytes)
-}

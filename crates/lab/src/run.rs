@@ -30,6 +30,8 @@ pub struct Lab {
     /// Bytes that waited at each port of each switch, summed over the samples.
     queues: Vec<Vec<u64>>,
     samples: u64,
+    /// Events complete at each sample.
+    completed: Vec<u64>,
 }
 
 /// The progress of a simulation.
@@ -87,6 +89,7 @@ impl Lab {
             next_sample,
             queues,
             samples,
+            completed: Vec::new(),
         }
     }
 
@@ -135,6 +138,7 @@ impl Lab {
 
     fn sample_queues(&mut self) {
         self.samples += 1;
+        self.completed.push(self.ledger.borrow().events.complete);
         for ((_, id), sums) in self.switches.iter().zip(&mut self.queues) {
             let Some(switch) = self.engine.switch(*id) else { continue };
             sums.resize(usize::from(switch.port_count()), 0);
@@ -148,6 +152,12 @@ impl Lab {
     pub fn mean_queue(&self, switch: usize, port: PortId) -> f64 {
         let sum = self.queues[switch].get(usize::from(port.0)).copied().unwrap_or(0);
         sum as f64 / self.samples.max(1) as f64
+    }
+
+    /// Events that were complete at the last sample up to `time`; samples are 100 us apart.
+    pub fn completed_by(&self, time: Time) -> u64 {
+        let sample = (time.as_ps() / Self::SAMPLE.as_ps()) as usize;
+        sample.checked_sub(1).and_then(|sample| self.completed.get(sample)).copied().unwrap_or(0)
     }
 
     /// Completes the counters of pause frames, for callers that read them before `advance` has ended.

@@ -4,7 +4,7 @@
 use penstock_units::Time;
 use thiserror::Error;
 
-use crate::Window;
+use crate::window::Window;
 
 /// Settings of a [`Scheduler`](crate::Scheduler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

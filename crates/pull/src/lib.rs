@@ -18,6 +18,7 @@
 
 mod board;
 mod config;
+mod meter;
 mod scheduler;
 mod window;
 

@@ -9,9 +9,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use penstock_units::Time;
 use thiserror::Error;
 
-use crate::board::{Answers, Board, Posted};
-use crate::window::Meter;
-use crate::{Config, ConfigError, Fragment, Read};
+use crate::board::{Answers, Board, Fragment, Posted, Read};
+use crate::config::{Config, ConfigError};
+use crate::meter::Meter;
 
 /// Why an announcement is refused. Each is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

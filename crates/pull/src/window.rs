@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The window: how many bytes may be on their way to this server.
 
-use penstock_units::{Rate, Time};
-
-use crate::Config;
+use penstock_units::Rate;
 
 /// Where the window W comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,117 +17,4 @@ pub enum Window {
         /// The least W, in bytes on the wire: for a server that looks at arrivals in intervals longer than a round trip.
         at_least: u64,
     },
-}
-
-/// A round trip that is assumed until one has been measured: short, so that the first READs do not wait for each other.
-const FIRST_ROUND_TRIP: Time = Time::from_us(4);
-/// READs that share a window, at least. Each is a whole number of packets.
-const READS_OF_A_WINDOW: u64 = 8;
-
-/// The window in use, and round trips of all boards, measured by epochs: an epoch ends when a window's bytes have
-/// arrived.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    source: Window,
-    bytes: u64,
-    read_size: u32,
-    longest_read: u32,
-    epoch: Epoch,
-    /// The fastest READ of the epoch before.
-    fastest_before: Time,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Epoch {
-    arrived: u64,
-    /// The shortest round trip of a READ.
-    fastest: Time,
-    /// Bytes of boards whose way has been measured, and the sum of their round trips in ns, each times its bytes.
-    measured: u64,
-    weighted_ns: u128,
-}
-
-impl Epoch {
-    const EMPTY: Epoch = Epoch { arrived: 0, fastest: Time::MAX, measured: 0, weighted_ns: 0 };
-}
-
-impl Meter {
-    pub(crate) fn new(config: &Config) -> Self {
-        let mut meter = Self {
-            source: config.window,
-            bytes: 0,
-            read_size: 0,
-            longest_read: 0,
-            epoch: Epoch::EMPTY,
-            fastest_before: Time::MAX,
-        };
-        meter.set(config, FIRST_ROUND_TRIP);
-        meter
-    }
-
-    fn set(&mut self, config: &Config, round_trip: Time) {
-        let packet = config.wire_bytes(config.mtu);
-        self.bytes = match self.source {
-            Window::Given(bytes) => bytes,
-            Window::Measured { line, at_least } => {
-                let carried = line.bytes_in(round_trip).bytes();
-                carried.saturating_add(carried / 4).saturating_add(2 * packet).max(at_least)
-            }
-        };
-        let packets = (self.bytes / READS_OF_A_WINDOW).div_ceil(packet).max(1);
-        self.read_size = u32::try_from(packets).unwrap_or(u32::MAX).saturating_mul(config.mtu);
-        let with_rest = self.read_size.saturating_add(self.read_size / 2);
-        self.longest_read = if config.wire_bytes(with_rest) <= self.bytes { with_rest } else { self.read_size };
-    }
-
-    /// W, bytes on the wire.
-    #[inline]
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Payload of a READ, bytes, and of one with which a fragment ends.
-    #[inline]
-    pub(crate) fn read_sizes(&self) -> (u32, u32) {
-        (self.read_size, self.longest_read)
-    }
-
-    /// The shortest round trip of any board's READ, of late.
-    #[inline]
-    pub(crate) fn fastest(&self) -> Time {
-        self.epoch.fastest.min(self.fastest_before)
-    }
-
-    /// How long the way of a READ of `wire` bytes takes, without the bytes themselves on the line. `None` if the line
-    /// was busy for a quarter of the time, or more, with the `carried` bytes that have arrived since the READ was posted:
-    /// then it may have waited, and a longer window would bring nothing.
-    #[inline]
-    pub(crate) fn way(&self, round_trip: Time, wire: u64, carried: u64) -> Option<Time> {
-        match self.source {
-            Window::Given(_) => None,
-            Window::Measured { line, .. } => {
-                let was_idle = round_trip > line.time_for(carried).saturating_mul(4);
-                was_idle.then(|| round_trip.saturating_sub(line.time_for(wire)))
-            }
-        }
-    }
-
-    /// A READ of `wire` bytes has arrived after `round_trip`, at a board whose way takes `way`, if that is measured.
-    #[inline]
-    pub(crate) fn measure(&mut self, config: &Config, wire: u64, round_trip: Time, way: Option<Time>) {
-        let epoch = &mut self.epoch;
-        epoch.fastest = epoch.fastest.min(round_trip);
-        epoch.arrived += wire;
-        if let Some(way) = way {
-            epoch.measured += wire;
-            epoch.weighted_ns += u128::from(way.as_ps() / 1_000) * u128::from(wire);
-        }
-        if epoch.arrived >= self.bytes {
-            let epoch = std::mem::replace(&mut self.epoch, Epoch::EMPTY);
-            self.fastest_before = epoch.fastest;
-            if let Some(mean) = epoch.weighted_ns.checked_div(u128::from(epoch.measured)) {
-                self.set(config, Time::from_ns(u64::try_from(mean).unwrap_or(u64::MAX / 1_000)));
-            }
-        }
-    }
 }

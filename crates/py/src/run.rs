@@ -113,7 +113,10 @@ fn simulate(
     let end = end?;
     capture.map_err(unwritable)?;
     let batches = batches.map_err(unwritable)?.filter(|_| out.is_none());
-    let summary = report::summary(&lab, &path.display().to_string(), &scenario, &end);
+    let mut summary = report::summary(&lab, &path.display().to_string(), &scenario, &end);
+    if end != End::Interrupted {
+        report::compare_with_ideal(&scenario, &mut summary);
+    }
     Ok(Finished { summary, trace: batches.and_then(Stream::new), never_recorded })
 }
 

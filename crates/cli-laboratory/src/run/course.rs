@@ -91,6 +91,9 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     let mut summary = report::summary(&course.lab, &name, &scenario, &end);
     summary.warnings.extend(never_recorded);
     summary.timing = timing(summary.timing, started, before);
+    if end != End::Interrupted {
+        report::compare_with_ideal(&scenario, &mut summary);
+    }
     let mut summary = course.summary(summary)?;
     summary.steered = page.applied();
     page.end(end.word(), now, done, &summary);

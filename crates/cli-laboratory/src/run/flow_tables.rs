@@ -79,6 +79,10 @@ pub fn totals(summary: &LabSummary) -> Table {
             rows.push(("", in_force(switch)));
         }
     }
+    for link in summary.links.iter().filter(|link| link.lost != [0, 0]) {
+        let [there, back] = link.lost;
+        rows.push(("link", format!("{}: {there} frames lost there, {back} back", link.name)));
+    }
     let victims: Vec<_> = summary.flows.iter().filter(|flow| flow.hol_victim).map(|flow| flow.name.as_str()).collect();
     if !victims.is_empty() {
         let more = if victims.len() > 8 { ", ..." } else { "" };

@@ -10,16 +10,17 @@ use penstock_transport::RequesterConfig;
 use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
 
 use super::findings::Verdict;
+use super::ideal::ideal;
 use super::path::{blocking, path_of, Blocking, Hop};
 use super::per::per;
-use super::summary::{
-    EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,
-};
+use super::quantiles::Quantiles;
+use super::summary::{EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, SwitchSummary, Timing, SCHEMA};
 use super::verdict;
 use super::watch::End;
 use crate::flow::FlowInfo;
 use crate::run::Lab;
 use crate::scenario::{LabScenario, SwitchSpec, Workload};
+use crate::topology::{NodeKind, TopologyLink, TopologyNode};
 use crate::units::Time;
 use crate::workload::EventList;
 
@@ -42,16 +43,23 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
         aggregate_gbps: gbps(delivered_bytes, span(&ledger, now)),
         delivered_bytes,
         mct_us: Quantiles::from(&ledger.completion),
-        events: event_summary(&ledger, scenario, now),
+        events: event_summary(lab, &ledger, scenario),
         switches: switches(lab, scenario, now),
-        links: lab.links.iter().map(|(name, id)| link_summary(lab, name, *id, now)).collect(),
+        links: links(lab, scenario, now),
         warnings: scenario.warnings.iter().map(ToString::to_string).collect(),
         settings: scenario.settings.iter().cloned().collect(),
         timing: Timing { events, traversals, ..Timing::default() },
+        ideal: None,
         verdict: Verdict::default(),
     };
     summary.verdict = verdict::of(scenario, &summary);
     summary
+}
+
+/// Runs the same load in a network that holds nothing back, and judges the run by it.
+pub fn compare_with_ideal(scenario: &LabScenario, summary: &mut LabSummary) {
+    summary.ideal = ideal(scenario, summary.simulated_s);
+    summary.verdict = verdict::of(scenario, summary);
 }
 
 fn gbps(bytes: u64, span: Time) -> f64 {
@@ -209,7 +217,8 @@ fn names(lab: &Lab, path: &[Hop]) -> Vec<String> {
 }
 
 /// None without events.
-fn event_summary(ledger: &Ledger, scenario: &LabScenario, now: Time) -> Option<EventSummary> {
+fn event_summary(lab: &Lab, ledger: &Ledger, scenario: &LabScenario) -> Option<EventSummary> {
+    let now = lab.now();
     let list = scenario.events.as_ref()?;
     let events = &ledger.events;
     let Quantiles { p50, p99, p999, max } = Quantiles::from(&events.completion);
@@ -229,11 +238,26 @@ fn event_summary(ledger: &Ledger, scenario: &LabScenario, now: Time) -> Option<E
         lost,
         never_begun: triggered.saturating_sub(count),
         overdue,
+        backlog_per_s: backlog_per_s(lab, list),
         p50_us: p50,
         p99_us: p99,
         p999_us: p999,
         max_us: max,
     })
+}
+
+/// The growth of the backlog: the events that were triggered and not complete, at half, three quarters and all of the
+/// time of the triggers. What rises from look to look, by more than a twentieth of what is triggered in that time, and by
+/// more than chance makes of so few, goes on to rise.
+fn backlog_per_s(lab: &Lab, list: &EventList) -> Option<f64> {
+    const LEAST: u64 = 20;
+    let end = lab.now().min(*list.times.last()?);
+    let triggered = |at: Time| list.times.partition_point(|time| *time <= at) as u64;
+    let backlog = |at: Time| triggered(at).saturating_sub(lab.completed_by(at));
+    let [half, later, last] = [end / 2, end / 4 * 3, end].map(backlog);
+    let grown = last.saturating_sub(half);
+    let is_growing = half < later && later < last && grown > LEAST && grown * 20 > triggered(end) - triggered(end / 2);
+    is_growing.then(|| per(grown as f64, (end - end / 2).as_secs_f64()))
 }
 
 /// Whether a sender that gave up has a fragment of this event that was not delivered.
@@ -331,7 +355,31 @@ fn port_summary(place: &Place, spec: &SwitchSpec, id: NodeId, switch: &dyn Switc
     }
 }
 
-fn link_summary(lab: &Lab, name: &str, id: LinkId, now: Time) -> LinkSummary {
+fn links(lab: &Lab, scenario: &LabScenario, now: Time) -> Vec<LinkSummary> {
+    let (mut hosts, mut switches) = (lab.hosts.iter(), lab.switches.iter());
+    let node = |node: &TopologyNode| match node.kind {
+        NodeKind::Host => hosts.next(),
+        NodeKind::Switch => switches.next(),
+    };
+    let nodes: Vec<Option<NodeId>> =
+        scenario.topology.nodes.iter().map(node).map(|named| named.map(|(_, id)| *id)).collect();
+    let summary = |((name, id), link): (&(String, LinkId), &TopologyLink)| {
+        let end = |end: usize| nodes[link.ends[end]].map_or(Time::ZERO, |id| paused(lab, id, link.ports[end], now));
+        link_summary(lab, name, *id, now, [end(0), end(1)].map(Time::as_secs_f64))
+    };
+    lab.links.iter().zip(&scenario.topology.links).map(summary).collect()
+}
+
+/// How long a port of a node was paused, summed over classes.
+fn paused(lab: &Lab, node: NodeId, port: u16, now: Time) -> Time {
+    let of_host = || lab.engine.node::<Station>(node).map(|host| host.stats(now).paused_for);
+    match lab.engine.switch(node) {
+        Some(switch) => switch.port_stats(PortId(port), now).paused,
+        None => of_host().unwrap_or_default().into_iter().fold(Time::ZERO, Time::saturating_add),
+    }
+}
+
+fn link_summary(lab: &Lab, name: &str, id: LinkId, now: Time, paused_s: [f64; 2]) -> LinkSummary {
     let (stats, params) = (lab.engine.link_stats(id), lab.engine.link_params(id));
     let rate_gbps = params.map(|params| params.rate.bits_per_second() as f64 * 1e-9);
     LinkSummary {
@@ -342,5 +390,6 @@ fn link_summary(lab: &Lab, name: &str, id: LinkId, now: Time) -> LinkSummary {
         wire_bytes: stats.map(|stats| stats.wire_bytes),
         utilisation: stats.map(|stats| per(stats.busy.as_secs_f64(), now.as_secs_f64())),
         lost: stats.map(|stats| stats.lost),
+        paused_s,
     }
 }

@@ -14,8 +14,6 @@ pub struct Verdict {
     /// The links that are offered most, in proportion to what they carry; none if all flows send as fast as they can.
     pub offered: Vec<Offered>,
     pub bottleneck: Option<Bottleneck>,
-    /// The buffer at the last link that would have held all events that waited; `None` without events.
-    pub buffer_needed_bytes: Option<u64>,
     /// Posted and not delivered at the end.
     pub outstanding_bytes: u64,
     pub sentences: Vec<String>,

@@ -4,17 +4,19 @@
 
 mod collect;
 mod findings;
+mod ideal;
 mod path;
 mod per;
+mod quantiles;
 mod summary;
 pub mod verdict;
 mod watch;
 
-pub use collect::summary;
+pub use collect::{compare_with_ideal, summary};
 pub use findings::{Bottleneck, Offered, Verdict};
+pub use ideal::{Ideal, IdealBuffer, IdealPort};
 pub use path::{blocking, path_of, Blocking, Hop};
 pub use per::per;
-pub use summary::{
-    EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, Quantiles, SwitchSummary, Timing, SCHEMA,
-};
+pub use quantiles::Quantiles;
+pub use summary::{EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, SwitchSummary, Timing, SCHEMA};
 pub use watch::{watch, End};

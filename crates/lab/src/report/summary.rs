@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use penstock_netsim::Distribution;
 use serde::Serialize;
 
 use super::findings::Verdict;
-use crate::units::Time;
+use super::ideal::Ideal;
+use super::quantiles::Quantiles;
 
 /// Version of this layout.
 pub const SCHEMA: u32 = 1;
@@ -43,6 +43,8 @@ pub struct LabSummary {
     pub events: Option<EventSummary>,
     pub switches: Vec<SwitchSummary>,
     pub links: Vec<LinkSummary>,
+    /// The same load in a network that holds nothing back; `None` until it is compared, and where it cannot be.
+    pub ideal: Option<Ideal>,
     /// The verdict for the planner of the network.
     pub verdict: Verdict,
     pub warnings: Vec<String>,
@@ -117,23 +119,6 @@ pub struct FlowSummary {
     pub hol_victim: bool,
 }
 
-/// Completion times in microseconds; `None` if there were none.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Quantiles {
-    pub p50: Option<f64>,
-    pub p99: Option<f64>,
-    pub p999: Option<f64>,
-    pub max: Option<f64>,
-}
-
-impl From<&Distribution> for Quantiles {
-    fn from(times: &Distribution) -> Self {
-        let us = |time: Option<Time>| time.map(|time| time.0 as f64 * 1e-6);
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| us(times.quantile(quantile)));
-        Quantiles { p50, p99, p999, max: us(times.max()) }
-    }
-}
-
 /// Events: triggered = complete + in flight + lost + never begun.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct EventSummary {
@@ -151,6 +136,8 @@ pub struct EventSummary {
     pub never_begun: u64,
     /// Events that had waited for more than a tenth of the run: the network is slower than its triggers.
     pub overdue: u64,
+    /// Events by which the number of incomplete ones rises in a second, if it rose over the second half of the triggers.
+    pub backlog_per_s: Option<f64>,
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
     pub p999_us: Option<f64>,
@@ -225,4 +212,6 @@ pub struct LinkSummary {
     /// Share of the run in which the wire was busy.
     pub utilisation: [f64; 2],
     pub lost: [u64; 2],
+    /// How long the port that sends was paused, summed over classes; of a verilated board 0, since `boards` has it.
+    pub paused_s: [f64; 2],
 }

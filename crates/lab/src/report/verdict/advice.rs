@@ -13,7 +13,22 @@ const USED: f64 = 0.9;
 
 /// Causes from the most severe on; the first that applies is reported.
 pub(super) fn first(facts: &Facts) -> String {
-    let causes = [deadlock, headroom, overload, failed, drops, unfinished, pauses, unused];
+    let causes = [
+        deadlock,
+        headroom,
+        overload,
+        failed,
+        drops,
+        lost,
+        unfinished,
+        burst,
+        backlog,
+        late,
+        pauses,
+        repeated,
+        small_buffer,
+        unused,
+    ];
     causes.iter().find_map(|cause| cause(facts)).unwrap_or_else(|| match facts.bottleneck {
         Some(busiest) => format!(
             "nothing has to change; the busiest link, {} to {}, has {:.1} % left",
@@ -70,8 +85,9 @@ fn drops(facts: &Facts) -> Option<String> {
     let drops = |switch: &&SwitchSummary| switch.dropped_buffer + switch.dropped_threshold;
     let switch = facts.summary.switches.iter().max_by_key(drops).filter(|switch| drops(switch) > 0)?;
     let lossless = if switch.pfc == "off" { ", or set switch.pfc = true" } else { "" };
-    let more = facts.buffer_needed.as_ref().map_or(2 * switch.buffer_bytes, |(_, needed)| *needed);
-    let more = more.max(2 * switch.peak_buffer_bytes);
+    let ideal = facts.summary.ideal.iter().flat_map(|ideal| &ideal.buffers);
+    let needed = ideal.filter(|buffer| buffer.switch == switch.name).map(|buffer| buffer.needed_bytes).next();
+    let more = needed.unwrap_or(0).max(2 * switch.buffer_bytes);
     Some(format!(
         "give {} a switch.buffer of {} instead of {}{lossless}; {} frames were dropped",
         switch.name,
@@ -93,14 +109,80 @@ fn unfinished(facts: &Facts) -> Option<String> {
     ))
 }
 
+fn lost(facts: &Facts) -> Option<String> {
+    let (most, all) = facts.lost()?;
+    let here = most.lost.iter().sum::<u64>();
+    Some(format!("mend {}: it lost {here} frames, all links together {all}", most.name))
+}
+
+fn burst(facts: &Facts) -> Option<String> {
+    let port = facts.overloaded_port()?;
+    // Only where events wait for a good part of the overload: random events wait for each other at any load.
+    let (_, ideal) = facts.completion_us().filter(|(_, ideal)| *ideal > 1e6 * port.overloaded_s / 4.0)?;
+    Some(format!(
+        "give {} to {} more than its rate, or accept that {} wait for {:.2} ms: bursts of up to {:.0} % of what it carries \
+         overload it for up to {:.2} ms",
+        port.from,
+        port.to,
+        facts.unit(),
+        ideal * 1e-3,
+        100.0 * port.worst_share,
+        port.overloaded_s * 1e3
+    ))
+}
+
+fn backlog(facts: &Facts) -> Option<String> {
+    let rate = facts.summary.events?.backlog_per_s?;
+    Some(format!("{}: this load cannot be read out, the backlog rises by {rate:.0} events a second", let_go(facts)))
+}
+
+fn late(facts: &Facts) -> Option<String> {
+    let (here, ideal) = facts.late_us()?;
+    Some(format!(
+        "{}: 99 % of the {} were complete within {here:.1} us, {:.1} times the {ideal:.1} us without what holds boards back",
+        let_go(facts),
+        facts.unit(),
+        here / ideal
+    ))
+}
+
+/// What holds the boards back, and a comparison that shows it.
+fn let_go(facts: &Facts) -> &'static str {
+    let is_limited = facts.summary.flows.iter().any(|flow| flow.law != "off");
+    if is_limited {
+        "compare with cc.law = \"off\""
+    } else {
+        "look for what holds the senders back"
+    }
+}
+
 fn pauses(facts: &Facts) -> Option<String> {
-    let longest = facts.summary.flows.iter().map(|flow| flow.paused_s).fold(0.0, f64::max);
-    let share = per(longest, facts.summary.simulated_s);
+    let (longest, ports) = facts.paused();
     let marks = facts.sum(|port| port.ecn_marked as f64) > 0.0;
     let how = if marks { "lower switch.kmin and kmax" } else { "set switch.ecn = true and cc.law = \"dcqcn\"" };
-    (share > 0.1).then(|| {
-        format!("{how}, so that marks come before pauses: a port was paused {:.0} % of the run", 100.0 * share)
+    (longest > 0.0).then(|| {
+        format!(
+            "{how}, so that marks come before pauses: {ports} ports were paused, one for {:.3} ms, {:.1} % of the run",
+            longest * 1e3,
+            100.0 * per(longest, facts.summary.simulated_s)
+        )
     })
+}
+
+fn repeated(facts: &Facts) -> Option<String> {
+    let again = facts.sent_again();
+    (again > 0).then(|| format!("raise qp.ack_timeout: {again} packets were sent again, and no frame was lost"))
+}
+
+fn small_buffer(facts: &Facts) -> Option<String> {
+    let buffer = facts.small_buffer()?;
+    let is_limited = facts.summary.flows.iter().all(|flow| flow.law != "off");
+    let how = if is_limited { "keep the rate limiter, or give" } else { "give" };
+    let (needed, has) = (bytes(buffer.needed_bytes), bytes(buffer.buffer_bytes));
+    Some(format!(
+        "{how} {} a switch.buffer of {needed} instead of {has}: without a limiter so much can wait there",
+        buffer.switch
+    ))
 }
 
 fn unused(facts: &Facts) -> Option<String> {

@@ -9,7 +9,7 @@ mod sentences;
 
 use super::findings::{Bottleneck, Offered, Verdict};
 use super::summary::LabSummary;
-use crate::offered::{buffer_for_events, offered};
+use crate::offered::offered;
 use crate::scenario::{LabScenario, Workload};
 use crate::topology::Routes;
 use crate::workload::Pace;
@@ -31,15 +31,13 @@ pub fn of(scenario: &LabScenario, summary: &LabSummary) -> Verdict {
         summary,
         offered: &offered,
         bottleneck: bottleneck.as_ref(),
-        buffer_needed: buffer_for_events(scenario),
         outstanding_bytes: outstanding,
         is_greedy: scenario.flows.iter().any(|flow| greedy(&flow.workload)),
     };
     let advice = advice::first(&facts);
     let mut sentences = sentences::all(&facts);
     sentences.push(format!("First: {advice}."));
-    let buffer_needed_bytes = facts.buffer_needed.as_ref().map(|(_, bytes)| *bytes);
-    Verdict { buffer_needed_bytes, outstanding_bytes: outstanding, sentences, advice, offered, bottleneck }
+    Verdict { outstanding_bytes: outstanding, sentences, advice, offered, bottleneck }
 }
 
 fn bottleneck(scenario: &LabScenario, summary: &LabSummary) -> Option<Bottleneck> {

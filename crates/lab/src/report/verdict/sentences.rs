@@ -2,12 +2,23 @@
 //! The verdict in words, from the offered load to the mechanism that carried it.
 
 use super::super::findings::Offered;
-use super::super::summary::PortSummary;
+use super::super::ideal::IdealBuffer;
 use super::facts::{bytes, Facts};
 
 /// One after the other, each with its number.
 pub(super) fn all(facts: &Facts) -> Vec<String> {
-    let parts = [offered(facts), bottleneck(facts), events(facts), waiting(facts), buffer(facts), carried(facts)];
+    let parts = [
+        offered(facts),
+        worst(facts),
+        bottleneck(facts),
+        events(facts),
+        ideal(facts),
+        backlog(facts),
+        waiting(facts),
+        buffer(facts),
+        lost(facts),
+        carried(facts),
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -57,7 +68,7 @@ fn events(facts: &Facts) -> Option<String> {
 
 /// Where it waited.
 fn waiting(facts: &Facts) -> Option<String> {
-    let paused = facts.summary.flows.iter().map(|flow| flow.paused_s).fold(0.0, f64::max);
+    let (paused, _) = facts.paused();
     let in_switch = facts.summary.switches.iter().map(|switch| switch.peak_buffer_bytes).max().unwrap_or(0);
     if facts.outstanding_bytes == 0 && paused == 0.0 {
         return None;
@@ -73,16 +84,62 @@ fn waiting(facts: &Facts) -> Option<String> {
     ))
 }
 
-fn buffer(facts: &Facts) -> Option<String> {
-    let (server, needed) = facts.buffer_needed.as_ref()?;
-    let port = |port: &&PortSummary| port.peer == *server;
-    let switch = facts.summary.switches.iter().find(|switch| switch.ports.iter().any(|one| port(&one)))?;
+/// The most that came to a port in a short time.
+fn worst(facts: &Facts) -> Option<String> {
+    let ports = &facts.summary.ideal.as_ref()?.ports;
+    let port = facts.overloaded_port().or_else(|| {
+        ports.iter().max_by(|a, b| a.worst_share.total_cmp(&b.worst_share)).filter(|port| port.worst_share > 1.0)
+    })?;
+    let drained = match port.overloaded_s > 0.0 {
+        true => format!(
+            "; its longest overload took {:.2} ms and had drained at {:.2} ms",
+            port.overloaded_s * 1e3,
+            port.drained_at_s * 1e3
+        ),
+        false => String::new(),
+    };
     Some(format!(
-        "Buffer: {} in front of {server} would have held all that waits there; {} has {}.",
-        bytes(*needed),
-        switch.name,
-        bytes(switch.buffer_bytes)
+        "Worst millisecond: from {:.2} ms on {} to {} was offered {:.0} % of what it carries{drained}.",
+        port.worst_at_s * 1e3,
+        port.from,
+        port.to,
+        100.0 * port.worst_share
     ))
+}
+
+fn ideal(facts: &Facts) -> Option<String> {
+    let (here, ideal) = facts.completion_us()?;
+    Some(format!(
+        "Ideal: without limiter, pauses and full buffers 99 % of the {} take {ideal:.1} us; here {here:.1} us, {:.2} \
+         times as long.",
+        facts.unit(),
+        here / ideal.max(1e-3)
+    ))
+}
+
+fn backlog(facts: &Facts) -> Option<String> {
+    let rate = facts.summary.events?.backlog_per_s?;
+    Some(format!("Backlog: it rises by {rate:.0} events a second; this load cannot be read out."))
+}
+
+fn buffer(facts: &Facts) -> Option<String> {
+    let most = facts.summary.ideal.as_ref()?.buffers.iter();
+    let fullest = most.max_by(|a, b| {
+        let share = |buffer: &IdealBuffer| buffer.needed_bytes as f64 / buffer.buffer_bytes.max(1) as f64;
+        share(a).total_cmp(&share(b))
+    });
+    let buffer = fullest.filter(|buffer| buffer.needed_bytes > 0)?;
+    Some(format!(
+        "Buffer: {} in {} would have held all that waits there without a limiter; it has {}.",
+        bytes(buffer.needed_bytes),
+        buffer.switch,
+        bytes(buffer.buffer_bytes)
+    ))
+}
+
+fn lost(facts: &Facts) -> Option<String> {
+    let (most, all) = facts.lost()?;
+    Some(format!("Lost on links: {all} frames, {} of them on {}.", most.lost.iter().sum::<u64>(), most.name))
 }
 
 fn carried(facts: &Facts) -> Option<String> {
@@ -91,7 +148,7 @@ fn carried(facts: &Facts) -> Option<String> {
     }
     let cnps: u64 = facts.summary.flows.iter().map(|flow| flow.cnps).sum();
     let feedbacks: u64 = facts.summary.flows.iter().map(|flow| flow.feedbacks).sum();
-    let again: u64 = facts.summary.flows.iter().map(|flow| flow.retransmissions).sum();
+    let again = facts.sent_again();
     let marked = facts.sum(|port| port.ecn_marked as f64);
     let (pauses, pausing) = (facts.sum(|port| port.pauses_sent as f64), facts.sum(|port| port.pausing_s) * 1e3);
     let notifications = if feedbacks > 0 { format!("{feedbacks} QCN messages") } else { format!("{cnps} CNPs") };
