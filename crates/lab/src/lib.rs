@@ -20,6 +20,7 @@ mod metrics;
 mod offered;
 mod read;
 pub mod report;
+mod reroute;
 mod run;
 mod scenario;
 mod topology;

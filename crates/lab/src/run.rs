@@ -7,6 +7,7 @@ use penstock_netsim::{
 };
 
 use crate::flow::FlowInfo;
+use crate::reroute::{CutOff, Reroutes};
 use crate::scenario::{LabScenario, Stop};
 use crate::units::Time;
 
@@ -32,6 +33,7 @@ pub struct Lab {
     samples: u64,
     /// Events complete at each sample.
     completed: Vec<u64>,
+    reroutes: Reroutes,
 }
 
 /// The progress of a simulation.
@@ -90,7 +92,13 @@ impl Lab {
             queues,
             samples,
             completed: Vec::new(),
+            reroutes: Reroutes::default(),
         }
+    }
+
+    /// The changes of routes by links that go down and come back.
+    pub(super) fn set_reroutes(&mut self, reroutes: Reroutes) {
+        self.reroutes = reroutes;
     }
 
     pub fn now(&self) -> Time {
@@ -107,7 +115,11 @@ impl Lab {
         let until = until.min(self.time_limit);
         let mut idle = false;
         while self.now() < until && !idle {
-            idle = self.engine.run_on(until.min(self.next_look).min(self.next_sample))? == RunEnd::Idle;
+            let reroute = self.reroutes.next().unwrap_or(Time::MAX);
+            idle = self.engine.run_on(until.min(self.next_look).min(self.next_sample).min(reroute))? == RunEnd::Idle;
+            if self.now() >= reroute {
+                self.reroutes.apply(self.now(), &mut self.engine, &self.switches);
+            }
             if self.now() >= self.next_sample {
                 self.next_sample = self.now() + Self::SAMPLE;
                 self.sample_queues();
@@ -152,6 +164,11 @@ impl Lab {
     pub fn mean_queue(&self, switch: usize, port: PortId) -> f64 {
         let sum = self.queues[switch].get(usize::from(port.0)).copied().unwrap_or(0);
         sum as f64 / self.samples.max(1) as f64
+    }
+
+    /// The flows to whose destination no way led at some time.
+    pub fn cut_off(&self) -> &[CutOff] {
+        self.reroutes.cut_off()
     }
 
     /// Events that were complete at the last sample up to `time`; samples are 100 us apart.

@@ -208,6 +208,11 @@ fn mistakes_are_refused_with_place_key_value_and_what_is_allowed() {
         (STAR, &["replay.file=damaged.npz"]),
         (STAR, &["replay.from=board0"]),
         (STAR, &["triggers.rate=1kHz", "replay.to=server0"]),
+        (
+            "[topology]\nkind = \"star\"\n[[change]]\nlink = \"board0-switch\"\ndown = true\nloss = 1.0\nrate = \"1Gbps\"\n\
+            [[change]]\nlink = \"board1-switch\"\nloss = 0.5\ndetection = \"1ms\"\n",
+            &[],
+        ),
         ("[topology]\nkind = \"star\"\n[[change]]\nrate = \"1kbps\"\n[[change]]\nlink = \"a-b\"\nat = \"2s\"\nuntil = \"1s\"\n", &[]),
         (STAR, &["topology.kind.deep=1", "flow.zero.size=1MB", "flow=3"]),
     ];

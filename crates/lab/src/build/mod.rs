@@ -10,9 +10,11 @@ mod switch;
 use penstock_netsim::{Engine, LinkChange, LinkId, Node, PortId, SimError, Way};
 
 use crate::makers::{LabError, Makers};
+use crate::reroute::Reroutes;
 use crate::run::Lab;
 use crate::scenario::LabScenario;
 use crate::topology::{NodeKind, Routes};
+use crate::units::Probability;
 use builder::Builder;
 
 impl Lab {
@@ -47,7 +49,9 @@ impl Lab {
             of_kind.map(|node| (scenario.topology.name(node).to_owned(), nodes[node])).collect::<Vec<_>>()
         };
         let (hosts, switches) = (named(NodeKind::Host), named(NodeKind::Switch));
-        Ok(Lab::new(scenario, engine, builder.ledger, flows, hosts, switches, links))
+        let mut lab = Lab::new(scenario, engine, builder.ledger, flows, hosts, switches, links);
+        lab.set_reroutes(Reroutes::of(scenario, builder.addresses));
+        Ok(lab)
     }
 }
 
@@ -61,12 +65,11 @@ fn changes(scenario: &LabScenario, engine: &mut Engine, links: &[(String, LinkId
             Some(_) => Way::Back,
         };
         let id = links[change.link].1;
-        engine.change_link_at(change.at, id, way, LinkChange { rate: change.rate, loss: change.loss })?;
+        let loss = if change.down.is_some() { Probability::new(1.0) } else { change.loss };
+        engine.change_link_at(change.at, id, way, LinkChange { rate: change.rate, loss })?;
         if let Some(until) = change.until {
-            let back = LinkChange {
-                rate: change.rate.map(|_| link.params.rate),
-                loss: change.loss.map(|_| link.params.faults.loss),
-            };
+            let back =
+                LinkChange { rate: change.rate.map(|_| link.params.rate), loss: loss.map(|_| link.params.faults.loss) };
             engine.change_link_at(until, id, way, back)?;
         }
     }

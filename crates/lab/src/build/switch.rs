@@ -7,6 +7,7 @@ use penstock_netsim::{Node, PortId, Stream, Switch};
 use penstock_wire::MacAddr;
 
 use crate::makers::{LabError, Makers, SwitchRequest};
+use crate::reroute::set_routes;
 use crate::scenario::{mac_of, LabScenario, SwitchSpec};
 use crate::topology::{NodeKind, Routes};
 
@@ -61,14 +62,7 @@ fn simulated(scenario: &LabScenario, spec: &SwitchSpec, addresses: &[Ipv4Addr], 
             switch.set_ecn(PortId(port as u16), spec.marking(rate));
         }
     }
-    let mut last: Option<(usize, Vec<PortId>)> = None;
-    for host in topology.of_kind(NodeKind::Host) {
-        let cached = last.take().filter(|(before, _)| routes.share_ways(node, *before, host));
-        let found = || routes.next_ports(topology, node, host).into_iter().map(PortId).collect();
-        let ports = cached.map_or_else(found, |(_, ports)| ports);
-        switch.add_route(addresses[host], &ports);
-        last = Some((host, ports));
-    }
+    set_routes(&mut switch, topology, node, addresses, routes);
     switch
 }
 

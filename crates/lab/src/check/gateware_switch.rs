@@ -56,6 +56,9 @@ fn wrong(scenario: &LabScenario, routes: &Routes, node: usize, windowed: impl Fn
             wrong.push(format!("a [[change]] gives link {place} another rate; the gateware's lines keep theirs"));
         }
     }
+    if scenario.changes.iter().any(|change| change.down.is_some()) {
+        wrong.push("a [[change]] has down = true; the gateware's table does not change".to_owned());
+    }
     let hosts: Vec<usize> = topology.of_kind(NodeKind::Host).collect();
     if hosts.len() > SWITCH_ADDRESSES {
         wrong.push(format!("{} hosts; the gateware's table has {SWITCH_ADDRESSES} addresses", hosts.len()));

@@ -334,10 +334,18 @@ impl Traffic<'_> {
                 section.refuse("until", format!("allowed is more than at, {at}"));
             }
             if rate.is_some_and(|rate| rate < Rate(1_000_000)) {
-                section.refuse("rate", "allowed is 1Mbps and more; for a link that is down set loss = 1.0");
+                section.refuse("rate", "allowed is 1Mbps and more; for a link that is down set down = true");
             }
-            if !section.has("rate") && !section.has("loss") {
-                section.refuse_whole("nothing changes; allowed are rate and loss");
+            let down = section.read("down", false);
+            let detection = section.read("detection", Time::from_ms(10));
+            if down {
+                for key in ["rate", "loss", "direction"].into_iter().filter(|key| section.has(key)) {
+                    section.refuse(key, "a link that is down carries nothing either way; leave it out, or down = true");
+                }
+            } else if section.has("detection") {
+                section.refuse("detection", "only links with down = true are detected");
+            } else if !section.has("rate") && !section.has("loss") {
+                section.refuse_whole("nothing changes; allowed are rate, loss and down");
             }
             let link = match &name {
                 Some(name) => self.link(&section, "link", name),
@@ -347,7 +355,15 @@ impl Traffic<'_> {
                 }
             };
             if let Some((link, end)) = link {
-                changes.push(Change { link, from_end: one_way.then_some(end), at, until, rate, loss });
+                changes.push(Change {
+                    link,
+                    from_end: one_way.then_some(end),
+                    at,
+                    until,
+                    rate,
+                    loss,
+                    down: down.then_some(detection),
+                });
             }
             section.finish();
         }

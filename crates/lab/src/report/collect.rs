@@ -189,6 +189,7 @@ fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &F
         rnr_naks: sent.rnr_naks,
         refused: sent.refused,
         limiter_drops: sent.limiter_drops,
+        cut_off_s: lab.cut_off().iter().find(|cut| cut.flow == flow.id).map(|cut| cut.at.as_secs_f64()),
         failed: record.failure.as_ref().map(|(at, why)| format!("{why} at {at}")),
         path,
         paused_s: held.paused.as_secs_f64(),

@@ -109,6 +109,8 @@ pub struct FlowSummary {
     pub refused: u64,
     /// TCP segments that the full queue of the rate limiter dropped.
     pub limiter_drops: u64,
+    /// When a link that is down had left no way to its destination, and the switches knew.
+    pub cut_off_s: Option<f64>,
     /// Why the sender gave up.
     pub failed: Option<String>,
     /// Names of the nodes on the way, both hosts included.

@@ -82,6 +82,8 @@ pub struct Change {
     pub until: Option<Time>,
     pub rate: Option<Rate>,
     pub loss: Option<Probability>,
+    /// The link is down: it loses all, and this long afterwards every switch sends around it; `None`: it is up.
+    pub down: Option<Time>,
 }
 
 /// `[trace]`

@@ -186,7 +186,7 @@ fn meaning(key: &str, first: &str, values: &[&str]) -> Result<Meaning, &'static 
         "ACK_HIGH_PRIO" if first == "0" => Ok(Meaning::Nothing),
         "ACK_HIGH_PRIO" => Ok(Meaning::Warning("acknowledgements travel in the class of the data")),
         "LINK_DOWN" if values.iter().all(|value| *value == "0") => Ok(Meaning::Nothing),
-        "LINK_DOWN" => Ok(Meaning::Warning("write a [[change]] with loss = 1.0 for that link")),
+        "LINK_DOWN" => Ok(Meaning::Warning("write a [[change]] with down = true for that link")),
         "FAST_REACT" | "SAMPLE_FEEDBACK" | "PINT_LOG_BASE" | "PINT_PROB" => Ok(Meaning::Nothing),
         _ if OF_NO_EFFECT.contains(&key) => Ok(Meaning::Nothing),
         _ => Ok(Meaning::Warning("the key is not known")),

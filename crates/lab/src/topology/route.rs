@@ -3,7 +3,7 @@
 //! Promise: each next hop is one link closer to the destination; hosts forward nothing; ports are in ascending order.
 //! Source: breadth-first search; ECMP as in RFC 2992.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{NodeKind, Topology};
 
@@ -23,6 +23,8 @@ pub struct Routes {
     root: Vec<usize>,
     /// Links to go to a root, by root and node; empty for nodes that are none. Hosts of one switch share a table.
     distance: Vec<Vec<u32>>,
+    /// Links that carry nothing.
+    down: BTreeSet<usize>,
 }
 
 const FAR: u32 = u32::MAX;
@@ -30,14 +32,19 @@ const FAR: u32 = u32::MAX;
 impl Routes {
     /// All shortest paths, counted in links.
     pub fn shortest(topology: &Topology) -> Self {
-        let root: Vec<usize> = (0..topology.nodes.len()).map(|node| root(topology, node)).collect();
+        Self::around(topology, BTreeSet::new())
+    }
+
+    /// All shortest paths that avoid the links `down`.
+    pub fn around(topology: &Topology, down: BTreeSet<usize>) -> Self {
+        let root: Vec<usize> = (0..topology.nodes.len()).map(|node| root(topology, &down, node)).collect();
         let mut distance = vec![Vec::new(); topology.nodes.len()];
         for host in topology.of_kind(NodeKind::Host) {
             if distance[root[host]].is_empty() {
-                distance[root[host]] = distances(topology, root[host]);
+                distance[root[host]] = distances(topology, &down, root[host]);
             }
         }
-        Routes { root, distance }
+        Routes { root, distance, down }
     }
 
     /// Links from `node` to host `to`; `FAR` where no path leads.
@@ -62,6 +69,9 @@ impl Routes {
         }
         let nearer = |link: &usize| {
             let peer = topology.links[*link].peer(node);
+            if self.down.contains(link) {
+                return false;
+            }
             peer == to || (topology.nodes[peer].kind == NodeKind::Switch && self.links(peer, to) < links)
         };
         let ports = topology.nodes[node].ports.iter().enumerate();
@@ -101,9 +111,9 @@ impl Routes {
     }
 }
 
-fn root(topology: &Topology, node: usize) -> usize {
+fn root(topology: &Topology, down: &BTreeSet<usize>, node: usize) -> usize {
     match topology.nodes[node].ports[..] {
-        [link] if topology.nodes[node].kind == NodeKind::Host => {
+        [link] if topology.nodes[node].kind == NodeKind::Host && !down.contains(&link) => {
             let peer = topology.links[link].peer(node);
             if topology.nodes[peer].kind == NodeKind::Switch {
                 peer
@@ -115,13 +125,13 @@ fn root(topology: &Topology, node: usize) -> usize {
     }
 }
 
-/// Links from every node to `root`, through switches only.
-fn distances(topology: &Topology, root: usize) -> Vec<u32> {
+/// Links from every node to `root`, through switches and links that are up only.
+fn distances(topology: &Topology, down: &BTreeSet<usize>, root: usize) -> Vec<u32> {
     let mut distance = vec![FAR; topology.nodes.len()];
     distance[root] = 0;
     let mut queue = VecDeque::from([root]);
     while let Some(node) = queue.pop_front() {
-        for link in &topology.nodes[node].ports {
+        for link in topology.nodes[node].ports.iter().filter(|link| !down.contains(link)) {
             let peer = topology.links[*link].peer(node);
             if distance[peer] == FAR {
                 distance[peer] = distance[node] + 1;

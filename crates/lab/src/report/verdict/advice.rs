@@ -2,7 +2,7 @@
 //! The advice of a verdict: the most severe cause, and a value to start with.
 
 use super::super::per::per;
-use super::super::summary::SwitchSummary;
+use super::super::summary::{FlowSummary, SwitchSummary};
 use super::facts::{bytes, Facts};
 use crate::offered::span;
 
@@ -17,6 +17,7 @@ pub(super) fn first(facts: &Facts) -> String {
         deadlock,
         headroom,
         overload,
+        no_way,
         failed,
         drops,
         lost,
@@ -72,6 +73,20 @@ fn overload(facts: &Facts) -> Option<String> {
         None => format!("offer {:.2} Gb/s of payload at most", load.payload_gbps / load.share() * RESERVE),
     };
     Some(format!("give {} to {} {needed:.1} Gb/s instead of {:.1}, or {least}", load.from, load.to, load.capacity_gbps))
+}
+
+fn no_way(facts: &Facts) -> Option<String> {
+    let cut = facts.summary.flows.iter().filter(|flow| flow.cut_off_s.is_some());
+    let since = |flow: &FlowSummary| flow.cut_off_s.unwrap_or(f64::INFINITY);
+    let first = cut.clone().min_by(|a, b| since(a).total_cmp(&since(b)))?;
+    Some(format!(
+        "give {} a second way to {}: {} of {} flows had none from {:.2} ms on",
+        first.from,
+        first.to,
+        cut.count(),
+        facts.summary.flows.len(),
+        since(first) * 1e3
+    ))
 }
 
 fn failed(facts: &Facts) -> Option<String> {

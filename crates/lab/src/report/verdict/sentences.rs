@@ -17,6 +17,7 @@ pub(super) fn all(facts: &Facts) -> Vec<String> {
         waiting(facts),
         buffer(facts),
         lost(facts),
+        cut_off(facts),
         carried(facts),
     ];
     parts.into_iter().flatten().collect()
@@ -140,6 +141,16 @@ fn buffer(facts: &Facts) -> Option<String> {
 fn lost(facts: &Facts) -> Option<String> {
     let (most, all) = facts.lost()?;
     Some(format!("Lost on links: {all} frames, {} of them on {}.", most.lost.iter().sum::<u64>(), most.name))
+}
+
+/// Flows without a way are named.
+fn cut_off(facts: &Facts) -> Option<String> {
+    const NAMED: usize = 8;
+    let cut: Vec<_> = facts.summary.flows.iter().filter(|flow| flow.cut_off_s.is_some()).collect();
+    let first = cut.iter().filter_map(|flow| flow.cut_off_s).reduce(f64::min)?;
+    let names: Vec<_> = cut.iter().take(NAMED).map(|flow| flow.name.as_str()).collect();
+    let more = if cut.len() > NAMED { ", ..." } else { "" };
+    Some(format!("No way: from {:.2} ms on {} flows had none: {}{more}.", first * 1e3, cut.len(), names.join(", ")))
 }
 
 fn carried(facts: &Facts) -> Option<String> {
