@@ -11,10 +11,12 @@ import pytest
 from conftest import ROOT
 from live_page import browse
 
-sys.path.append(str(ROOT / "tools"))
+sys.path += [str(ROOT / "tools"), str(ROOT)]
 
 import parameter_tables
 from diagrams import DIAGRAMS
+
+from figures import measured
 
 
 def test_the_site_has_every_page_and_loads_nothing(built: Path, tmp_path: Path) -> None:
@@ -59,6 +61,17 @@ def test_the_blocks_of_the_gateware_s_diagram_are_modules() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
+def test_the_readme_shows_the_numbers_that_the_figures_give() -> None:
+    """`make figures-check` makes these rows again."""
+    lines = re.findall(r"^\| (DCQCN \w+)[^|]*\|(.+)\|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert [law for law, _ in lines] == ["DCQCN on", "DCQCN off"]
+    rows = {row["quantity"]: row["Penstock"] for row in measured.read(measured.FIGURES)["shallow"]}
+    quantities = ("goodput stored", "Jain's index", "retransmissions", "drops", "byte-exact")
+    for law, line in lines:
+        cells = [cell.strip().replace("yes", "1") for cell in line.split("|")]
+        assert cells == [rows[f"{law}, {quantity}"] for quantity in quantities]
 
 
 def test_the_messages_of_troubleshooting_are_those_of_the_program() -> None:

@@ -120,7 +120,11 @@ rate = "2kHz"
 stop = "50ms"
 fragment = "10KB"
 """
-BURSTS = CALM.replace('"periodic"', '"burst"\nburst = 25\nspacing = "10us"').replace("50ms", "200ms").replace("60ms", "250ms")
+BURSTS = (
+    CALM.replace('"periodic"', '"burst"\nburst = 25\nspacing = "10us"')
+    .replace("50ms", "200ms")
+    .replace("60ms", "250ms")
+)
 # What happens, and the first words of the advice: the mean load of each fits with ease.
 DISORDER = {
     "a burst that the link cannot take": (BURSTS, "give switch to server0 more than its rate"),
