@@ -3,16 +3,17 @@
 //! Promise: a flow without a rate limit counts as zero, since it takes the remaining capacity; headers are counted;
 //! the load is split equally over paths of equal cost, as ECMP does with many flows.
 
-use crate::scenario::{FlowSpec, LabScenario, Protocol, Workload};
+use crate::scenario::{FlowSpec, LabScenario, LabVerb, Protocol, Workload};
 use crate::topology::Routes;
 use crate::units::Time;
 use crate::workload::{EventList, FragmentSizes, Pace};
 use penstock_wire::WIRE_OVERHEAD;
 
 /// Bytes around the payload of a RoCEv2 packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4; RETH and immediate come
-/// with the first and the last packet of a message.
+/// with the first and the last packet of a message, or an AETH with each of the two.
 const ROCE_HEADERS: u64 = 58;
 const ROCE_MESSAGE: u64 = 20;
+const AETH: u64 = 4;
 /// Ethernet 14, IPv4 20, TCP 20.
 const TCP_HEADERS: u64 = 54;
 /// The maximum number of flow start times, and of fragments, that are evaluated.
@@ -206,7 +207,11 @@ fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
     match flow.protocol {
         Protocol::Rc => {
             let packets = (message / f64::from(scenario.qp.mtu)).ceil().max(1.0);
-            message + packets * (ROCE_HEADERS as f64 + around) + ROCE_MESSAGE as f64
+            let of_message = match scenario.qp.verb {
+                LabVerb::Read => AETH * if packets > 1.0 { 2 } else { 1 },
+                LabVerb::WriteImm | LabVerb::Write | LabVerb::Send => ROCE_MESSAGE,
+            };
+            message + packets * (ROCE_HEADERS as f64 + around) + of_message as f64
         }
         // A stream fills its segments.
         Protocol::Tcp | Protocol::SimpleTcp => {

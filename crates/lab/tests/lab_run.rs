@@ -85,6 +85,51 @@ fn one_seed_gives_one_run() {
 }
 
 #[test]
+fn a_server_reads_what_its_boards_have_and_the_law_limits_the_responses() {
+    let run = |overrides: &[&str]| {
+        let scenario = scenario(TREE, &[&["qp.verb=read", "flow.0.message=50KB"], overrides].concat());
+        let mut lab = build(&scenario);
+        assert_eq!(lab.run().unwrap(), LabProgress::Done);
+        let results = summary(&lab, "test", &scenario, &End::Done);
+        let ends: Vec<_> = lab.ledger.borrow().flows().iter().map(|flow| flow.last_delivery).collect();
+        assert!(results.flows.iter().all(|flow| flow.delivered_bytes == 200_000 && flow.messages == 4));
+        (results, ends)
+    };
+    let (clean, ends) = run(&[]);
+    assert!(clean.is_verified() && clean.flows.iter().all(|flow| flow.packets == 4 * 13 && flow.retransmissions == 0));
+    assert_eq!(
+        clean.flows[0].path.first().zip(clean.flows[0].path.last()),
+        Some((&"board0".into(), &"server0".into()))
+    );
+    // 1.6 MB through one link of 10 Gb/s, of which 98 % is payload, and a request before the first
+    assert!((Time::from_us(1_306)..Time::from_us(1_800)).contains(ends.iter().flatten().max().unwrap()), "{ends:?}");
+    assert_eq!(run(&[]).1, ends, "one seed, one run");
+    let (marked, _) = run(&["switch.kmin=5KB", "switch.pmax=1.0", "cc.profile=advcam", "flow.0.message=50KB"]);
+    assert!(marked.flows.iter().map(|flow| flow.cnps).sum::<u64>() > 0);
+    let (lossy, _) = run(&["link.loss=1e-3", "link.reorder=1e-3", "link.duplicate=1e-3", "qp.ack_timeout=100us"]);
+    assert!(lossy.flows.iter().map(|flow| flow.retransmissions).sum::<u64>() > 0);
+    assert!(lossy.flows.iter().map(|flow| flow.naks + flow.timeouts).sum::<u64>() > 0);
+}
+
+#[test]
+fn events_are_read_by_the_server_that_each_belongs_to() {
+    let text = "[topology]\nkind = \"star\"\nservers = 2\nboards = 5\n[triggers]\nevents = 40\n";
+    let mut lab = build(&scenario(text, &["qp.verb=read"]));
+    assert_eq!(lab.run().unwrap(), LabProgress::Done);
+    let ledger = lab.ledger.borrow();
+    assert_eq!((ledger.events.begun, ledger.events.complete), (40, 40));
+    assert!(ledger.flows().iter().all(|flow| flow.delivered_messages == 20 && flow.delivered_bytes == 20_000));
+}
+
+#[test]
+fn a_verilated_board_is_not_read() {
+    let text = format!("{TREE}sender = \"gateware\"\n[qp]\nverb = \"read\"\n");
+    let none = |_: &std::path::Path| Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"));
+    let refused = LabScenario::parse("scenarios/test.toml", &text, &[], &none).unwrap_err().to_string();
+    assert!(refused.contains("board0 is a board of gateware, which answers no READs"), "{refused}");
+}
+
+#[test]
 fn a_replayed_event_is_whole_with_the_fragments_that_were_recorded() {
     let table =
         "time_us,board0,board1,board2\n1000,40000,0,0\n2000,0,0,0\n3000,0,30000,0\n4000,900,20000,0\n5000,0,0,0\n";

@@ -54,8 +54,9 @@ pub use port::{NodeId, PortId};
 pub use rng::Stream;
 pub use station::{
     Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, RcReceiver, RcReceiverConfig, RcSender,
-    RcSenderConfig, SenderVerb, Station, StationConfig, StationError, StationStats, TcpFlowConfig, TcpFlowReceiver,
-    TcpFlowSender, TcpStack,
+    RcSenderConfig, ReadRequester, ReadRequesterConfig, ReadResponder, ReadResponderConfig, ReadResponderStats,
+    SenderVerb, Station, StationConfig, StationError, StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender,
+    TcpStack,
 };
 pub use switch::{
     find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, PauseCycle,

@@ -7,7 +7,7 @@ use crate::memory::MemoryRegion;
 use penstock_cc::NotificationPoint;
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, DEFAULT_PKEY};
+use penstock_wire::{Ecn, Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer, DEFAULT_PKEY};
 
 /// One end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -69,7 +69,7 @@ pub enum CreditPolicy {
 /// How replies are marked in the IP header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReplyMarking {
-    /// DSCP of ACKs and NAKs.
+    /// DSCP of ACKs, NAKs and READ responses.
     pub ack_dscp: u8,
     /// DSCP of CNPs, a traffic class of their own.
     pub cnp_dscp: u8,
@@ -77,12 +77,15 @@ pub struct ReplyMarking {
     pub ttl: u8,
     /// UDP source port.
     pub udp_sport: u16,
+    /// Congestion notification of READ responses. Default: not capable; ECT(0) if the owner paces them and obeys CNPs.
+    pub response_ecn: Ecn,
 }
 
 impl Default for ReplyMarking {
     /// DSCP 26 for RoCE and 48 for CNPs, as common NIC and switch guides set them.
     fn default() -> Self {
-        ReplyMarking { ack_dscp: 26, cnp_dscp: 48, ttl: 64, udp_sport: FIRST_UDP_SPORT }
+        let response_ecn = Ecn::NotEct;
+        ReplyMarking { ack_dscp: 26, cnp_dscp: 48, ttl: 64, udp_sport: FIRST_UDP_SPORT, response_ecn }
     }
 }
 

@@ -60,7 +60,8 @@ impl Reply {
                     Position::Only => Opcode::ReadResponseOnly,
                 };
                 let bth = BthRepr::new(opcode, qpn, psn);
-                address(config, bth, marking.ack_dscp, opcode.has_aeth().then_some(aeth), payload)
+                let aeth = opcode.has_aeth().then_some(aeth);
+                RocePacket { ecn: marking.response_ecn, ..address(config, bth, marking.ack_dscp, aeth, payload) }
             }
         }
     }
@@ -74,7 +75,7 @@ fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRe
         ip_src: config.local.ip,
         ip_dst: config.peer.ip,
         dscp,
-        // Replies are not rate-limited, so a mark on them would have no effect.
+        // These replies are not rate-limited, so a mark on them would have no effect.
         ecn: Ecn::NotEct,
         ttl: config.marking.ttl,
         udp_sport: config.marking.udp_sport,

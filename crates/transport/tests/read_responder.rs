@@ -8,7 +8,7 @@ use bytes::Bytes;
 use common::*;
 use penstock_transport::{Access, Fault, Memory, MemoryRegion, Mtu, QpState, ResponderConfig, Unreadable};
 use penstock_units::Time;
-use penstock_wire::{NakCode, Opcode, Packet, Payload, RocePacket, Syndrome};
+use penstock_wire::{Ecn, NakCode, Opcode, Packet, Payload, RocePacket, Syndrome};
 use Opcode::{
     Acknowledge, ReadResponseFirst as First, ReadResponseLast as Last, ReadResponseMiddle as Middle,
     ReadResponseOnly as Only,
@@ -83,6 +83,21 @@ fn response_packets_equal_memory_and_take_the_psns_of_the_request() {
 fn packet_with_bytes(packet: &RocePacket) -> RocePacket {
     let bytes = Bytes::copy_from_slice(packet.payload.as_bytes().unwrap_or_default());
     RocePacket { payload: Payload::Bytes(bytes), ..packet.clone() }
+}
+
+#[test]
+fn only_responses_may_be_marked_and_only_where_their_owner_paces_them() {
+    for response_ecn in [Ecn::NotEct, Ecn::Ect0] {
+        let mut config = config_of(0);
+        config.marking.response_ecn = response_ecn;
+        let mut b = Bench::new(config);
+        b.handle(&read_request(0, BASE, 300));
+        b.handle(&ack_requested(with_reth(packet(Opcode::WriteOnly, 2, Bytes::new()), BASE, 0)));
+        b.responder.notify(Time::ZERO);
+        let marks: Vec<(Opcode, Ecn)> = packets(&mut b).iter().map(|packet| (packet.bth.opcode, packet.ecn)).collect();
+        let others = |opcode| (opcode, Ecn::NotEct);
+        assert_eq!(marks, [others(Opcode::Cnp), (First, response_ecn), (Last, response_ecn), others(Acknowledge)]);
+    }
 }
 
 #[test]

@@ -3,12 +3,14 @@
 
 use penstock_cc::{CcParams, Law};
 use penstock_netsim::{
-    Consumer, FlowId, NotifyAbove, PacingConfig, RcReceiverConfig, RcSenderConfig, SenderVerb, TcpFlowConfig, TcpStack,
+    Consumer, FlowId, NotifyAbove, PacingConfig, RcReceiverConfig, RcSenderConfig, ReadRequesterConfig,
+    ReadResponderConfig, SenderVerb, TcpFlowConfig, TcpStack,
 };
 use penstock_transport::{BackOff, Endpoint, RequesterConfig, ResponderConfig, RetryLimits, TcpConfig, TcpEndpoint};
-use penstock_wire::RnrTimer;
+use penstock_wire::{Ecn, RnrTimer};
 
 use super::builder::Builder;
+use crate::flow::QueuePair;
 use crate::makers::LabError;
 use crate::scenario::{LabVerb, Protocol, Workload};
 use crate::units::ByteSize;
@@ -35,19 +37,57 @@ impl Builder<'_> {
     }
 
     pub(super) fn sender_config(&self, number: usize, pacing: PacingConfig) -> RcSenderConfig {
-        let (qp, ends) = (&self.scenario.qp, &self.ends[number].sender);
+        let request = self.requester_config(number, &self.ends[number].sender);
+        let verb = match self.scenario.qp.verb {
+            LabVerb::Write => SenderVerb::Write,
+            LabVerb::Send => SenderVerb::Send,
+            // Fragments of a [readout] are written, whatever other flows do.
+            LabVerb::WriteImm | LabVerb::Read => SenderVerb::WriteImm,
+        };
+        let fragments = self.fragments[number].clone();
+        RcSenderConfig { pacing, verb, fragments, ..RcSenderConfig::new(FlowId(number as u32), request) }
+    }
+
+    /// The requester at this end of a flow.
+    fn requester_config(&self, number: usize, ends: &QueuePair) -> RequesterConfig {
+        let qp = &self.scenario.qp;
         let mut request = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
         request.limits =
             RetryLimits { ack_timeout: qp.ack_timeout_code, retry_cnt: qp.retry_cnt, rnr_retry: qp.rnr_retry };
         (request.ack_every, request.window) = (qp.ack_every, qp.window);
+        request.initiator_depth = qp.responder_resources;
         (request.marking.dscp, request.marking.udp_sport) = (self.scenario.flows[number].dscp, ends.udp_sport);
-        let verb = match qp.verb {
-            LabVerb::WriteImm => SenderVerb::WriteImm,
-            LabVerb::Write => SenderVerb::Write,
-            LabVerb::Send => SenderVerb::Send,
-        };
-        let fragments = self.fragments[number].clone();
-        RcSenderConfig { pacing, verb, fragments, ..RcSenderConfig::new(FlowId(number as u32), request) }
+        request
+    }
+
+    /// The responder at this end of a flow.
+    fn responder_config(&self, number: usize, ends: &QueuePair) -> ResponderConfig {
+        let qp = &self.scenario.qp;
+        let mut responder = ResponderConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
+        responder.cnp_interval = qp.cnp_interval;
+        responder.rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
+        (responder.marking.ack_dscp, responder.marking.cnp_dscp) = (self.scenario.flows[number].dscp, qp.cnp_dscp);
+        responder.marking.udp_sport = ends.udp_sport;
+        responder
+    }
+
+    /// The sending host's end of a flow that is read.
+    pub(super) fn read_responder_config(&self, number: usize, pacing: PacingConfig) -> ReadResponderConfig {
+        let qp = &self.scenario.qp;
+        let mut responder = self.responder_config(number, &self.ends[number].sender);
+        responder.responder_resources = qp.responder_resources;
+        responder.marking.response_ecn = Ecn::Ect0;
+        ReadResponderConfig { flow: FlowId(number as u32), responder, ack_delay: qp.ack_delay, pacing }
+    }
+
+    /// The receiving host's end of a flow that is read.
+    pub(super) fn read_requester_config(&self, number: usize) -> ReadRequesterConfig {
+        let ends = &self.ends[number].receiver;
+        let mut request = self.requester_config(number, ends);
+        // No law limits requests.
+        request.marking.ecn = Ecn::NotEct;
+        let RcReceiverConfig { flow, responder, ack_delay, consumer, notify_above } = self.receiver_config(number);
+        ReadRequesterConfig { flow, request, responder, ack_delay, consumer, notify_above }
     }
 
     /// The connection of a TCP flow, as its sender sees it.
@@ -92,12 +132,8 @@ impl Builder<'_> {
     }
 
     pub(super) fn receiver_config(&self, number: usize) -> RcReceiverConfig {
-        let (qp, ends) = (&self.scenario.qp, &self.ends[number].receiver);
-        let mut responder = ResponderConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
-        responder.cnp_interval = qp.cnp_interval;
-        responder.rnr_timer = RnrTimer::at_least((qp.rnr_delay.as_ps() / 1_000_000) as u32);
-        (responder.marking.ack_dscp, responder.marking.cnp_dscp) = (self.scenario.flows[number].dscp, qp.cnp_dscp);
-        responder.marking.udp_sport = ends.udp_sport;
+        let qp = &self.scenario.qp;
+        let responder = self.responder_config(number, &self.ends[number].receiver);
         let mut config = RcReceiverConfig::new(FlowId(number as u32), responder);
         config.ack_delay = qp.ack_delay;
         config.consumer = qp.consumer.map(|(rate, slots)| Consumer { slots, rate });

@@ -3,13 +3,16 @@
 
 use std::rc::Rc;
 
-use penstock_netsim::{FlowId, Node, RcReceiver, RcSender, Station, StationConfig, TcpFlowReceiver, TcpFlowSender};
+use penstock_netsim::{
+    FlowId, Node, RcReceiver, RcSender, ReadRequester, ReadResponder, Station, StationConfig, TcpFlowReceiver,
+    TcpFlowSender,
+};
 use penstock_transport::TcpConfig;
 use penstock_wire::Qpn;
 
 use super::builder::Builder;
 use crate::makers::{BoardFlow, BoardRequest, LabError, Makers, ReadoutBoard, ReadoutRequest};
-use crate::scenario::{mac_of, Protocol, SenderKind};
+use crate::scenario::{mac_of, LabVerb, Protocol, SenderKind};
 
 impl Builder<'_> {
     /// Makes the receiver of `[readout]`, and passes its queue pairs to the flows' senders.
@@ -55,6 +58,10 @@ impl Builder<'_> {
         for number in flows {
             let ledger = Rc::clone(&self.ledger);
             let added = match self.scenario.flows[number].protocol {
+                Protocol::Rc if self.scenario.qp.verb == LabVerb::Read => {
+                    let config = self.read_requester_config(number);
+                    station.add_read_requester(ReadRequester::new(config, self.source(number), ledger))
+                }
                 Protocol::Rc => station.add_rc_receiver(RcReceiver::new(self.receiver_config(number), ledger)),
                 Protocol::Tcp | Protocol::SimpleTcp => {
                     let config = self.tcp_settings(number).reversed();
@@ -77,16 +84,21 @@ impl Builder<'_> {
         station.expect_endpoints(self.sent_by[node].len() + self.received_by[node].len());
         let sent = std::mem::take(&mut self.sent_by[node]);
         for (index, number) in sent.iter().enumerate() {
-            let (source, ledger) = (self.source(*number), Rc::clone(&self.ledger));
+            let ledger = Rc::clone(&self.ledger);
             let pacing = self.pacing(*number, index, sent.len())?;
             let added = match scenario.flows[*number].protocol {
+                Protocol::Rc if scenario.qp.verb == LabVerb::Read => {
+                    let mut responder = ReadResponder::new(self.read_responder_config(*number, pacing));
+                    responder.share_parameters(&mut self.parameters);
+                    station.add_read_responder(responder)
+                }
                 Protocol::Rc => {
-                    let mut sender = RcSender::new(self.sender_config(*number, pacing), source, ledger);
+                    let mut sender = RcSender::new(self.sender_config(*number, pacing), self.source(*number), ledger);
                     sender.share_parameters(&mut self.parameters);
                     station.add_rc_sender(sender)
                 }
                 Protocol::Tcp | Protocol::SimpleTcp => {
-                    let sender = TcpFlowSender::new(self.tcp_config(*number, pacing), source, ledger);
+                    let sender = TcpFlowSender::new(self.tcp_config(*number, pacing), self.source(*number), ledger);
                     let segments = |source| LabError::Segments { flow: scenario.flows[*number].name.clone(), source };
                     station.add_tcp_sender(sender.map_err(segments)?)
                 }

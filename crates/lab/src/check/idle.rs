@@ -11,7 +11,7 @@ use penstock_cc::DcqcnSettings;
 
 use crate::language::document::{Document, Item, Origin, Value};
 use crate::language::Problem;
-use crate::scenario::{FlowSpec, LabScenario, Protocol, SenderKind, Workload};
+use crate::scenario::{FlowSpec, LabScenario, LabVerb, Protocol, SenderKind, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
@@ -215,9 +215,17 @@ impl Idle<'_> {
     }
 
     fn queue_pairs(&mut self) {
+        let (verb, is_read) = (["qp.verb"], self.scenario.qp.verb == LabVerb::Read);
+        if is_read {
+            let keys = ["ack_every", "rnr_retry", "rnr_delay"];
+            self.warn("qp", &keys, &verb, "READs are acknowledged by their responses (qp.verb)");
+        } else {
+            self.warn("qp", &["responder_resources"], &verb, "nothing is read; qp.verb is not \"read\"");
+        }
         if self.scenario.qp.consumer.is_none() {
             let reason = "receivers take every message at once; qp.consumer_rate is not set";
-            self.warn("qp", &["consumer_slots", "rnr_delay"], &["qp.consumer_rate"], reason);
+            let keys: &[&str] = if is_read { &["consumer_slots"] } else { &["consumer_slots", "rnr_delay"] };
+            self.warn("qp", keys, &["qp.consumer_rate"], reason);
         }
         let is_board = |flow: &FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
         if !self.scenario.flows.iter().any(is_board) {

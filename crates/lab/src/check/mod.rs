@@ -36,6 +36,7 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
     reachable(scenario, &routes, document, problems);
     registers(scenario, document, problems);
     gateware(scenario, document, problems);
+    reads(scenario, document, problems);
     gateware_switch::check(scenario, &routes, document, problems);
     if scenario.readout.is_some() && scenario.qp.verb != LabVerb::WriteImm {
         let message = "fragments go into the slots of [readout] by \"write-imm\"; allowed is that".to_owned();
@@ -100,6 +101,20 @@ fn registers(scenario: &LabScenario, document: &Document, problems: &mut Vec<Pro
                 problems.push(document.problem(section, "", message));
             }
         }
+    }
+}
+
+/// Hosts that cannot answer RDMA READs.
+fn reads(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem>) {
+    let of_board = |flow: &&FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
+    if let Some(flow) = scenario.flows.iter().find(of_board).filter(|_| scenario.qp.verb == LabVerb::Read) {
+        let message = format!(
+            "flow {}: {} is a board of gateware, which answers no READs; allowed are \"write-imm\", \"write\" and \
+             \"send\", or sender = \"software\"",
+            flow.name,
+            scenario.topology.name(flow.from)
+        );
+        problems.push(document.problem("qp.verb", "read", message));
     }
 }
 

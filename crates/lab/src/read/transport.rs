@@ -23,7 +23,8 @@ const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
 pub(super) fn qp(mut section: Section) -> LabQp {
     let mtu = section.one_of("mtu", 4096, &MTUS) as u16;
     let ack_timeout = section.read("ack_timeout", Time::from_ns(4096 << 14));
-    let verbs = [("write-imm", LabVerb::WriteImm), ("write", LabVerb::Write), ("send", LabVerb::Send)];
+    let verbs =
+        [("write-imm", LabVerb::WriteImm), ("write", LabVerb::Write), ("send", LabVerb::Send), ("read", LabVerb::Read)];
     let mut qp = LabQp {
         mtu,
         ack_timeout_code: 0,
@@ -35,6 +36,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         window: section.integer("window", 4096, 1..=1 << 22) as u32,
         rings: section.choice("rings", Rings::Chip, &[("chip", Rings::Chip), ("memory", Rings::Memory)]),
         verb: section.choice("verb", LabVerb::WriteImm, &verbs),
+        responder_resources: section.integer("responder_resources", 16, 1..=16) as u8,
         clock: section.optional::<Frequency>("clock"),
         ack_delay: section.read("ack_delay", Time::from_us(1)),
         cnp_interval: section.read("cnp_interval", Time::from_us(50)),

@@ -4,7 +4,8 @@
 
 use penstock_cc::Law;
 use penstock_netsim::{
-    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, Station, SwitchView,
+    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, ReadRequester,
+    ReadResponder, Station, SwitchView,
 };
 use penstock_transport::RequesterConfig;
 use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
@@ -120,6 +121,21 @@ impl Sent {
         Sent { probe: Some((probe(&config), dscp)), ..Sent::default() }
     }
 
+    /// The data of a flow that is read: its sender answers, its receiver has timers and finds gaps.
+    fn read(flow: &FlowInfo, dscp: u8, station: &Station, index: usize, reader: &ReadRequester) -> Sent {
+        let answered = station.read_responder(index).map(ReadResponder::stats).unwrap_or_default();
+        let requested = reader.counters();
+        Sent {
+            packets: answered.packets,
+            retransmitted: answered.retransmitted,
+            cnps: answered.cnps,
+            feedbacks: answered.feedbacks,
+            timeouts: requested.local_ack_timeout_err,
+            naks: requested.packet_seq_err + requested.implied_nak_seq_err,
+            ..Sent::by_board(flow, dscp)
+        }
+    }
+
     fn of(station: &Station, index: usize) -> Option<Sent> {
         if let Some(sender) = station.sender(index) {
             let (stats, config) = (sender.stats(), sender.requester().config());
@@ -153,9 +169,12 @@ impl Sent {
 
 fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &FlowInfo) -> FlowSummary {
     let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
-    let sent = match station.zip(flow.sender_index) {
-        Some((station, index)) => Sent::of(station, index).unwrap_or_default(),
-        None => Sent::by_board(flow, scenario.flows[flow.id.0 as usize].dscp),
+    let (receiver, dscp) = (lab.engine.node::<Station>(flow.receiver), scenario.flows[flow.id.0 as usize].dscp);
+    let reader = receiver.and_then(|station| station.read_requester(flow.receiver_index));
+    let sent = match (station.zip(flow.sender_index), reader) {
+        (Some((station, index)), Some(reader)) => Sent::read(flow, dscp, station, index, reader),
+        (Some((station, index)), None) => Sent::of(station, index).unwrap_or_default(),
+        (None, _) => Sent::by_board(flow, dscp),
     };
     let (path, held) = match &sent.probe {
         Some((packet, dscp)) => {

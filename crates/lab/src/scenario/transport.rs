@@ -25,6 +25,8 @@ pub struct LabQp {
     /// Where the rings of verilated boards are.
     pub rings: Rings,
     pub verb: LabVerb,
+    /// READs that a queue pair may have outstanding, 1 to 16.
+    pub responder_resources: u8,
     /// Clock of the senders' rate limiters; `None`: by the rate of the link.
     pub clock: Option<Frequency>,
     /// Time from a packet's last bit to the first of its answer.
@@ -45,6 +47,8 @@ pub enum LabVerb {
     WriteImm,
     Write,
     Send,
+    /// The receiving host reads every message.
+    Read,
 }
 
 impl LabQp {

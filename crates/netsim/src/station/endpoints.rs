@@ -10,7 +10,7 @@ use penstock_wire::Qpn;
 
 use super::endpoint_table::Key;
 use super::slot::{Kind, Slot};
-use super::{RcReceiver, RcSender, Station, TcpFlowReceiver, TcpFlowSender};
+use super::{RcReceiver, RcSender, ReadRequester, ReadResponder, Station, TcpFlowReceiver, TcpFlowSender};
 use crate::flow::Endpoint;
 
 /// Why an endpoint cannot be added.
@@ -51,6 +51,26 @@ impl Station {
         let local = receiver.responder().config().local;
         self.claim("receiver", local.ip, local.qpn, Key::Receiver(local.qpn))?;
         Ok(self.push(Key::Receiver(local.qpn), Kind::Receiver(receiver)))
+    }
+
+    /// Adds an end that reads and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_read_requester(&mut self, requester: ReadRequester) -> Result<usize, StationError> {
+        let local = requester.requester().config().local;
+        let key = Key::Sender(local.qpn);
+        self.claim("READ requester", local.ip, local.qpn, key)?;
+        Ok(self.push(key, Kind::ReadRequester(Box::new(requester))))
+    }
+
+    /// Adds an end that is read and returns its index, which is its channel in traces. It takes the CNPs of its queue
+    /// pair, which may therefore have no sender. To be called before the run.
+    pub fn add_read_responder(&mut self, responder: ReadResponder) -> Result<usize, StationError> {
+        let (local, peer) = (responder.responder().config().local, responder.responder().config().peer);
+        let key = Key::Receiver(local.qpn);
+        self.claim("READ responder", local.ip, local.qpn, key)?;
+        self.claim("READ responder", local.ip, local.qpn, Key::Sender(local.qpn))?;
+        self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
+        self.senders.push(self.slots.len() as u32);
+        Ok(self.push(key, Kind::ReadResponder(Box::new(responder))))
     }
 
     /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
@@ -143,6 +163,22 @@ impl Station {
     pub fn receiver(&self, index: usize) -> Option<&RcReceiver> {
         match &self.slots.get(index)?.kind {
             Kind::Receiver(receiver) => Some(receiver),
+            _ => None,
+        }
+    }
+
+    /// The end that reads at this index, if one is there.
+    pub fn read_requester(&self, index: usize) -> Option<&ReadRequester> {
+        match &self.slots.get(index)?.kind {
+            Kind::ReadRequester(requester) => Some(requester),
+            _ => None,
+        }
+    }
+
+    /// The end that is read at this index, if one is there.
+    pub fn read_responder(&self, index: usize) -> Option<&ReadResponder> {
+        match &self.slots.get(index)?.kind {
+            Kind::ReadResponder(responder) => Some(responder),
             _ => None,
         }
     }

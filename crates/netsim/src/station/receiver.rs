@@ -215,7 +215,7 @@ impl RcReceiver {
 }
 
 impl Consumer {
-    fn time_for(&self, bytes: u64) -> Time {
+    pub(super) fn time_for(&self, bytes: u64) -> Time {
         if self.rate.bits_per_second() == 0 {
             return Time::MAX;
         }

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use penstock_cc::{CcParams, FlowState, Law, ALPHA_ONE};
+use penstock_cc::{CcParams, FlowState, Law};
 use penstock_transport::{
     RequestFault, Requester, RequesterConfig, RequesterState, Response, RetryLimits, SendStatus, SendWr, Verb,
     VirtualPayload,
@@ -13,6 +13,7 @@ use penstock_transport::{
 use penstock_wire::{Packet, Qpn};
 
 use super::limiter::PacingConfig;
+use super::limiter_trace;
 use super::look_ahead::LookAhead;
 use crate::contents::{Fragments, Outgoing};
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
@@ -92,11 +93,11 @@ pub struct RcSenderStats {
 }
 
 /// Longest part of a message that is longer than the transport allows: whole packets of any MTU, below 2^31.
-const MAX_PART: u64 = 1 << 30;
+pub(super) const MAX_PART: u64 = 1 << 30;
 
 /// The work that a completion belongs to.
-const PART: u64 = 0;
-const MESSAGE: u64 = 1;
+pub(super) const PART: u64 = 0;
+pub(super) const MESSAGE: u64 = 1;
 
 /// The transport's clock stops while the port may not send.
 #[derive(Debug, Clone, Copy, Default)]
@@ -128,18 +129,12 @@ impl PausedClock {
 }
 
 /// The earlier of two times that may never come.
-fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+pub(super) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
 }
-
-/// The values of the reaction point for a trace.
-const RATE_METRICS: [&str; 4] = ["rate_current_bps", "rate_target_bps", "alpha", "cnp_handled"];
-
-/// And of one under QCN besides: the last |F_b|, stages of timer and byte counter, bytes of the latter's present stage.
-const QCN_METRICS: [&str; 4] = ["feedback", "stage_timer", "stage_bytes", "stage_sent_bytes"];
 
 /// One RC sender of a [`Station`](super::Station).
 pub struct RcSender {
@@ -340,19 +335,6 @@ impl RcSender {
         let posted = self.requester.post_send(wr);
         debug_assert!(posted.is_ok(), "{MAX_PART} is below the transport's limit");
     }
-
-    /// The values of `RATE_METRICS`.
-    fn rates(&self) -> [f64; 4] {
-        let bps = |rate| self.limiter.bits_per_second(rate) as f64;
-        let (current, target, alpha, handled) = match &self.limiter.flow().state {
-            FlowState::Dcqcn(state) => {
-                let alpha = f64::from(state.alpha()) / f64::from(ALPHA_ONE);
-                (state.rate_current, state.rate_target, alpha, state.cnp_handled)
-            }
-            FlowState::Qcn(state) => (state.rate_current, state.rate_target, 0.0, state.cnp_handled),
-        };
-        [bps(current), bps(target), alpha, handled.into()]
-    }
 }
 
 impl Endpoint for RcSender {
@@ -423,19 +405,7 @@ impl Endpoint for RcSender {
     }
 
     fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
-        if RATE_METRICS.iter().chain(&QCN_METRICS).any(|metric| trace.records(metric)) {
-            self.limiter.catch_up(now);
-            for (metric, value) in RATE_METRICS.into_iter().zip(self.rates()) {
-                trace.record(channel, metric, value);
-            }
-        }
-        if let FlowState::Qcn(state) = &self.limiter.flow().state {
-            let [timer, bytes] = [state.stage_timer, state.stage_bytes].map(f64::from);
-            let values = [self.last_feedback.into(), timer, bytes, state.bytes_sent.into()];
-            for (metric, value) in QCN_METRICS.into_iter().zip(values) {
-                trace.record(channel, metric, value);
-            }
-        }
+        limiter_trace::record(&mut self.limiter, now, channel, self.last_feedback, trace);
         let counters = self.requester.counters();
         trace.record(channel, "tx_payload_bytes", counters.tx_payload_bytes as f64);
         trace.record(channel, "retransmissions", counters.retransmitted_pkts as f64);

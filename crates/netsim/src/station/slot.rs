@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One endpoint of a station, of any protocol, with its pending timers.
 //! Promise: the calls made for every packet are dispatched by a comparison, not through a vtable. The dispatch macro
-//! has nine lines; `enum_dispatch` would save about twenty more, but would make this file depend on state that it keeps
+//! has eleven lines; `enum_dispatch` would save about twenty more, but would make this file depend on state that it keeps
 //! of the trait in `flow`.
 //! Source: ARCHITECTURE.md, "Time".
 
 use penstock_wire::Packet;
 
 use super::endpoint_table::Key;
-use super::{RcReceiver, RcSender, TcpFlowReceiver, TcpFlowSender};
+use super::{RcReceiver, RcSender, ReadRequester, ReadResponder, TcpFlowReceiver, TcpFlowSender};
 use crate::flow::Endpoint;
 use crate::pause::CLASSES;
 use crate::units::Time;
@@ -17,6 +17,9 @@ use crate::units::Time;
 pub(super) enum Kind {
     Sender(RcSender),
     Receiver(RcReceiver),
+    /// Boxed, as they are larger than the others.
+    ReadRequester(Box<ReadRequester>),
+    ReadResponder(Box<ReadResponder>),
     TcpSender(TcpFlowSender),
     TcpReceiver(TcpFlowReceiver),
     /// An endpoint that the caller provides.
@@ -67,6 +70,8 @@ macro_rules! endpoint {
         match &mut $slot.kind {
             Kind::Sender($inner) => $call,
             Kind::Receiver($inner) => $call,
+            Kind::ReadRequester($inner) => $call,
+            Kind::ReadResponder($inner) => $call,
             Kind::TcpSender($inner) => $call,
             Kind::TcpReceiver($inner) => $call,
             Kind::Application($inner) => $call,
@@ -83,6 +88,8 @@ impl Slot {
         match &mut self.kind {
             Kind::Sender(inner) => inner,
             Kind::Receiver(inner) => inner,
+            Kind::ReadRequester(inner) => &mut **inner,
+            Kind::ReadResponder(inner) => &mut **inner,
             Kind::TcpSender(inner) => inner,
             Kind::TcpReceiver(inner) => inner,
             Kind::Application(inner) => &mut **inner,
