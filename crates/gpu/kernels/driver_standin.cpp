@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 for tests on machines without a GPU: files in memory for that of the device, kernels by the C++
-// compiler, work that is done in order but late, errors when they are asked for.
+// compiler, work that is done in order but late, errors on request.
 // Promise: what a driver forbids is an error here, and a line "wrong: ..." in the log: memory of the wrong kind or too
 // short, memory freed while work is queued. The device's addresses are the process's own, but closed to it unless a kernel
 // runs: who takes one for a pointer crashes. Source: CUDA Driver API; -DCUDA_H compares all types with the real cuda.h.
@@ -216,7 +216,7 @@ CUresult cuDriverGetVersion(int *version) {
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
-    *text = error == (CUresult)kOutOfMemory ? "out of memory" : "as the stand-in was told";
+    *text = error == (CUresult)kOutOfMemory ? "out of memory" : "requested of the stand-in";
     return (CUresult)kSuccess;
 }
 
@@ -241,8 +241,8 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice) {
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
     ENTER("cuDeviceGetAttribute")
     const std::map<int, int> values = {{75, 7}, {117, driver.flush}, {118, driver.ordering}, {124, driver.dma_buf}};
-    const auto known = values.find((int)attribute);
-    *value = known == values.end() ? 0 : known->second;
+    const auto found = values.find((int)attribute);
+    *value = found == values.end() ? 0 : found->second;
     return (CUresult)kSuccess;
 }
 
@@ -292,9 +292,9 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
     const std::map<std::string, CUfunction> functions = {{"prbs31_errors", (CUfunction)prbs31_errors},
                                                          {"charges", (CUfunction)charges},
                                                          {"read_fragments", (CUfunction)read_fragments}};
-    const auto known = functions.find(name);
-    *function = known == functions.end() ? nullptr : known->second;
-    return (CUresult)(known == functions.end() ? kInvalid : kSuccess);
+    const auto found = functions.find(name);
+    *function = found == functions.end() ? nullptr : found->second;
+    return (CUresult)(found == functions.end() ? kInvalid : kSuccess);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
@@ -351,7 +351,7 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t byte
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr at) {
     ENTER("cuPointerSetAttribute")
     const bool right = (int)attribute == 6 && *(const unsigned *)value == 1 && driver.on_device.count(at) != 0;
-    return (CUresult)(right ? kSuccess : driver.wrong("an attribute set that is not known", kInvalid));
+    return (CUresult)(right ? kSuccess : driver.wrong("an attribute that does not exist was set", kInvalid));
 }
 
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {

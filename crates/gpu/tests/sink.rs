@@ -236,14 +236,14 @@ fn a_gpu_that_is_slow_holds_the_boards_back_with_bounded_memory_and_loses_nothin
 #[test]
 fn a_gpu_that_fails_ends_its_own_work_and_not_the_run() {
     for (conf, reason, first) in [
-        ("fail cuLaunchKernel 3 719", "cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED (719): as the stand-in was told", 2),
+        ("fail cuLaunchKernel 3 719", "cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED (719): requested of the stand-in", 2),
         (
             "late 2\nfail cuStreamQuery 5 700",
-            "cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): as the stand-in was told",
+            "cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): requested of the stand-in",
             0,
         ),
         ("fail cuMemcpyHtoDAsync_v2 2 2", "cuMemcpyHtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory", 0),
-        ("fail cuStreamQuery 2 46", "cuStreamQuery: CUDA_ERROR_DEVICE_UNAVAILABLE (46): as the stand-in was told", 0),
+        ("fail cuStreamQuery 2 46", "cuStreamQuery: CUDA_ERROR_DEVICE_UNAVAILABLE (46): requested of the stand-in", 0),
     ] {
         with_driver(conf, |_| {
             let gpu = Gpu::open(0).unwrap();
