@@ -5,6 +5,7 @@
 
 pub mod cm;
 pub mod input;
+pub mod rdma_cm;
 pub mod receiver;
 pub mod requester;
 pub mod responder;

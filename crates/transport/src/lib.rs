@@ -16,8 +16,9 @@
 //!                     +---+------------+------------------+--> poll_transmit <-- CNP <-- CE mark
 //! ```
 //!
-//! [`CmOpener`] and [`CmListener`] open and close connections. The crate also contains TCP for mixed networks
-//! ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of front ends ([`simple_tcp`]), which any host can receive.
+//! [`CmOpener`] and [`CmListener`] open and close connections; [`RdmaCm`] is the standard connection manager. The
+//! crate also contains TCP for mixed networks ([`TcpSender`], [`TcpReceiver`]) and the simplified TCP of front ends
+//! ([`simple_tcp`]), which any host can receive.
 //! [`Refusals`] decides what becomes of frames that a device does not take.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -28,6 +29,7 @@ mod config;
 mod counters;
 mod fault;
 mod memory;
+mod rdma_cm;
 mod read;
 mod receive;
 mod refusals;
@@ -46,6 +48,10 @@ pub use config::{CreditPolicy, Endpoint, Mtu, ReplyMarking, ResponderConfig};
 pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion, Unreadable, Window};
+pub use rdma_cm::{
+    Entropy, RdmaCm, RdmaCmAgreed, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmCounters, RdmaCmEnd,
+    RdmaCmEvent, RdmaCmFailure, RdmaCmOffer, RdmaCmPath, RDMA_CM_OFFER_LEN, RDMA_CM_PRIVATE_LEN,
+};
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
 pub use refusals::{FrameRefusal, Refusals};
 pub use reply::Reply;

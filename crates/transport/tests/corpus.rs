@@ -8,6 +8,8 @@ mod corpus;
 #[path = "../../../fuzz/src/input.rs"]
 #[allow(dead_code, reason = "each target takes its own part")]
 mod input;
+#[path = "../../../fuzz/src/rdma_cm.rs"]
+mod rdma_cm;
 #[path = "../../../fuzz/src/requester.rs"]
 mod requester;
 #[path = "../../../fuzz/src/responder.rs"]
@@ -28,6 +30,11 @@ fn the_corpus_of_requester_breaks_no_promise() {
 #[test]
 fn the_corpus_of_cm_breaks_no_promise() {
     corpus::replay("cm", cm::run);
+}
+
+#[test]
+fn the_corpus_of_rdma_cm_breaks_no_promise() {
+    corpus::replay("rdma_cm", rdma_cm::run);
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod packet;
 mod payload;
 mod prbs31;
 mod psn;
+mod rdma_cm;
 mod reth;
 mod roce;
 mod stream_frame;
@@ -67,6 +68,11 @@ pub use packet::Packet;
 pub use payload::Payload;
 pub use prbs31::Prbs31;
 pub use psn::{Psn, Qpn};
+pub use rdma_cm::{
+    rdma_cm_port, rdma_cm_service, IpAddressing, MadError, MadIds, Mra, RdmaCmMad, RdmaCmMessage, Rej, RejReason,
+    Rejected, Rep, Req, Service, ADDRESSING_LEN, GSI_QKEY, GSI_QPN, MAD_DATAGRAM_LEN, MAD_LEN, REP_PRIVATE_LEN,
+    REQ_PRIVATE_LEN, UD_SEND_ONLY,
+};
 pub use reth::RethRepr;
 pub use roce::RocePacket;
 pub use stream_frame::{
