@@ -10,6 +10,7 @@ mod ctl;
 mod farm;
 #[cfg(feature = "gpu")]
 mod gpu_check;
+mod last_event;
 #[cfg(not(feature = "gpu"))]
 mod no_gpu_check;
 mod recv;

@@ -163,8 +163,9 @@ fn answer_until(ip: Ipv4Addr, over: &AtomicBool) {
 }
 
 /// Runs until board 0 has had two lives and all is stored. Where there is a second board it never sends, and which
-/// event is the first is known only after `patience_ms`.
-fn run(net: u8, boards: u8, patience_ms: u64) {
+/// event is the first is known only after `patience_ms`. A board that `reports` which event it has passed gets its second
+/// life after that.
+fn run(net: u8, boards: u8, patience_ms: u64, reports: bool) {
     let (ours, over) = (Ipv4Addr::new(127, 9, net, 1), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let peers: Vec<_> = (0..boards).map(|k| Ipv4Addr::new(127, 9, net, 2 + k)).collect();
@@ -180,14 +181,23 @@ fn run(net: u8, boards: u8, patience_ms: u64) {
         let config = SessionConfig { reopen, linger, ..shape };
         let nic = Nic { ip: ours, state: state.clone() };
         let mut session = Session::new(config, Box::new(nic), SessionClock::start(), Discard::default()).unwrap();
+        session.expect_passed(0, reports, Time::from_s(9));
+        let (mut steps_away, mut lives_before) = (0, 1);
         while session.events_stored() < 4 && session.now() < Time::from_s(10) {
             session.step(Time::from_ms(1)).unwrap();
+            steps_away += u32::from(reports && session.away()[0]);
+            if steps_away == 50 {
+                steps_away += 1; // once
+                lives_before = state.lock().unwrap().lives;
+                session.passed(0, Some(1));
+            }
         }
         session.finish(Time::from_ms(10), || false).unwrap();
         over.store(true, Ordering::Relaxed);
         let report = session.report();
         let (receiver, builder) = (&report.readout.receiver, &report.readout.builder);
-        assert_eq!(state.lock().unwrap().lives, 2);
+        assert_eq!((lives_before, state.lock().unwrap().lives), (1, 2), "away for {steps_away} steps");
+        assert_eq!(steps_away >= 50, reports);
         assert_eq!((receiver.fragments_good, builder.fragments_accepted), (4, 4), "{report:?}");
         assert_eq!(report.readout.rings[0].completions_refused, 0);
     });
@@ -195,12 +205,17 @@ fn run(net: u8, boards: u8, patience_ms: u64) {
 
 #[test]
 fn what_was_acknowledged_is_delivered_before_the_slots_of_a_failed_queue_pair_open_again() {
-    run(1, 1, 100);
+    run(1, 1, 100, false);
 }
 
 #[test]
 fn the_same_while_it_is_not_yet_known_which_event_is_the_first() {
-    run(2, 2, 300);
+    run(2, 2, 300, false);
+}
+
+#[test]
+fn a_board_that_reports_which_event_it_has_passed_is_not_opened_again_before_that() {
+    run(4, 1, 100, true);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! between; a board refuses a command whose key is not the board's owner.
 //! Source: regs/destination.rdl, regs/penstock.rdl.
 
+use crate::last_event;
 use penstock_farm::{BoardView, Claim, QueuePair, Request, IN_ERROR};
 use penstock_ipbus::regs::{connection, destination, global, qp, server};
 use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, FleetError, Outcome, Patience, RequestId};
@@ -192,14 +193,11 @@ fn writes(owner: u16, request: &Request) -> Vec<Vec<Access>> {
 fn look(queue_pairs: usize) -> Vec<Access> {
     let mut accesses = vec![
         Access::read(destination::OWNER),
-        Access::read(destination::STATUS),
         Access::read(connection::CONTROL),
-        Access::read(destination::LAST_EVENT_HI),
-        Access::read(destination::LAST_EVENT_LO),
-        Access::read(destination::LAST_EVENT_HI),
         Access::Read { address: destination::ANNOUNCED_LO, count: 2 },
         Access::Read { address: server::BASE + server::ENTRY, count: ROWS },
     ];
+    accesses.extend(last_event::reads());
     for at in (0..qp::COUNT).take(queue_pairs) {
         let row = qp::BASE + at * qp::STRIDE;
         let registers = [qp::STATE, qp::DST_IP, qp::DEST_QPN, qp::RNR_NAK, qp::UNA_PSN, qp::WR_PSN];
@@ -209,14 +207,12 @@ fn look(queue_pairs: usize) -> Vec<Access> {
 }
 
 fn view(words: &[Vec<u32>]) -> BoardView {
-    let status = words[1][0];
+    let [owner, control, announced, table] = [0, 1, 2, 3].map(|at: usize| &words[at]);
+    let (last, queue_pairs) = words[4..].split_at(last_event::READS);
+    let status = last[0][0];
     let is = |mask: u32| status & mask != 0;
-    // Where the low half has carried in between, it is near 0 or near its end, and belongs to one of the two.
-    let (high, low, high_after) = (words[3][0], words[4][0], words[5][0]);
-    let high = if low < 1 << 31 { high_after } else { high };
-    let last = u64::from(high) << 32 | u64::from(low);
-    let live = words[7].iter().filter(|word| server::ENTRY_LIVE_BITS.of(**word) != 0);
-    let queue_pairs = words[8..].chunks_exact(6).map(|row| QueuePair {
+    let live = table.iter().filter(|word| server::ENTRY_LIVE_BITS.of(**word) != 0);
+    let queue_pairs = queue_pairs.chunks_exact(6).map(|row| QueuePair {
         state: qp::STATE_BITS.of(row[0][0]) as u8,
         peer: Ipv4Addr::from_bits(row[1][0]),
         number: row[2][0] & 0x00FF_FFFF,
@@ -225,9 +221,9 @@ fn view(words: &[Vec<u32>]) -> BoardView {
         outstanding: row[4] != row[5],
     });
     BoardView {
-        owner: words[0][0] as u16,
-        next_event: if is(destination::STATUS_BEGUN_BITS.mask) { last.saturating_add(1) } else { 0 },
-        announced: u64::from(words[6][1]) << 32 | u64::from(words[6][0]),
+        owner: owner[0] as u16,
+        next_event: last_event::last_event(last).map_or(0, |last| last.saturating_add(1)),
+        announced: u64::from(announced[1]) << 32 | u64::from(announced[0]),
         live: destination::STATUS_LIVE_BITS.of(status) as u8,
         prepared: is(destination::STATUS_PREPARED_BITS.mask),
         pending: is(destination::STATUS_PENDING_BITS.mask),
@@ -235,8 +231,8 @@ fn view(words: &[Vec<u32>]) -> BoardView {
         refused: is(destination::STATUS_REFUSED_BITS.mask),
         held: is(destination::STATUS_HELD_BITS.mask),
         waits: is(destination::STATUS_WAITS_BITS.mask),
-        engaged: connection::CONTROL_ENGAGED_BITS.of(words[2][0]) != 0,
-        keeps: connection::CONTROL_KEEP_PEER_BITS.of(words[2][0]) != 0,
+        engaged: connection::CONTROL_ENGAGED_BITS.of(control[0]) != 0,
+        keeps: connection::CONTROL_KEEP_PEER_BITS.of(control[0]) != 0,
         rows: live.map(|word| server::ENTRY_QP_BITS.of(*word) as u8).collect(),
         queue_pairs: queue_pairs.collect(),
     }
@@ -274,17 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn a_last_event_that_carries_while_it_is_read_is_one_that_was() {
+    fn a_view_has_the_table_the_event_that_has_gone_and_each_queue_pair() {
         let mut words: Vec<Vec<u32>> = look(1).iter().map(|access| vec![0; access.answers()]).collect();
-        words[1][0] = destination::STATUS_BEGUN_BITS.mask;
-        (words[3][0], words[4][0], words[5][0]) = (4, 3, 5);
-        assert_eq!(view(&words).next_event, (5 << 32) + 4);
-        words[4][0] = u32::MAX;
-        assert_eq!(view(&words).next_event, 5 << 32);
+        assert_eq!(view(&words).next_event, 0);
+        words[4][0] = destination::STATUS_BEGUN_BITS.mask;
+        words[6][0] = 3;
+        assert_eq!(view(&words).next_event, 4);
         for (at, word) in [3, 0x0A00_0001, 0x77, 12, 5, 6].into_iter().enumerate() {
             words[8 + at][0] = word;
         }
-        words[7][1] = 0x105;
+        words[3][1] = 0x105;
         let view = view(&words);
         assert_eq!(view.rows, [5]);
         assert_eq!(

@@ -156,7 +156,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub event_timeout: Option<u64>,
     /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: an outage that is
-    /// some seconds shorter costs nothing [default: 45; with --servers, whose boards do not send again, at most 1]
+    /// some seconds shorter costs nothing [default: 45; with --servers, at most 1 for boards whose registers cannot be read]
     #[arg(long, value_name = "S")]
     pub outage: Option<f64>,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats

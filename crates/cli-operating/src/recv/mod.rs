@@ -17,6 +17,7 @@ mod metrics;
 #[cfg(not(feature = "gpu"))]
 mod no_gpu;
 mod observer;
+mod passed;
 mod plan;
 mod sharing;
 mod silence;
@@ -33,6 +34,7 @@ use ending::{breaks, finish, given_up, End, WaitNotices};
 use line::Line;
 use metrics::Metrics;
 use observer::{Observer, Turn};
+use passed::Passed;
 use penstock_cli_common::interrupt::{self, on_interrupt};
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::screen::notify;
@@ -93,6 +95,9 @@ fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
     session.forget_earlier(&state.earlier());
     // After everything that a run requires, and before the first queue pair is opened.
     let line = plan.line.as_ref().map(|plan| Line::open(plan, &interrupted)).transpose().map_err(refused)?;
+    let (boards, absence) = (&plan.session.boards, plan.session.builder.outage);
+    let passed = plan.reporting_outage.map(|outage| Passed::open(&mut session, boards, outage, absence));
+    let passed = passed.transpose().map_err(refused)?;
     let title = tables::opening(&plan, &address);
     let mut view = None;
     if !plan.json {
@@ -107,6 +112,7 @@ fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
         waits: WaitNotices::default(),
         silence: Silence::new(timeout),
         line,
+        passed,
         state,
         view,
         metrics,
@@ -209,6 +215,7 @@ struct Observers {
     waits: WaitNotices,
     silence: Silence,
     line: Option<Line>,
+    passed: Option<Passed>,
     state: State,
     view: Option<View>,
     metrics: Option<Metrics>,
@@ -217,12 +224,13 @@ struct Observers {
 
 impl Observers {
     /// The server's part first: others need it.
-    fn list(&mut self) -> [&mut dyn Observer; 8] {
+    fn list(&mut self) -> [&mut dyn Observer; 9] {
         [
             &mut self.sharing,
             &mut self.waits,
             &mut self.silence,
             &mut self.line,
+            &mut self.passed,
             &mut self.state,
             &mut self.view,
             &mut self.metrics,

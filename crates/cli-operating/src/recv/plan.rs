@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// How long an event waits over TCP: what is sent again after an outage that the kernel does not notice comes later.
 const TCP_TIMEOUT: Time = Time::from_ms(2500);
 
-/// How long events of a farm wait for a board whose connection is lost.
+/// How long events of a farm wait for a board whose connection is lost, if it does not report which event it has passed.
 const ABSENCE: Time = Time::from_s(1);
 
 /// Everything that a run is made of.
@@ -41,6 +41,8 @@ pub struct Plan {
     pub line: Option<LinePlan>,
     /// The file of the servers that share the run, and which of them this is.
     pub sharing: Option<(PathBuf, u16)>,
+    /// How long events wait for a board that reports which event it has passed; none: no board does.
+    pub reporting_outage: Option<Time>,
     pub end: EndPlan,
     pub check: CheckPlan,
     /// The folder of the events; none: they are checked and forgotten.
@@ -137,6 +139,7 @@ impl Plan {
             numa: nic.numa,
             line: line.map(|rate| LinePlan { rate, sources }),
             sharing: run.servers.clone().zip(run.server),
+            reporting_outage: reporting_outage(run, over_tcp)?,
             end: end(run),
             check: CheckPlan { pattern, bare: check.bare, reference: check.data.clone() },
             out: storage.out.clone(),
@@ -230,6 +233,12 @@ fn event_timeout(arguments: &Arguments) -> Time {
         (None, BackendName::Tcp) => TCP_TIMEOUT,
         (None, _) => BuilderConfig::default().timeout,
     }
+}
+
+/// How long events wait for a board of a farm that reports which event it has passed, while it cannot be reached.
+fn reporting_outage(run: &RunArguments, over_tcp: bool) -> Result<Option<Time>, String> {
+    let outage = run.outage.map_or(Ok(BuilderConfig::default().outage), |given| seconds("--outage", given))?;
+    Ok(run.servers.as_ref().filter(|_| !over_tcp).map(|_| outage))
 }
 
 /// How long events wait for a board that cannot be reached. Boards of a farm never send again what was under way over a

@@ -7,7 +7,8 @@ use penstock_units::Time;
 
 #[derive(Debug)]
 pub(super) struct Absence {
-    outage: Time,
+    /// How long each source is waited for.
+    outage: Vec<Time>,
     /// How long after a sign of life something is waited for that was due before.
     grace: Time,
     /// Time since when a source's connection is lost, for each source; none while it has one.
@@ -27,8 +28,16 @@ impl Absence {
     pub(super) fn new(sources: u16, outage: Time, grace: Time) -> Absence {
         let sources = usize::from(sources);
         let (lost_since, alive_at, gone) = (vec![None; sources], vec![None; sources], vec![0; sources.div_ceil(64)]);
-        let reached_at = vec![Time::ZERO; sources];
+        let (outage, reached_at) = (vec![outage; sources], vec![Time::ZERO; sources]);
         Absence { outage, grace, lost_since, alive_at, reached_at, gone, gone_count: 0, next_due: Time::MAX }
+    }
+
+    /// A source is waited for as long as this from now on.
+    pub(super) fn set_outage(&mut self, source: u16, outage: Time) {
+        if let Some(of_source) = self.outage.get_mut(usize::from(source)) {
+            *of_source = outage;
+            self.next_due = Time::ZERO;
+        }
     }
 
     /// A source has given a sign of life. From the first one on it is expected to.
@@ -49,11 +58,11 @@ impl Absence {
     /// `over_at`: as one on its way back, or as one that has given a sign of life since. That may have overtaken what
     /// the source sends, where a loaded machine gave it no processor before.
     pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
-        let alive_at = self.alive_at[usize::from(source)];
+        let (alive_at, outage) = (self.alive_at[usize::from(source)], self.outage[usize::from(source)]);
         match (self.lost_since[usize::from(source)], alive_at) {
-            (Some(since), _) => Some(since.saturating_add(self.outage)),
+            (Some(since), _) => Some(since.saturating_add(outage)),
             (None, Some(at)) if at >= over_at => Some(at.saturating_add(self.grace)),
-            (None, at) => at.map(|at| at.max(self.reached_at[usize::from(source)]).saturating_add(self.outage)),
+            (None, at) => at.map(|at| at.max(self.reached_at[usize::from(source)]).saturating_add(outage)),
         }
     }
 
@@ -69,7 +78,7 @@ impl Absence {
         if let Some(since @ None) = self.lost_since.get_mut(at) {
             let last_sign = self.alive_at[at].map_or(now, |alive| alive.max(self.reached_at[at]));
             *since = Some(last_sign);
-            self.next_due = self.next_due.min(last_sign.saturating_add(self.outage));
+            self.next_due = self.next_due.min(last_sign.saturating_add(self.outage[at]));
         }
     }
 
@@ -105,7 +114,7 @@ impl Absence {
         self.next_due = Time::MAX;
         for source in 0..self.lost_since.len() {
             let Some(since) = self.lost_since[source].filter(|_| !self.is_gone(source)) else { continue };
-            match since.saturating_add(self.outage) {
+            match since.saturating_add(self.outage[source]) {
                 at if at <= now => self.mark(source as u16, true),
                 at => self.next_due = self.next_due.min(at),
             }
@@ -182,5 +191,16 @@ mod tests {
         assert_eq!((gone(&absence), absence.is_any_gone()), (vec![], false));
         absence.step(Time(400));
         assert_eq!(gone(&absence), [3], "the other is back for good");
+    }
+
+    #[test]
+    fn a_source_that_is_waited_for_longer_is_gone_later_also_if_it_is_away_already() {
+        let mut absence = Absence::new(2, Time(100), Time(10));
+        (0..2).for_each(|source| absence.lost(source, Time(0)));
+        absence.set_outage(1, Time(300));
+        absence.step(Time(100));
+        assert_eq!((absence.is_gone(0), absence.is_gone(1), absence.next_due()), (true, false, Time(300)));
+        absence.step(Time(300));
+        assert!(absence.is_gone(1));
     }
 }

@@ -24,6 +24,7 @@
 
 mod absence;
 mod config;
+mod connections;
 mod event;
 mod patience;
 mod progress;
@@ -44,10 +45,6 @@ use sequence::Sequence;
 use standing::Standings;
 use window::{Put, Window};
 
-/// How often an event waits again for sources that come back. A source that always answers late must not hold it for
-/// ever.
-const RETURNS: u32 = 16;
-
 /// Builds events out of fragment handles `H` (for instance board and slot).
 #[derive(Debug)]
 pub struct EventBuilder<H> {
@@ -57,6 +54,8 @@ pub struct EventBuilder<H> {
     progress: Progress,
     patience: Patience,
     standings: Standings,
+    /// The event that each source has passed, as it reported when its connection was lost last.
+    passed: Vec<Option<u64>>,
     /// Place of the next event to hand out.
     head: u64,
     /// Places below this have been in use.
@@ -86,6 +85,7 @@ impl<H: Copy + Default> EventBuilder<H> {
             progress: Progress::new(sources, &config),
             patience: Patience::new(config.timeout),
             standings: Standings::new(sources, config.timeout),
+            passed: vec![None; usize::from(sources)],
             head: 0,
             taken: 0,
             flushing: false,
@@ -143,60 +143,6 @@ impl<H: Copy + Default> EventBuilder<H> {
             }
             Put::Settled => self.count_stray(id.source, Stray::Late),
         }
-    }
-
-    /// A source has a new connection, over which it sends again what was not acknowledged over the last one. Sources
-    /// send in order, so what lies before their latest fragment was here; how far back that can be the window bounds.
-    pub fn reconnected(&mut self, source: u16) {
-        self.progress.reconnected(source);
-    }
-
-    /// A source has no connection any more, and all that it had delivered was pushed. Events wait for it until it has
-    /// been away for the time of an outage, since it sends again what was not acknowledged if it connects again; from
-    /// then on an event that lacks such sources alone is handed out at once. May be said again and again.
-    pub fn lost(&mut self, now: Time, source: u16) {
-        let now = self.patience.step(now);
-        self.progress.absence.lost(source, now);
-    }
-
-    /// A source has a connection: events wait for it; if they did not any more, then from its first fragment on, or
-    /// from the first event on. What it could not send it has now its whole time for.
-    pub fn back(&mut self, now: Time, source: u16) {
-        let now = self.patience.step(now);
-        if self.progress.absence.back(source) {
-            self.patience.restart(now);
-        }
-        if self.taken == 0 && source < self.config.sources.get() {
-            self.progress.absence.expect(source);
-        }
-    }
-
-    /// A source was never there: no event waits for it before it sends.
-    pub fn absent(&mut self, source: u16) {
-        if source < self.config.sources.get() && !self.progress.has_begun(source) {
-            self.progress.absence.leave_out(source);
-        }
-    }
-
-    /// A source has answered: it is there, whether it has something to send or not. From its first answer on no event
-    /// is given up for want of its fragment without another one after the event's time: see [`Self::suspects`].
-    /// `was_away`: it could not be reached before, nor could it send. What it could not send it has now its whole time
-    /// for.
-    pub fn alive(&mut self, now: Time, source: u16, was_away: bool) {
-        let now = self.patience.step(now);
-        self.progress.absence.alive(source, now);
-        if was_away && self.suspects.contains(&source) && self.returns < RETURNS {
-            self.returns += 1;
-            self.patience.restart(now);
-        }
-    }
-
-    /// A source can be reached again, which says nothing of what it has to send: TCP repeats what was lost at growing
-    /// intervals, the next time after at most as long again as it could not be reached. Events wait for it as for one
-    /// that has just been lost.
-    pub fn reached(&mut self, now: Time, source: u16) {
-        let now = self.patience.step(now);
-        self.progress.absence.reached(source, now);
     }
 
     /// Connected sources for which the next event waits although its time is over: they have given no sign of life
@@ -281,7 +227,13 @@ impl<H: Copy + Default> EventBuilder<H> {
     /// # Errors
     /// [`ShareError`] if events that have begun would move, or changes are not announced in order.
     pub fn change_share(&mut self, share: Share) -> Result<(), ShareError> {
-        self.sequence.change(share, self.taken)
+        self.sequence.change(share, self.taken)?;
+        // Later events have other places now.
+        let reported = self.passed.iter().zip(0..).filter_map(|(event, source)| Some((source, (*event)?)));
+        for (source, event) in reported {
+            self.progress.passed(source, self.sequence.places_before(event.saturating_add(1)));
+        }
+        Ok(())
     }
 
     /// The run has this number of events, including those already delivered. Fragments of later ones are refused;

@@ -16,9 +16,11 @@ pub(super) struct Progress {
     /// The place before which a source sends nothing over its connection, for each; none if the connection is new and
     /// nothing has come over it.
     begins: Vec<Option<u64>>,
+    /// The place before which each source sends nothing over any connection, as it reported itself.
+    passed: Vec<u64>,
     /// Whether each source's last fragment and the one before were too far ahead, and are near each other.
     is_followed: Vec<bool>,
-    /// The last of these, and how many there are not.
+    /// The last place of `begins` and `passed`, and how many of `begins` there are not.
     all_begin: u64,
     silent: usize,
     pub(super) absence: Absence,
@@ -31,7 +33,8 @@ impl Progress {
         let absence = Absence::new(sources, config.outage, config.timeout / 8);
         let begins = vec![Some(0); usize::from(sources)];
         let is_followed = vec![false; usize::from(sources)];
-        Progress { reached: zeros(), before: zeros(), begins, is_followed, all_begin: 0, silent: 0, absence }
+        let (reached, before, passed) = (zeros(), zeros(), zeros());
+        Progress { reached, before, begins, passed, is_followed, all_begin: 0, silent: 0, absence }
     }
 
     /// A fragment before the place `end` has arrived.
@@ -43,12 +46,24 @@ impl Progress {
     /// A source has sent the fragment of a place; its outcome does not matter here.
     pub(super) fn sent(&mut self, source: u16, seq: u64) {
         // Most runs look at no source here, and so at no memory of its own.
-        let may_begin = self.silent > 0 || seq < self.all_begin;
-        if may_begin && self.begins[usize::from(source)].is_none_or(|begin| seq < begin) {
-            self.begins(source, seq);
-            self.is_followed[usize::from(source)] = false;
+        if self.silent > 0 || seq < self.all_begin {
+            let at = usize::from(source);
+            self.passed[at] = self.passed[at].min(seq);
+            if self.begins[at].is_none_or(|begin| seq < begin) {
+                self.begins(source, seq);
+                self.is_followed[at] = false;
+            }
         }
         self.absence.sent(source);
+    }
+
+    /// A source sends nothing before a place any more, though it may have a connection later. Returns how many of its
+    /// fragments before that place have not come.
+    pub(super) fn passed(&mut self, source: u16, seq: u64) -> u64 {
+        let at = usize::from(source);
+        self.passed[at] = seq;
+        self.all_begin = self.all_begin.max(seq);
+        seq.saturating_sub(self.reached[at])
     }
 
     /// A source sends nothing before a place, or what it has sent was so far ahead that it was refused.
@@ -125,15 +140,18 @@ impl Progress {
         self.absence.is_any_gone() || head < self.all_begin
     }
 
-    /// The sources, of the 64 from 64 `word` on, that are gone or start after the head, as bits: their fragments of the
-    /// head will not come.
+    /// The sources, of the 64 from 64 `word` on, that are gone, start after the head or have passed it, as bits: their
+    /// fragments of the head will not come.
     pub(super) fn excused(&self, word: usize, head: u64) -> u64 {
         let gone = self.absence.gone(word);
         if head >= self.all_begin {
             return gone;
         }
-        let begins = self.begins[word * 64..].iter().take(64).enumerate();
-        begins.fold(gone, |bits, (k, begin)| bits | u64::from(begin.is_some_and(|begin| begin > head)) << k)
+        let (begins, passed) = (&self.begins[word * 64..], &self.passed[word * 64..]);
+        let of_word = begins.iter().zip(passed).take(64).enumerate();
+        of_word.fold(gone, |bits, (k, (begin, passed))| {
+            bits | u64::from(*passed > head || begin.is_some_and(|begin| begin > head)) << k
+        })
     }
 
     /// How far the sources have come that are not gone.

@@ -9,6 +9,7 @@
 //!                  ^ take_credits <------------------------------------------------------------------+
 //! ```
 
+mod connections;
 mod consumer;
 mod error;
 mod fragment;
@@ -209,41 +210,9 @@ impl<S: EventSink> Receiver<S> {
         again
     }
 
-    /// The board has a new connection over the same ring, and may send again what is here already.
-    pub fn reconnected(&mut self, board: u16) {
-        self.builder.reconnected(board);
-        self.storing.sink.reconnected(board);
-        if let Some(pattern) = &mut self.storing.pattern {
-            pattern.begin_anew(board);
-        }
-    }
-
-    /// Whether a board has a connection, as far as is known at `now`: see [`EventBuilder::lost`].
-    pub fn set_connected(&mut self, now: Time, board: u16, is_connected: bool) {
-        match is_connected {
-            true => self.builder.back(now, board),
-            false => self.builder.lost(now, board),
-        }
-    }
-
     /// See [`EventBuilder::leap`].
     pub fn leap(&mut self, now: Time) {
         self.builder.leap(now);
-    }
-
-    /// See [`EventBuilder::absent`].
-    pub fn absent(&mut self, board: u16) {
-        self.builder.absent(board);
-    }
-
-    /// See [`EventBuilder::reached`].
-    pub fn reached(&mut self, now: Time, board: u16) {
-        self.builder.reached(now, board);
-    }
-
-    /// See [`EventBuilder::alive`].
-    pub fn alive(&mut self, now: Time, board: u16, was_away: bool) {
-        self.builder.alive(now, board, was_away);
     }
 
     /// See [`EventBuilder::out_of_reach`].

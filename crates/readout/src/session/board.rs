@@ -70,6 +70,9 @@ pub(super) struct Board {
     local: Option<LocalQp>,
     /// No peer has been connected to `local`.
     fresh: bool,
+    /// The event that it has passed can be read while it has no connection, and has to be before the next one.
+    reports_passed: bool,
+    awaits_passed: bool,
     /// When it is opened, while it waits.
     due: Time,
     ending: bool,
@@ -102,6 +105,8 @@ impl Board {
             state: BoardState::Waiting,
             local: Some(local),
             fresh: true,
+            reports_passed: false,
+            awaits_passed: false,
             due: Time::ZERO,
             ending: false,
             is_cut: false,
@@ -149,7 +154,35 @@ impl Board {
     }
 
     pub(super) fn used(&mut self) {
-        self.fresh = false;
+        (self.fresh, self.awaits_passed) = (false, self.reports_passed);
+    }
+
+    /// Whether the event that it has passed can be read, from now on.
+    pub(super) fn expect_passed(&mut self, is_expected: bool) {
+        self.reports_passed = is_expected;
+        self.awaits_passed &= is_expected;
+    }
+
+    /// Whether the event that it has passed has to be read before its next connection.
+    pub(super) fn awaits_passed(&self) -> bool {
+        self.awaits_passed
+    }
+
+    /// Whether nothing of it can be on its way: its last connection is over, and the next one was not requested.
+    pub(super) fn is_away(&self) -> bool {
+        self.is_waiting() && !self.has_qp() && !self.ending
+    }
+
+    /// It has passed this event, and `missing` fragments up to it have not come.
+    pub(super) fn passed(&mut self, event: Option<u64>, missing: u64) {
+        let is_first = std::mem::take(&mut self.awaits_passed);
+        if let Some(event) = event.filter(|_| is_first && missing > 0) {
+            let name = &self.spec.name;
+            tracing::warn!(
+                board = name,
+                "{missing} of its fragments up to event {event} were lost with its queue pair"
+            );
+        }
     }
 
     pub(super) fn qp_gone(&mut self) {

@@ -156,6 +156,11 @@ impl<S: EventSink> Core<S> {
             || self.first_event.as_ref().is_some_and(|search| search.held_of(board) > 0)
     }
 
+    /// Whether a board has no connection, and nothing of it can be on its way.
+    pub(super) fn is_away(&self, i: usize) -> bool {
+        self.boards[i].is_away() && !self.holds_back(i as u16)
+    }
+
     /// The first event was announced: nothing is looked for.
     ///
     /// # Errors
@@ -357,8 +362,8 @@ impl<S: EventSink> Core<S> {
         Ok(())
     }
 
-    /// An unused queue pair, over a ring that restarts. False while fragments of the previous one are
-    /// not stored, or not even delivered.
+    /// An unused queue pair, over a ring that restarts. False while fragments of the previous one are not stored, or not
+    /// even delivered, and until the event that the board has passed was read, if that is possible.
     pub(super) fn fresh_qp(&mut self, i: usize) -> Result<bool, BackendError> {
         let board = i as u16;
         if self.boards[i].is_fresh() {
@@ -366,7 +371,8 @@ impl<S: EventSink> Core<S> {
         }
         self.backend.close_qp(board, &mut self.completions)?;
         self.boards[i].qp_gone();
-        if self.holds_back(board) || !self.receiver.restart_ring(board, 0) {
+        let awaits_passed = self.boards[i].awaits_passed() && !self.receiver.is_gone(board);
+        if self.holds_back(board) || awaits_passed || !self.receiver.restart_ring(board, 0) {
             return Ok(false);
         }
         let local = self.backend.create_qp(&self.memory[i])?;

@@ -260,6 +260,27 @@ impl<S: EventSink> Session<S> {
         Ok(self.core.begin_at(event)?)
     }
 
+    /// Whether each board has no connection, and nothing of it can be on its way.
+    pub fn away(&self) -> Vec<bool> {
+        (0..self.core.boards.len()).map(|board| self.core.is_away(board)).collect()
+    }
+
+    /// Whether the event that a board has passed can be read while it has no connection ([`Self::passed`]): then it is
+    /// opened again once that is done. Events wait for it for `outage`, and its connection no longer for that.
+    pub fn expect_passed(&mut self, board: usize, is_expected: bool, outage: Time) {
+        self.core.boards[board].expect_passed(is_expected);
+        self.core.receiver.set_outage(board as u16, outage);
+    }
+
+    /// A board that is [`Self::away`] has passed this event, or none yet: of events up to it nothing comes any more, and
+    /// they are not waited for. Others may wait for these events, and hold up what the board has to send.
+    pub fn passed(&mut self, board: usize, event: Option<u64>) {
+        if self.core.is_away(board) {
+            let missing = event.map_or(0, |event| self.core.receiver.passed(board as u16, event));
+            self.core.boards[board].passed(event, missing);
+        }
+    }
+
     /// The run ends with the last event that has begun: step on until [`Self::is_over`]. Nothing of a later event is
     /// acknowledged from here on: its boards keep it for the next run. What the kernel has acknowledged over TCP
     /// [`Self::hang_up`] keeps.

@@ -2,7 +2,7 @@
 //! The event builder with sources that are slow, lost, out of reach or dead: how long events wait for them.
 
 use super::{config, drain, id, poll_at, Out};
-use penstock_readout::{BuilderConfig, EventBuilder, Pushed, Standing, Stray};
+use penstock_readout::{BuilderConfig, EventBuilder, Pushed, Servers, Standing, Stray};
 use penstock_units::Time;
 
 /// Sources 0 and 1 send events 0 to 3 at once, source 2 those named; what is handed out at the timeout and after it,
@@ -79,6 +79,47 @@ fn a_source_that_is_lost_is_waited_for_once_and_again_when_it_is_back() {
     assert_eq!(send(&mut builder, Time(250), 6, 2..3), [(6, true)]);
     let counters = builder.counters();
     assert_eq!((counters.events_complete, counters.events_incomplete, counters.strays_late), (2, 5, 2));
+}
+
+#[test]
+fn what_a_lost_source_has_passed_is_not_waited_for_and_what_it_still_has_is() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
+    let send = |builder: &mut EventBuilder<u32>, now, event, sources: std::ops::Range<u16>| {
+        sources.for_each(|source| assert_eq!(builder.push(now, id(event, source), 0), Pushed::Accepted));
+        poll_at(builder, now)
+    };
+    builder.set_outage(2, Time(10_000));
+    assert_eq!(send(&mut builder, Time::ZERO, 0, 0..3), [(0, true)]);
+    builder.lost(Time(20), 2);
+    assert!((1..6).all(|event| send(&mut builder, Time(30), event, 0..2).is_empty()));
+    assert_eq!(poll_at(&mut builder, Time(5_000)), [], "it may still hold all of them");
+    // Events 1 and 2 were under way when its connection was lost.
+    assert_eq!(builder.passed(2, 2), 2);
+    assert_eq!(poll_at(&mut builder, Time(5_000)), [(1, false), (2, false)]);
+    builder.reconnected(2);
+    builder.back(Time(5_100), 2);
+    assert_eq!(poll_at(&mut builder, Time(5_199)), []);
+    assert_eq!(send(&mut builder, Time(5_199), 3, 2..3), [(3, true)]);
+    // It sends something that it was said to have passed: that is waited for again.
+    builder.passed(2, 100);
+    assert_eq!(send(&mut builder, Time(5_200), 5, 2..3), [(4, false), (5, true)]);
+    assert_eq!(send(&mut builder, Time(5_210), 6, 0..2), []);
+    assert_eq!(send(&mut builder, Time(5_220), 6, 2..3), [(6, true)]);
+}
+
+#[test]
+fn a_source_has_passed_no_event_of_a_table_that_was_announced_after_its_report() {
+    let mut builder = EventBuilder::new(config(2, 8));
+    builder.lost(Time::ZERO, 1);
+    builder.passed(1, 9);
+    // Of events 0 to 9 the last three are another server's.
+    for share in Servers::of(vec![0], [(7, vec![1]), (20, vec![0])]).unwrap().shares(0).skip(1) {
+        builder.change_share(share).unwrap();
+    }
+    for event in (0..7).chain([20]) {
+        assert_eq!(builder.push(Time(1), id(event, 0), 0), Pushed::Accepted);
+    }
+    assert_eq!(poll_at(&mut builder, Time(2)).len(), 7, "event 20 is still to come");
 }
 
 #[test]
