@@ -178,7 +178,7 @@ impl Coordinator {
                 self.sent = self.sent.max(view.next_event);
                 let before = state.view.take();
                 state.note_pace(now, before.as_ref(), view.next_event, self.config.look);
-                state.silent_since = now;
+                state.answered(now);
                 if let Some((_, before)) = &before {
                     self.note_naks(now, board, before, &view);
                 }

@@ -128,7 +128,7 @@ pub(crate) struct Board {
     pub look_due: Time,
     pub is_missing: bool,
     pub is_gone: bool,
-    /// Time since when it answers again, if it was missing.
+    /// Time since when it answers again, if it was missing or away for long enough to lose queue pairs.
     pub back_since: Option<Time>,
     /// It answers, and does not carry out its commands: changes are made without it.
     pub is_defiant: bool,
@@ -166,7 +166,18 @@ pub(crate) struct Board {
     pub trouble: String,
 }
 
+/// A board that was silent for so long may have lost queue pairs, at its end or at a server's.
+const AWAY: Time = Time::from_s(1);
+
 impl Board {
+    /// It has answered.
+    pub fn answered(&mut self, now: Time) {
+        if now.saturating_sub(self.silent_since) >= AWAY {
+            self.back_since = Some(now);
+        }
+        self.silent_since = now;
+    }
+
     /// Measures its pace, at a view with this next event.
     pub fn note_pace(&mut self, now: Time, before: Option<&(Time, BoardView)>, next_event: u64, look: Time) {
         let pace = |at: Time, since: u64| {

@@ -3,13 +3,16 @@
 //! Promise: a board that has lost every server, or was away and has lost some, does not count in the judgement of
 //! servers; every change has a reported reason.
 
-use crate::board::{BoardView, CLOSED, IN_ERROR, READY_TO_SEND};
+use crate::board::{BoardView, QueuePair, CLOSED, IN_ERROR, READY_TO_SEND};
 use crate::coordinator::Coordinator;
 use crate::notice::Notice;
 use crate::server::Vote;
 use crate::tables::Mark;
 use penstock_units::Time;
 use std::net::Ipv4Addr;
+
+/// The time in which servers find out that a board is back, and open their queue pairs again.
+const REOPENED: Time = Time::from_s(5);
 
 impl Coordinator {
     /// Who is missing, and who is gone for the servers too.
@@ -63,9 +66,12 @@ impl Coordinator {
     }
 
     /// A queue pair of a server is gone: it has failed, or it was closed while the board's table holds. The board gives
-    /// no other one to that server before the table has changed.
-    fn is_lost(&self, view: &BoardView, state: u8) -> bool {
-        state == IN_ERROR || (state == CLOSED && self.is_in_force(view))
+    /// no other one to that server before the table has changed. Of a server that names none of those that take messages
+    /// nothing is certain: the view may be older than the heartbeat, and others of an earlier run.
+    fn has_lost(&self, view: &BoardView, server: Ipv4Addr) -> bool {
+        let is_lost = |state| state == IN_ERROR || (state == CLOSED && self.is_in_force(view));
+        let takes_messages = |qp: &QueuePair| qp.peer == server && qp.state == READY_TO_SEND;
+        view.queue_pair(server).is_some_and(|(_, state)| is_lost(state)) && !view.queue_pairs.iter().any(takes_messages)
     }
 
     pub(crate) fn vote(&self, now: Time, at: usize) -> Vote {
@@ -78,7 +84,7 @@ impl Coordinator {
             voters += 1;
             match view.queue_pair(address) {
                 Some((_, READY_TO_SEND)) => ready += 1,
-                Some((_, state)) if self.is_lost(view, state) => failed = true,
+                _ if self.has_lost(view, address) => failed = true,
                 _ => {}
             }
         }
@@ -102,12 +108,10 @@ impl Coordinator {
             .map(|server| server.address)
             .collect();
         let has_failed = |at: usize, view: &BoardView| {
-            let is_failed =
-                |address: &Ipv4Addr| view.queue_pair(*address).is_some_and(|(_, state)| self.is_lost(view, state));
             let board = &self.boards[at];
-            let is_just_back =
-                board.back_since.is_some_and(|since| now.saturating_sub(since) < self.config.board_patience);
-            let failed = live.iter().filter(|address| is_failed(address)).count();
+            let patience = self.config.board_patience.max(REOPENED);
+            let is_just_back = board.back_since.is_some_and(|since| now.saturating_sub(since) < patience);
+            let failed = live.iter().filter(|address| self.has_lost(view, **address)).count();
             let least = if board.is_cut_off || is_just_back { 1 } else { live.len() };
             live.len() > 1 && failed >= least
         };

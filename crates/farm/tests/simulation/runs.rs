@@ -3,7 +3,8 @@
 
 use crate::board::address;
 use crate::world::{seeds, World, SLOTS};
-use penstock_farm::{Change, Mark, Notice, IN_ERROR};
+use penstock_farm::{Change, Mark, Notice, QueuePair, IN_ERROR};
+use penstock_units::Time;
 
 /// Where the events of the log's run begin and end.
 pub fn span(world: &World) -> (u64, Option<u64>) {
@@ -237,6 +238,8 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
 fn a_board_that_was_away_gets_a_server_back_that_it_has_lost_alone_and_the_table_stays() {
     for seed in seeds(20) {
         let mut world = World::new(seed, 3, 3);
+        // A coordinator that has more patience has not missed it.
+        world.board_patience = (seed % 2 == 0).then_some(Time::from_s(30));
         world.open_all();
         world.start();
         world.run(500);
@@ -249,6 +252,28 @@ fn a_board_that_was_away_gets_a_server_back_that_it_has_lost_alone_and_the_table
         world.until("the queue pair", |world| world.requesting.is_empty());
         world.run(1000);
         assert_eq!(world.log.len(), changes, "seed {seed}: {:#?}", world.notices);
+        world.flows_to(seed, &[0, 1, 2]);
+        world.check(seed);
+    }
+}
+
+#[test]
+fn a_queue_pair_of_an_earlier_run_takes_no_server_out_while_the_server_cannot_reach_the_board() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed, 3, 3);
+        world.open_all();
+        let (board, server) = (world.random.below(3) as usize, world.random.below(3) as u16);
+        let earlier = world.boards[board].qps.last_mut().unwrap();
+        *earlier = QueuePair { state: 0, peer: address(server), ..*earlier };
+        world.start();
+        world.run(500);
+        let changes = world.log.len();
+        // Its recv has closed its end, and names no queue pair of this board.
+        world.servers[usize::from(server)].before = vec![0; 3];
+        world.servers[usize::from(server)].before[board] = u32::MAX;
+        world.run(1000);
+        assert_eq!(world.log.len(), changes, "seed {seed}: {:#?}", world.notices);
+        world.servers[usize::from(server)].before[board] = 0;
         world.flows_to(seed, &[0, 1, 2]);
         world.check(seed);
     }

@@ -86,6 +86,8 @@ pub struct World {
     pub refusals: Option<u64>,
     /// The detector has no later event for now.
     pub rests_at: Option<u64>,
+    /// The coordinator's; none: its default.
+    pub board_patience: Option<Time>,
 }
 
 impl World {
@@ -115,6 +117,7 @@ impl World {
             repeats_requests: false,
             refusals: None,
             rests_at: None,
+            board_patience: None,
         }
     }
 
@@ -134,10 +137,12 @@ impl World {
             })
             .collect();
         let boards = (0..self.boards.len()).map(|at| format!("board {at}")).collect();
+        let usual = FarmConfig::new(self.owner, boards, servers);
         let config = FarmConfig {
             settle: Time::from_ms(300),
             begin: self.begins,
-            ..FarmConfig::new(self.owner, boards, servers)
+            board_patience: self.board_patience.unwrap_or(usual.board_patience),
+            ..usual
         };
         self.epoch += 1;
         self.coordinator = Some(Coordinator::new(config, self.tables(), Time::from_ms(self.now)));
