@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -27,6 +28,11 @@ TIMEOUT_S = 1200  # a run that hangs fails its test instead of the whole session
 
 # At the line rate an event takes 0.25 ms of simulated time; with the limiter's slow recovery it takes ten times that.
 FAST = ("cc.law=off",)
+
+
+def pytest_configure() -> None:
+    """Tests that are terminated end their processes and namespaces, as after Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
