@@ -42,6 +42,10 @@ pub(crate) struct Posted {
     pub(crate) read: Read,
     pub(crate) at: Time,
     pub(crate) wire: u64,
+    /// The window had room when it was posted: the queues that it met were not all ours.
+    pub(crate) was_quiet: bool,
+    /// No further READ of the board might be posted after it, although the window had room.
+    pub(crate) is_last_permitted: bool,
     /// Bytes on the wire that had arrived from all boards when it was posted.
     pub(crate) arrived: u64,
 }
@@ -64,12 +68,17 @@ pub(crate) struct Board {
     pub(crate) offset: u32,
     pub(crate) in_flight: VecDeque<Posted>,
     pub(crate) wire_in_flight: u64,
-    /// The bytes on the wire that may be in flight from this board.
+    /// Packets of a READ of a measured window: short on a slow line, where a long READ takes long.
+    pub(crate) packets: u32,
+    /// READs posted before this do not raise `packets`.
+    pub(crate) raised_at: Time,
+    /// The bytes on the wire that may be in flight from this board, but for one READ. It doubles with each round trip
+    /// until it has been lowered.
     pub(crate) limit: u64,
     /// READs posted before this do not lower `limit`: they were posted before it was lowered last.
     pub(crate) lowered_at: Time,
-    /// The shortest round trip of its READs.
-    pub(crate) shortest: Time,
+    /// The shortest round trips of its READs: of less than a packet, and of others.
+    pub(crate) shortest: [Time; 2],
     /// The shortest one in which the server's line was idle for three quarters of the time.
     pub(crate) way: Option<Time>,
     pub(crate) answers: Answers,
@@ -84,16 +93,18 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self {
             fragments: VecDeque::new(),
             posted: 0,
             offset: 0,
             in_flight: VecDeque::new(),
             wire_in_flight: 0,
-            limit: u64::MAX,
+            packets: 1,
+            raised_at: Time::ZERO,
+            limit,
             lowered_at: Time::ZERO,
-            shortest: Time::MAX,
+            shortest: [Time::MAX; 2],
             way: None,
             answers: Answers::Timely,
             active_at: Time::ZERO,

@@ -8,6 +8,9 @@ use crate::window::Window;
 
 /// A round trip that is assumed until one has been measured: short, so that the first READs do not wait for each other.
 const FIRST_ROUND_TRIP: Time = Time::from_us(4);
+/// Packets that a measured window has in addition: one waits for room, one is on its way from a board to a switch, and
+/// one makes up for a shortest round trip that was that of a short fragment.
+const EXCESS: u64 = 3;
 /// READs that share a window, at least. Each is a whole number of packets.
 const READS_OF_A_WINDOW: u64 = 8;
 
@@ -17,8 +20,11 @@ const READS_OF_A_WINDOW: u64 = 8;
 pub(crate) struct Meter {
     source: Window,
     bytes: u64,
+    mtu: u32,
+    /// Payload of the longest READs, bytes.
     read_size: u32,
-    longest_read: u32,
+    /// The longest payload that fits into the window.
+    longest: u32,
     epoch: Epoch,
     /// The fastest READ of the epoch before.
     fastest_before: Time,
@@ -43,8 +49,9 @@ impl Meter {
         let mut meter = Self {
             source: config.window,
             bytes: 0,
+            mtu: config.mtu,
             read_size: 0,
-            longest_read: 0,
+            longest: 0,
             epoch: Epoch::EMPTY,
             fastest_before: Time::MAX,
         };
@@ -58,13 +65,13 @@ impl Meter {
             Window::Given(bytes) => bytes,
             Window::Measured { line, at_least } => {
                 let carried = line.bytes_in(round_trip).bytes();
-                carried.saturating_add(carried / 4).saturating_add(2 * packet).max(at_least)
+                carried.saturating_add(carried / 2).saturating_add(EXCESS * packet).max(at_least)
             }
         };
         let packets = (self.bytes / READS_OF_A_WINDOW).div_ceil(packet).max(1);
         self.read_size = u32::try_from(packets).unwrap_or(u32::MAX).saturating_mul(config.mtu);
-        let with_rest = self.read_size.saturating_add(self.read_size / 2);
-        self.longest_read = if config.wire_bytes(with_rest) <= self.bytes { with_rest } else { self.read_size };
+        let fitting = u32::try_from(self.bytes / packet).unwrap_or(u32::MAX);
+        self.longest = fitting.max(1).saturating_mul(config.mtu);
     }
 
     /// W, bytes on the wire.
@@ -73,10 +80,21 @@ impl Meter {
         self.bytes
     }
 
-    /// Payload of a READ, bytes, and of one with which a fragment ends.
+    /// Payload of a READ of a board that reads `packets` at a time, bytes, and of one with which a fragment ends. A given
+    /// window is shared by READs of one size.
     #[inline]
-    pub(crate) fn read_sizes(&self) -> (u32, u32) {
-        (self.read_size, self.longest_read)
+    pub(crate) fn read_sizes(&self, packets: u32) -> (u32, u32) {
+        let size = match self.source {
+            Window::Given(_) => self.read_size,
+            Window::Measured { .. } => self.read_size.min(packets.saturating_mul(self.mtu)),
+        };
+        (size, size.saturating_add(size / 2).min(self.longest).max(size))
+    }
+
+    /// Packets of the longest READ.
+    #[inline]
+    pub(crate) fn longest_packets(&self) -> u32 {
+        self.read_size / self.mtu
     }
 
     /// The shortest round trip of any board's READ, of late.
@@ -86,8 +104,8 @@ impl Meter {
     }
 
     /// How long the way of a READ of `wire` bytes takes, without the bytes themselves on the line. `None` if the line
-    /// was busy for a quarter of the time, or more, with the `carried` bytes that have arrived since the READ was posted:
-    /// then it may have waited, and a longer window would bring nothing.
+    /// was busy for a quarter of the time, or more, with the `carried` bytes of other READs that have arrived since it was
+    /// posted: then it may have waited, and a longer window would bring nothing.
     #[inline]
     pub(crate) fn way(&self, round_trip: Time, wire: u64, carried: u64) -> Option<Time> {
         match self.source {

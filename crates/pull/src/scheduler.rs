@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::board::{Answers, Board, Fragment, Posted, Read};
 use crate::config::{Config, ConfigError};
 use crate::meter::Meter;
+use crate::window::Window;
 
 /// Why an announcement is refused. Each is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -105,7 +106,7 @@ impl Scheduler {
         config.check()?;
         Ok(Self {
             meter: Meter::new(&config),
-            boards: (0..boards).map(|_| Board::new()).collect(),
+            boards: (0..boards).map(|_| Board::new(first_limit(&config))).collect(),
             order: BinaryHeap::with_capacity(boards),
             timed: VecDeque::new(),
             in_flight: 0,
@@ -174,7 +175,7 @@ impl Scheduler {
                 board.is_queued = false;
                 continue;
             }
-            let read = board.part(index, self.meter.read_sizes())?;
+            let read = board.part(index, self.meter.read_sizes(board.packets))?;
             let wire = self.config.wire_bytes(read.length);
             let in_flight = self.in_flight + wire;
             if in_flight > self.meter.bytes() {
@@ -182,7 +183,10 @@ impl Scheduler {
             }
             self.order.pop();
             board.is_queued = false;
-            board.post(Posted { read, at: now, wire, arrived: self.arrived });
+            let is_last_permitted = board.in_flight.len() + 1 == usize::from(self.config.outstanding)
+                && in_flight <= self.meter.bytes() / 4 * 3;
+            let was_quiet = self.in_flight <= self.meter.bytes() / 4 * 3;
+            board.post(Posted { read, at: now, wire, was_quiet, is_last_permitted, arrived: self.arrived });
             if !board.is_timed {
                 board.is_timed = true;
                 self.timed.push_back((now, index));
@@ -225,17 +229,32 @@ impl Scheduler {
     fn measure(&mut self, now: Time, index: usize, posted: &Posted) {
         let board = &mut self.boards[index];
         let round_trip = now.saturating_sub(posted.at);
-        board.shortest = board.shortest.min(round_trip);
-        let usual = board.shortest.max(self.meter.fastest());
-        let way = self.meter.way(round_trip, posted.wire, self.arrived - posted.arrived);
+        let shortest = &mut board.shortest[usize::from(posted.read.length >= self.config.mtu)];
+        *shortest = round_trip.min(*shortest);
+        let usual = self.meter.fastest().max(*shortest);
+        let carried = self.arrived - posted.arrived - posted.wire;
+        let way = self.meter.way(round_trip, posted.wire, carried).filter(|_| posted.was_quiet);
         board.way = board.way.into_iter().chain(way).min();
         self.meter.measure(&self.config, posted.wire, round_trip, board.way);
         if round_trip > usual.saturating_add(usual / 2) {
             if posted.at >= board.lowered_at {
                 board.limit = (board.limit.min(self.meter.bytes()) / 2).max(posted.wire);
                 board.lowered_at = now;
+                board.packets = (board.packets / 2).max(1);
             }
-        } else if board.limit < self.meter.bytes() {
+            return;
+        }
+        if posted.is_last_permitted && posted.at >= board.raised_at {
+            // So many READs are in flight as there may be, and none waits: longer ones bring more.
+            board.packets = board.packets.saturating_mul(2).min(self.meter.longest_packets());
+            board.raised_at = now;
+        }
+        if board.limit >= self.meter.bytes() {
+            return;
+        }
+        if board.lowered_at == Time::ZERO {
+            board.limit += posted.wire;
+        } else {
             board.limit += (posted.wire * posted.wire / board.limit).max(1);
         }
     }
@@ -283,7 +302,7 @@ impl Scheduler {
             Answers::Late => self.unanswered -= board.wire_in_flight,
         }
         let is_timed = board.is_timed;
-        let forgotten = std::mem::replace(board, Board { is_timed, ..Board::new() });
+        let forgotten = std::mem::replace(board, Board { is_timed, ..Board::new(first_limit(&self.config)) });
         if forgotten.is_queued {
             self.order.retain(|&Reverse((_, _, queued))| queued != index);
         }
@@ -339,5 +358,14 @@ impl Scheduler {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+/// What a board may have in flight at first. A measured window begins with little, since a board with much data on a slow
+/// line would hold it before that is known.
+fn first_limit(config: &Config) -> u64 {
+    match config.window {
+        Window::Given(_) => u64::MAX,
+        Window::Measured { .. } => 2 * config.wire_bytes(config.mtu),
     }
 }

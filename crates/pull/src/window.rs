@@ -8,7 +8,7 @@ use penstock_units::Rate;
 pub enum Window {
     /// Bytes on the wire.
     Given(u64),
-    /// Two packets more than five quarters of what the line carries in a round trip: the mean of the boards' shortest
+    /// Three packets more than three halves of what the line carries in a round trip: the mean of the boards' shortest
     /// ones, weighted by what they send (Little's law). The excess keeps the line busy while a READ waits for room, and
     /// is the queue that remains.
     Measured {

@@ -240,6 +240,7 @@ fn the_measured_window_fills_the_line_at_any_distance_and_number_of_boards() {
         (100, 8, 256, 8_192),
         (100, 8, 1_000, 1_142),
         (100, 1_000, 16, 1 << 20),
+        (100, 8, 1, 1 << 20),
         (1, 5, 3, 300),
     ];
     for (gbps, us, boards, length) in cases {
@@ -265,6 +266,19 @@ fn boards_on_slow_lines_do_not_keep_fast_ones_from_the_server() {
         // Every board could fill its line: 4 x 25 + 16 Gb/s are more than 100.
         let gbps = rate * 8.0 / 1e9;
         assert!(gbps > if board < 4 { 18.0 } else { 0.8 }, "board {board}: {gbps} Gb/s of {rates:?}");
+    }
+}
+
+#[test]
+fn many_slow_lines_fill_a_fast_one_with_a_window_that_does_not_grow_by_itself() {
+    let line = Rate::from_gbps(100);
+    for length in [3_000, 60_000, 1 << 20] {
+        let ways = vec![(Time::from_us(8), Rate::from_gbps(10)); 64];
+        let (rates, _, in_flight) = read_for(Time::from_ms(8), line, &ways, length);
+        let fills = rates.iter().sum::<f64>() * 8.0 / line.bits_per_second() as f64;
+        assert!(fills > 0.97, "{length} bytes: {fills}, {in_flight} in flight");
+        // A packet takes 11.4 us, in which the line carries 142 kB.
+        assert!(in_flight < 2 * 142_000, "{length} bytes: {in_flight} in flight");
     }
 }
 
