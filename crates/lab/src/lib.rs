@@ -38,6 +38,6 @@ pub use makers::{
 pub use metrics::METRICS;
 pub use offered::OfferedLoad;
 pub use run::{Lab, LabProgress, RunError};
-pub use scenario::{FlowSpec, LabQp, LabScenario, LabVerb, Protocol, SenderKind, Workload};
+pub use scenario::{FlowSpec, LabPull, LabQp, LabScenario, LabVerb, Mode, Protocol, SenderKind, Workload};
 pub use topology::{NodeKind, Ns3Files, Ns3Import};
 pub use workload::{Pace, SteadyParams};

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use penstock_cc::ParamError;
 use penstock_netsim::{
-    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, SharedLedger, SimError, StationError,
-    SwitchParams,
+    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, PullConfigError, SharedLedger, SimError,
+    StationError, SwitchParams,
 };
 use penstock_transport::simple_tcp::ParametersError;
 use penstock_transport::TcpConfig;
@@ -29,6 +29,8 @@ pub enum LabError {
     Law { flow: String, source: ParamError },
     #[error("flow {flow}: {source}")]
     Segments { flow: String, source: ParametersError },
+    #[error("{host} cannot pull: {source}")]
+    Pull { host: String, source: PullConfigError },
     #[error("qp.mtu = {0}: allowed are 256, 512, 1024, 2048, 4096")]
     Mtu(u16),
     #[error("{host}: {source}")]

@@ -3,7 +3,7 @@
 //! Promise: a flow without a rate limit counts as zero, since it takes the remaining capacity; headers are counted;
 //! the load is split equally over paths of equal cost, as ECMP does with many flows.
 
-use crate::scenario::{FlowSpec, LabScenario, LabVerb, Protocol, Workload};
+use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, Workload};
 use crate::topology::Routes;
 use crate::units::Time;
 use crate::workload::{EventList, FragmentSizes, Pace};
@@ -14,6 +14,8 @@ use penstock_wire::WIRE_OVERHEAD;
 const ROCE_HEADERS: u64 = 58;
 const ROCE_MESSAGE: u64 = 20;
 const AETH: u64 = 4;
+/// What surrounds the payload of a READ response on the wire.
+pub(crate) const READ_RESPONSE_OVERHEAD: u32 = (ROCE_HEADERS + AETH) as u32 + WIRE_OVERHEAD as u32;
 /// Ethernet 14, IPv4 20, TCP 20.
 const TCP_HEADERS: u64 = 54;
 /// The maximum number of flow start times, and of fragments, that are evaluated.
@@ -207,10 +209,9 @@ fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
     match flow.protocol {
         Protocol::Rc => {
             let packets = (message / f64::from(scenario.qp.mtu)).ceil().max(1.0);
-            let of_message = match scenario.qp.verb {
-                LabVerb::Read => AETH * if packets > 1.0 { 2 } else { 1 },
-                LabVerb::WriteImm | LabVerb::Write | LabVerb::Send => ROCE_MESSAGE,
-            };
+            let is_read = flow.mode == Mode::Pull || scenario.qp.verb == LabVerb::Read;
+            let ends = if packets > 1.0 { 2 } else { 1 };
+            let of_message = if is_read { AETH * ends } else { ROCE_MESSAGE };
             message + packets * (ROCE_HEADERS as f64 + around) + of_message as f64
         }
         // A stream fills its segments.

@@ -101,7 +101,9 @@ fn the_documented_keys_are_those_that_the_reader_accepts() {
     let mut add = |name: &str, text: &str, section: &str| {
         read.entry(name.to_owned()).or_default().extend(allowed(text, section));
     };
-    for section in ["run", "link", "switch", "switch.qcn", "qp", "cc", "cc.qcn", "tcp", "trace", "capture", "readout"] {
+    for section in
+        ["run", "link", "switch", "switch.qcn", "qp", "pull", "cc", "cc.qcn", "tcp", "trace", "capture", "readout"]
+    {
         let text = if section == "readout" { format!("{STAR}[readout]\n") } else { STAR.to_owned() };
         add(section, &text, section);
     }

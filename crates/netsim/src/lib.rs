@@ -49,14 +49,15 @@ pub use ledger::{FlowRecord, Ledger, SharedLedger};
 pub use link::{Faults, LinkChange, LinkParams, LinkStats, Way};
 pub use node::{Node, NodeTerms, Outbox};
 pub use pause::PauseState;
+pub use penstock_pull::{Config as PullConfig, ConfigError as PullConfigError, Window as PullWindow};
 pub use penstock_units::{ByteSize, Frequency, Probability, Rate, Time};
 pub use port::{NodeId, PortId};
 pub use rng::Stream;
 pub use station::{
-    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, RcReceiver, RcReceiverConfig, RcSender,
-    RcSenderConfig, ReadRequester, ReadRequesterConfig, ReadResponder, ReadResponderConfig, ReadResponderStats,
-    SenderVerb, Station, StationConfig, StationError, StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender,
-    TcpStack,
+    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, PullBoard, PullBoardConfig, PullServer, PullStats,
+    PulledFlowConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, ReadRequester, ReadRequesterConfig,
+    ReadResponder, ReadResponderConfig, ReadResponderStats, SenderVerb, Station, StationConfig, StationError,
+    StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,
 };
 pub use switch::{
     find_pause_cycle, lossless_buffer, lossless_headroom, max_frame, Alpha, EcnParams, Headroom, PauseCycle,

@@ -49,7 +49,7 @@ impl Builder<'_> {
     }
 
     /// The requester at this end of a flow.
-    fn requester_config(&self, number: usize, ends: &QueuePair) -> RequesterConfig {
+    pub(super) fn requester_config(&self, number: usize, ends: &QueuePair) -> RequesterConfig {
         let qp = &self.scenario.qp;
         let mut request = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
         request.limits =
@@ -61,7 +61,7 @@ impl Builder<'_> {
     }
 
     /// The responder at this end of a flow.
-    fn responder_config(&self, number: usize, ends: &QueuePair) -> ResponderConfig {
+    pub(super) fn responder_config(&self, number: usize, ends: &QueuePair) -> ResponderConfig {
         let qp = &self.scenario.qp;
         let mut responder = ResponderConfig::new(ends.local, ends.peer, ends.first_psn, self.mtu);
         responder.cnp_interval = qp.cnp_interval;

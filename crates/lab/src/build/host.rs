@@ -12,7 +12,7 @@ use penstock_wire::Qpn;
 
 use super::builder::Builder;
 use crate::makers::{BoardFlow, BoardRequest, LabError, Makers, ReadoutBoard, ReadoutRequest};
-use crate::scenario::{mac_of, LabVerb, Protocol, SenderKind};
+use crate::scenario::{mac_of, LabVerb, Mode, Protocol, SenderKind};
 
 impl Builder<'_> {
     /// Makes the receiver of `[readout]`, and passes its queue pairs to the flows' senders.
@@ -55,7 +55,14 @@ impl Builder<'_> {
             }
             return Ok(());
         }
+        if let Some(server) = self.pull_server(node, &flows)? {
+            let index = station.add_pull_server(server)?;
+            flows.iter().for_each(|flow| self.receiver_index[*flow] = index);
+        }
         for number in flows {
+            if self.scenario.flows[number].mode == Mode::Pull {
+                continue;
+            }
             let ledger = Rc::clone(&self.ledger);
             let added = match self.scenario.flows[number].protocol {
                 Protocol::Rc if self.scenario.qp.verb == LabVerb::Read => {
@@ -87,6 +94,9 @@ impl Builder<'_> {
             let ledger = Rc::clone(&self.ledger);
             let pacing = self.pacing(*number, index, sent.len())?;
             let added = match scenario.flows[*number].protocol {
+                Protocol::Rc if scenario.flows[*number].mode == Mode::Pull => {
+                    station.add_pull_board(self.pull_board(*number, pacing))
+                }
                 Protocol::Rc if scenario.qp.verb == LabVerb::Read => {
                     let mut responder = ReadResponder::new(self.read_responder_config(*number, pacing));
                     responder.share_parameters(&mut self.parameters);

@@ -5,6 +5,7 @@
 mod builder;
 mod endpoints;
 mod host;
+mod pull;
 mod switch;
 
 use penstock_netsim::{Engine, LinkChange, LinkId, Node, PortId, SimError, Way};

@@ -11,7 +11,7 @@ use penstock_cc::DcqcnSettings;
 
 use crate::language::document::{Document, Item, Origin, Value};
 use crate::language::Problem;
-use crate::scenario::{FlowSpec, LabScenario, LabVerb, Protocol, SenderKind, Workload};
+use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, SenderKind, Workload};
 use crate::topology::{LinkClass, NodeKind};
 use crate::units::Time;
 
@@ -41,6 +41,8 @@ struct Group {
     path: String,
     protocol: Protocol,
     law: String,
+    /// Its receivers pull.
+    is_pulled: bool,
     /// Messages have their own times, independent of the sender.
     paced: bool,
 }
@@ -113,7 +115,8 @@ impl Idle<'_> {
             let special = self.setting(&format!("{path}.cc.law"));
             let law = if special.is_empty() { self.setting("cc.law") } else { special }.to_owned();
             let paced = self.has(&format!("{path}.rate")) || self.has(&format!("{path}.interval"));
-            Group { path, protocol, law, paced }
+            let is_pulled = protocol == Protocol::Rc && self.setting(&format!("{path}.mode")) == "pull";
+            Group { path, protocol, law, is_pulled, paced }
         };
         let mut groups: Vec<Group> = (0..tables).map(group).collect();
         let imported = self.has("topology.flows");
@@ -122,7 +125,8 @@ impl Idle<'_> {
         if imported || events.is_some() {
             let law = self.setting("cc.law").to_owned();
             let protocol = events.filter(|_| !imported).map_or(Protocol::Rc, |flow| flow.protocol);
-            groups.push(Group { path: String::new(), protocol, law, paced: true });
+            let is_pulled = self.scenario.qp.mode == Mode::Pull && protocol == Protocol::Rc;
+            groups.push(Group { path: String::new(), protocol, law, is_pulled, paced: true });
         }
         groups
     }
@@ -130,8 +134,9 @@ impl Idle<'_> {
     /// Parameters of a law that no flow of theirs has.
     fn laws(&mut self) {
         let groups = self.groups();
-        let is_controlled =
-            |group: &Group, law: &str| group.law == law && (law == "qcn" || group.protocol == Protocol::Rc);
+        let is_controlled = |group: &Group, law: &str| {
+            group.law == law && !group.is_pulled && (law == "qcn" || group.protocol == Protocol::Rc)
+        };
         for (law, inner) in [("dcqcn", ""), ("qcn", ".qcn")] {
             let common = format!("cc{inner}");
             let keys: Vec<String> = match law {
@@ -164,6 +169,7 @@ impl Idle<'_> {
                 let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
                 let (special, protocol) = (format!("{}.cc.law", group.path), format!("{}.protocol", group.path));
                 let reason = match group.protocol {
+                    Protocol::Rc if group.is_pulled => "these flows are pulled, without a law".to_owned(),
                     Protocol::Rc => format!("the law of these flows is \"{}\"", group.law),
                     _ => format!("these flows are TCP, under \"{}\"", if group.law == "qcn" { "qcn" } else { "off" }),
                 };
@@ -220,7 +226,11 @@ impl Idle<'_> {
             let keys = ["ack_every", "rnr_retry", "rnr_delay"];
             self.warn("qp", &keys, &verb, "READs are acknowledged by their responses (qp.verb)");
         } else {
-            self.warn("qp", &["responder_resources"], &verb, "nothing is read; qp.verb is not \"read\"");
+            let pulls = self.scenario.flows.iter().any(|flow| flow.mode == Mode::Pull);
+            if !pulls {
+                self.warn("qp", &["responder_resources"], &verb, "nothing is read; qp.verb is not \"read\"");
+                self.warn_whole("pull", &["qp.mode"], "no flow is pulled (qp.mode, flow.mode)");
+            }
         }
         if self.scenario.qp.consumer.is_none() {
             let reason = "receivers take every message at once; qp.consumer_rate is not set";

@@ -13,8 +13,8 @@ use penstock_transport::simple_tcp;
 
 use crate::language::document::Document;
 use crate::language::Problem;
-use crate::offered::offered;
-use crate::scenario::{FlowSpec, LabScenario, LabVerb, Protocol, SenderKind, Stop, Workload};
+use crate::offered::{offered, READ_RESPONSE_OVERHEAD};
+use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, SenderKind, Stop, Workload};
 use crate::topology::{find_buffer_cycle, Demand, Routes};
 use crate::units::{Rate, Time};
 use crate::workload::Pace;
@@ -37,6 +37,7 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
     registers(scenario, document, problems);
     gateware(scenario, document, problems);
     reads(scenario, document, problems);
+    pulls(scenario, document, problems);
     gateware_switch::check(scenario, &routes, document, problems);
     if scenario.readout.is_some() && scenario.qp.verb != LabVerb::WriteImm {
         let message = "fragments go into the slots of [readout] by \"write-imm\"; allowed is that".to_owned();
@@ -101,6 +102,29 @@ fn registers(scenario: &LabScenario, document: &Document, problems: &mut Vec<Pro
                 problems.push(document.problem(section, "", message));
             }
         }
+    }
+}
+
+/// Flows that cannot be pulled.
+fn pulls(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem>) {
+    let Some(flow) = scenario.flows.iter().find(|flow| flow.mode == Mode::Pull) else { return };
+    let name = |node: usize| scenario.topology.name(node);
+    let mut refuse = |key: &str, message: String| problems.push(document.problem(key, "", message));
+    let of_board = |flow: &&FlowSpec| flow.mode == Mode::Pull && flow.sender == SenderKind::Gateware;
+    if let Some(flow) = scenario.flows.iter().find(of_board) {
+        let board = name(flow.from);
+        refuse("qp.mode", format!("flow {}: {board} is a board of gateware, which cannot be pulled yet", flow.name));
+    }
+    if scenario.readout.is_some_and(|readout| scenario.flows.iter().any(|flow| flow.to == readout.host)) {
+        refuse("qp.mode", "the receiver of [readout] takes what is pushed; allowed is \"push\"".to_owned());
+    }
+    if scenario.qp.consumer.is_some() {
+        refuse("qp.consumer_rate", format!("{} takes at once what it pulls; omit this key", name(flow.to)));
+    }
+    let packet = u64::from(scenario.qp.mtu) + u64::from(READ_RESPONSE_OVERHEAD);
+    if let Some(window) = scenario.pull.window.filter(|window| window.bytes() < packet) {
+        let message = format!("{window} has no room for one packet; allowed is {packet}B and more");
+        refuse("pull.window", message);
     }
 }
 

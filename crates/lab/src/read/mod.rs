@@ -70,6 +70,7 @@ fn scenario(
     let run = run(root.section("run"));
     let topology = network(&mut root, import.as_ref());
     let qp = transport::qp(root.section("qp"));
+    let pull = transport::pull(root.section("pull"));
     let empty = Topology::new();
     let laws = transport::Laws::read(root.section("cc"), topology.as_ref().unwrap_or(&empty));
     let tcp = transport::tcp(root.section("tcp"), LabTcp::default());
@@ -115,6 +116,7 @@ fn scenario(
         topology,
         switches: Vec::new(),
         qp,
+        pull,
         flows,
         events,
         endless_triggers,

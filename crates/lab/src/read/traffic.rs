@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use super::files::ReadFile;
 use super::links::{links_like, some_links};
-use super::transport::{self, Laws};
+use super::transport::{self, Laws, MODES};
 use crate::language::document::Item;
 use crate::language::keys::snap;
 use crate::language::reader::{FromItem, Section};
-use crate::scenario::{CameraEvents, Capture, Change, FlowSpec, LabQp, LabTcp, Protocol, SenderKind, Workload};
+use crate::scenario::{CameraEvents, Capture, Change, FlowSpec, LabQp, LabTcp, Mode, Protocol, SenderKind, Workload};
 use crate::topology::{hexagonal_camera, NodeKind, Ns3Import, Topology};
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 use crate::workload::{
@@ -64,6 +64,16 @@ impl FromItem for Milli {
     }
 }
 
+/// The law of a flow, and its mode. No CNP ever reaches a TCP sender: DCQCN is for queue pairs. What a server has
+/// requested needs no limit.
+fn in_force(law: Law, protocol: Protocol, mode: Mode) -> (Law, Mode) {
+    match (protocol, mode) {
+        (Protocol::Rc, Mode::Push) => (law, mode),
+        (Protocol::Rc, Mode::Pull) => (Law::Off, mode),
+        _ => (if law == Law::Dcqcn { Law::Off } else { law }, Mode::Push),
+    }
+}
+
 impl Traffic<'_> {
     /// The hosts of `from` or `to`; every host of the kind that `default` is a prefix of, if the key is absent.
     pub(super) fn hosts(&self, section: &mut Section, key: &str, default: &str) -> Vec<usize> {
@@ -103,6 +113,10 @@ impl Traffic<'_> {
         let protocols = [("rc", Protocol::Rc), ("tcp", Protocol::Tcp), ("simple-tcp", Protocol::SimpleTcp)];
         let protocol = section.choice("protocol", Protocol::Rc, &protocols);
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
+        let mode = section.choice("mode", self.qp.mode, &MODES);
+        if section.has("mode") && mode == Mode::Pull && protocol != Protocol::Rc {
+            section.refuse("mode", format!("a server pulls over \"rc\"; allowed with {} is \"push\"", protocol.name()));
+        }
         let laws = match section.has("cc") {
             true => self.laws.overlaid(section.section("cc")),
             false => {
@@ -138,9 +152,8 @@ impl Traffic<'_> {
             let start = steady.start.saturating_add(Time(stagger.0.saturating_mul(number as u64)));
             let workload = Workload::Steady(SteadyParams { start, ..steady });
             let Laws { law, dcqcn, qcn, .. } = self.governed(from, &laws);
-            // No CNP ever reaches a TCP sender: DCQCN is for queue pairs.
-            let law = if protocol != Protocol::Rc && law == Law::Dcqcn { Law::Off } else { law };
-            self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
+            let (law, mode) = in_force(law, protocol, mode);
+            self.flows.push(FlowSpec { name, from, to, protocol, sender, mode, dscp, law, dcqcn, qcn, tcp, workload });
         }
         section.finish();
     }
@@ -190,11 +203,9 @@ impl Traffic<'_> {
     fn plain(&mut self, from: usize, to: usize, (sender, protocol): (SenderKind, Protocol), workload: Workload) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let Laws { law, dcqcn, qcn, .. } = self.governed(from, self.laws);
-        let (law, dscp, tcp) = match protocol {
-            Protocol::Rc => (law, self.qp.dscp, self.tcp),
-            _ => (if law == Law::Dcqcn { Law::Off } else { law }, self.tcp.dscp, self.tcp),
-        };
-        self.flows.push(FlowSpec { name, from, to, protocol, sender, dscp, law, dcqcn, qcn, tcp, workload });
+        let (dscp, tcp) = (if protocol == Protocol::Rc { self.qp.dscp } else { self.tcp.dscp }, self.tcp);
+        let (law, mode) = in_force(law, protocol, self.qp.mode);
+        self.flows.push(FlowSpec { name, from, to, protocol, sender, mode, dscp, law, dcqcn, qcn, tcp, workload });
     }
 
     /// The flows of an ns-3 flow file.

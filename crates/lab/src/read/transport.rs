@@ -11,7 +11,7 @@ use penstock_wire::gateware::Rings;
 
 use crate::language::keys::{ack_timeout_code, Profiled};
 use crate::language::reader::Section;
-use crate::scenario::{LabQp, LabTcp, LabVerb};
+use crate::scenario::{LabPull, LabQp, LabTcp, LabVerb, Mode};
 use crate::topology::Topology;
 use crate::units::{ByteSize, Frequency, Rate, Time};
 
@@ -36,6 +36,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         window: section.integer("window", 4096, 1..=1 << 22) as u32,
         rings: section.choice("rings", Rings::Chip, &[("chip", Rings::Chip), ("memory", Rings::Memory)]),
         verb: section.choice("verb", LabVerb::WriteImm, &verbs),
+        mode: section.choice("mode", Mode::Push, &MODES),
         responder_resources: section.integer("responder_resources", 16, 1..=16) as u8,
         clock: section.optional::<Frequency>("clock"),
         ack_delay: section.read("ack_delay", Time::from_us(1)),
@@ -72,6 +73,25 @@ pub(super) fn qp(mut section: Section) -> LabQp {
     }
     section.finish();
     qp
+}
+
+pub(super) const MODES: [(&str, Mode); 2] = [("push", Mode::Push), ("pull", Mode::Pull)];
+
+/// Messages that a board may hold: more than READs may be outstanding.
+const SLOTS: std::ops::RangeInclusive<u64> = 32..=65_536;
+
+/// `[pull]`
+pub(super) fn pull(mut section: Section) -> LabPull {
+    let pull = LabPull {
+        window: section.optional::<ByteSize>("window"),
+        slots: section.integer("slots", 1024, SLOTS) as u32,
+        patience: section.optional::<Time>("patience"),
+    };
+    if pull.patience == Some(Time::ZERO) {
+        section.refuse("patience", "allowed is more than 0");
+    }
+    section.finish();
+    pull
 }
 
 /// `[tcp]`, or a flow's own table, in which what is left out is as in `default`.

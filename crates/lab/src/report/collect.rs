@@ -4,16 +4,17 @@
 
 use penstock_cc::Law;
 use penstock_netsim::{
-    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, ReadRequester,
+    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, PullBoard, ReadRequester,
     ReadResponder, Station, SwitchView,
 };
-use penstock_transport::RequesterConfig;
+use penstock_transport::{RequesterConfig, RequesterCounters};
 use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
 
 use super::findings::Verdict;
 use super::ideal::ideal;
 use super::path::{blocking, path_of, Blocking, Hop};
 use super::per::per;
+use super::pull;
 use super::quantiles::Quantiles;
 use super::summary::{EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, SwitchSummary, Timing, SCHEMA};
 use super::verdict;
@@ -49,10 +50,12 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
         links: links(lab, scenario, now),
         warnings: scenario.warnings.iter().map(ToString::to_string).collect(),
         settings: scenario.settings.iter().cloned().collect(),
+        pull: None,
         timing: Timing { events, traversals, ..Timing::default() },
         ideal: None,
         verdict: Verdict::default(),
     };
+    summary.pull = pull::summary(lab, scenario, &summary.switches);
     summary.verdict = verdict::of(scenario, &summary);
     summary
 }
@@ -122,9 +125,9 @@ impl Sent {
     }
 
     /// The data of a flow that is read: its sender answers, its receiver has timers and finds gaps.
-    fn read(flow: &FlowInfo, dscp: u8, station: &Station, index: usize, reader: &ReadRequester) -> Sent {
-        let answered = station.read_responder(index).map(ReadResponder::stats).unwrap_or_default();
-        let requested = reader.counters();
+    fn read(flow: &FlowInfo, dscp: u8, station: &Station, index: usize, requested: &RequesterCounters) -> Sent {
+        let responder = station.read_responder(index).or(station.pull_board(index).map(PullBoard::responder));
+        let answered = responder.map(ReadResponder::stats).unwrap_or_default();
         Sent {
             packets: answered.packets,
             retransmitted: answered.retransmitted,
@@ -167,10 +170,17 @@ impl Sent {
     }
 }
 
+/// The counters of the requester that reads a flow, if it is read.
+fn read_counters<'a>(receiver: &'a Station, flow: &FlowInfo) -> Option<&'a RequesterCounters> {
+    let index = flow.receiver_index;
+    let of_reader = receiver.read_requester(index).map(ReadRequester::counters);
+    of_reader.or_else(|| receiver.pull_server(index)?.counters(flow.id))
+}
+
 fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &FlowInfo) -> FlowSummary {
     let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
     let (receiver, dscp) = (lab.engine.node::<Station>(flow.receiver), scenario.flows[flow.id.0 as usize].dscp);
-    let reader = receiver.and_then(|station| station.read_requester(flow.receiver_index));
+    let reader = receiver.and_then(|station| read_counters(station, flow));
     let sent = match (station.zip(flow.sender_index), reader) {
         (Some((station, index)), Some(reader)) => Sent::read(flow, dscp, station, index, reader),
         (Some((station, index)), None) => Sent::of(station, index).unwrap_or_default(),

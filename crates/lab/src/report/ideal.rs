@@ -12,7 +12,7 @@ use super::quantiles::Quantiles;
 use crate::makers::SoftwareOnly;
 use crate::offered::{offered, OfferedLoad};
 use crate::run::{Lab, LabProgress};
-use crate::scenario::{LabScenario, Protocol, SenderKind, Workload};
+use crate::scenario::{LabScenario, LabVerb, Mode, Protocol, SenderKind, Workload};
 use crate::topology::Routes;
 use crate::units::{ByteSize, Time};
 use crate::workload::Pace;
@@ -115,7 +115,9 @@ fn unhindered(scenario: &LabScenario) -> LabScenario {
         flow.sender = SenderKind::Software;
         flow.protocol = Protocol::Rc;
         flow.law = Law::Off;
+        flow.mode = Mode::Push;
     }
+    free.qp.verb = LabVerb::WriteImm;
     free.qp.ack_timeout_code = 0;
     free.qp.window = 1 << 22;
     free.qp.cnp_above = None;

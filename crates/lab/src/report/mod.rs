@@ -7,6 +7,7 @@ mod findings;
 mod ideal;
 mod path;
 mod per;
+mod pull;
 mod quantiles;
 mod summary;
 pub mod verdict;

@@ -41,6 +41,9 @@ pub struct LabSummary {
     pub mct_us: Quantiles,
     /// `None` without triggers.
     pub events: Option<EventSummary>,
+    /// `None` if no flow is pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull: Option<PullSummary>,
     pub switches: Vec<SwitchSummary>,
     pub links: Vec<LinkSummary>,
     /// The same load in a network that holds nothing back; `None` until it is compared, and where it cannot be.
@@ -144,6 +147,35 @@ pub struct EventSummary {
     pub p99_us: Option<f64>,
     pub p999_us: Option<f64>,
     pub max_us: Option<f64>,
+}
+
+/// The flows that are pulled.
+#[derive(Debug, Clone, Serialize)]
+pub struct PullSummary {
+    pub hosts: Vec<PullHostSummary>,
+    /// No queue of a switch can be longer: what all hosts had requested at most, and what all boards announced at a time.
+    /// `None` with other traffic, with links that lose, repeat or reorder, and after a board was silent.
+    pub queue_bound_bytes: Option<u64>,
+    /// The longest queue of any port of a switch.
+    pub peak_queue_bytes: u64,
+}
+
+/// A host that pulls.
+#[derive(Debug, Clone, Serialize)]
+pub struct PullHostSummary {
+    pub host: String,
+    /// W at the end of the run, in bytes on the wire.
+    pub window_bytes: u64,
+    /// The most that was requested and had not arrived.
+    pub highest_in_flight_bytes: u64,
+    /// The announcements that may have been under way at a time, of all its boards.
+    pub announcing_bytes: u64,
+    pub reads: u64,
+    pub announcements: u64,
+    /// Announcements that were refused, as a whole or in part.
+    pub refused: u64,
+    /// Times that a board left READs without an answer.
+    pub silences: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]

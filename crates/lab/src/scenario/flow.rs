@@ -3,6 +3,7 @@
 
 use penstock_cc::{DcqcnSettings, Law, QcnSettings};
 
+use super::mode::Mode;
 use super::LabTcp;
 use crate::units::Time;
 use crate::workload::SteadyParams;
@@ -57,6 +58,7 @@ pub struct FlowSpec {
     pub to: usize,
     pub protocol: Protocol,
     pub sender: SenderKind,
+    pub mode: Mode,
     /// DSCP of data and acknowledgements; the traffic class is `dscp / 8`.
     pub dscp: u8,
     pub law: Law,

@@ -4,6 +4,7 @@
 //! `docs/lab.md` documents every key.
 
 mod flow;
+mod mode;
 mod readout;
 mod switch;
 mod transport;
@@ -19,10 +20,11 @@ use crate::topology::{NodeKind, Topology, TopologyNode};
 use crate::units::{ByteSize, Probability, Rate, Time};
 use crate::workload::EventList;
 pub use flow::{FlowSpec, Protocol, SenderKind, Workload};
+pub use mode::Mode;
 pub use readout::{CameraEvents, Readout};
 pub(crate) use switch::scaled;
 pub use switch::SwitchSpec;
-pub use transport::{LabQp, LabTcp, LabVerb};
+pub use transport::{LabPull, LabQp, LabTcp, LabVerb};
 
 /// A checked scenario of the laboratory.
 #[derive(Debug, Clone)]
@@ -33,6 +35,7 @@ pub struct LabScenario {
     /// One for each switch of the topology, in its order.
     pub switches: Vec<SwitchSpec>,
     pub qp: LabQp,
+    pub pull: LabPull,
     /// The flows in the order of their numbers.
     pub flows: Vec<FlowSpec>,
     /// The events of `[triggers]` or `[replay]`.

@@ -5,6 +5,7 @@ use penstock_netsim::LimiterQueue;
 use penstock_transport::{TcpStall, TcpVariant};
 use penstock_wire::gateware::{self, Rings};
 
+use super::mode::Mode;
 use crate::units::{ByteSize, Frequency, Rate, Time};
 
 /// `[qp]`
@@ -25,6 +26,8 @@ pub struct LabQp {
     /// Where the rings of verilated boards are.
     pub rings: Rings,
     pub verb: LabVerb,
+    /// Of flows that have no mode of their own.
+    pub mode: Mode,
     /// READs that a queue pair may have outstanding, 1 to 16.
     pub responder_resources: u8,
     /// Clock of the senders' rate limiters; `None`: by the rate of the link.
@@ -39,6 +42,17 @@ pub struct LabQp {
     pub rnr_delay: Time,
     /// A receiver that takes messages at this rate out of this number of slots; `None`: at once.
     pub consumer: Option<(Rate, u32)>,
+}
+
+/// `[pull]`: the flows that their receivers read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabPull {
+    /// Bytes on the wire that a host may have requested; `None`: by its line and the round trips.
+    pub window: Option<ByteSize>,
+    /// Messages that a board holds for each receiver.
+    pub slots: u32,
+    /// A board that is silent for longer gives its part of the window to the others; `None`: by the links' delays.
+    pub patience: Option<Time>,
 }
 
 /// The operation that carries a message.

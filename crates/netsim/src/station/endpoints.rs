@@ -10,7 +10,9 @@ use penstock_wire::Qpn;
 
 use super::endpoint_table::Key;
 use super::slot::{Kind, Slot};
-use super::{RcReceiver, RcSender, ReadRequester, ReadResponder, Station, TcpFlowReceiver, TcpFlowSender};
+use super::{
+    PullBoard, PullServer, RcReceiver, RcSender, ReadRequester, ReadResponder, Station, TcpFlowReceiver, TcpFlowSender,
+};
 use crate::flow::Endpoint;
 
 /// Why an endpoint cannot be added.
@@ -64,13 +66,37 @@ impl Station {
     /// Adds an end that is read and returns its index, which is its channel in traces. It takes the CNPs of its queue
     /// pair, which may therefore have no sender. To be called before the run.
     pub fn add_read_responder(&mut self, responder: ReadResponder) -> Result<usize, StationError> {
+        let key = self.claim_read("READ responder", &responder)?;
+        Ok(self.push(key, Kind::ReadResponder(Box::new(responder))))
+    }
+
+    /// Adds a board that is pulled and returns its index, which is its channel in traces. To be called before the run.
+    pub fn add_pull_board(&mut self, board: PullBoard) -> Result<usize, StationError> {
+        let key = self.claim_read("board that is pulled", board.responder())?;
+        Ok(self.push(key, Kind::PullBoard(Box::new(board))))
+    }
+
+    /// Adds the end of all flows that this host pulls and returns its index, which is its channel in traces. To be
+    /// called before the run.
+    pub fn add_pull_server(&mut self, server: PullServer) -> Result<usize, StationError> {
+        let (ip, queue_pairs) = (self.config.ip, server.queue_pairs());
+        for qpn in &queue_pairs {
+            self.claim("pulling end", ip, *qpn, Key::Receiver(*qpn))?;
+            self.claim("pulling end", ip, *qpn, Key::Sender(*qpn))?;
+        }
+        let key = Key::Sender(queue_pairs.first().copied().unwrap_or(Qpn::new(0)));
+        Ok(self.push(key, Kind::PullServer(Box::new(server))))
+    }
+
+    /// The key of an end that is read: requests and CNPs of its queue pair go there.
+    fn claim_read(&mut self, what: &'static str, responder: &ReadResponder) -> Result<Key, StationError> {
         let (local, peer) = (responder.responder().config().local, responder.responder().config().peer);
         let key = Key::Receiver(local.qpn);
-        self.claim("READ responder", local.ip, local.qpn, key)?;
-        self.claim("READ responder", local.ip, local.qpn, Key::Sender(local.qpn))?;
+        self.claim(what, local.ip, local.qpn, key)?;
+        self.claim(what, local.ip, local.qpn, Key::Sender(local.qpn))?;
         self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
         self.senders.push(self.slots.len() as u32);
-        Ok(self.push(key, Kind::ReadResponder(Box::new(responder))))
+        Ok(key)
     }
 
     /// Adds a TCP sender and returns its index, which is its channel in traces. To be called before the run.
@@ -171,6 +197,22 @@ impl Station {
     pub fn read_requester(&self, index: usize) -> Option<&ReadRequester> {
         match &self.slots.get(index)?.kind {
             Kind::ReadRequester(requester) => Some(requester),
+            _ => None,
+        }
+    }
+
+    /// The board that is pulled at this index, if one is there.
+    pub fn pull_board(&self, index: usize) -> Option<&PullBoard> {
+        match &self.slots.get(index)?.kind {
+            Kind::PullBoard(board) => Some(board),
+            _ => None,
+        }
+    }
+
+    /// The pulling end at this index, if it is there.
+    pub fn pull_server(&self, index: usize) -> Option<&PullServer> {
+        match &self.slots.get(index)?.kind {
+            Kind::PullServer(server) => Some(server),
             _ => None,
         }
     }

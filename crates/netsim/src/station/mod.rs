@@ -5,12 +5,15 @@
 //! before all timers already set.
 //! Source: ARCHITECTURE.md, "Time"; IEEE 802.1Q (strict priority, PFC).
 
+mod announcer;
 mod endpoint_table;
 mod endpoints;
 mod fragment_stream;
 mod limiter;
 mod limiter_trace;
 mod look_ahead;
+mod pull_board;
+mod pull_server;
 mod read_requester;
 mod read_responder;
 mod receiver;
@@ -34,6 +37,8 @@ use slot::Slot;
 
 pub use endpoints::StationError;
 pub use limiter::PacingConfig;
+pub use pull_board::{PullBoard, PullBoardConfig};
+pub use pull_server::{PullServer, PullStats, PulledFlowConfig};
 pub use read_requester::{ReadRequester, ReadRequesterConfig};
 pub use read_responder::{ReadResponder, ReadResponderConfig, ReadResponderStats};
 pub use receiver::{Consumer, NotifyAbove, RcReceiver, RcReceiverConfig};

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One endpoint of a station, of any protocol, with its pending timers.
 //! Promise: the calls made for every packet are dispatched by a comparison, not through a vtable. The dispatch macro
-//! has eleven lines; `enum_dispatch` would save about twenty more, but would make this file depend on state that it keeps
+//! has thirteen lines; `enum_dispatch` would save about twenty more, but would make this file depend on state that it keeps
 //! of the trait in `flow`.
 //! Source: ARCHITECTURE.md, "Time".
 
 use penstock_wire::Packet;
 
 use super::endpoint_table::Key;
-use super::{RcReceiver, RcSender, ReadRequester, ReadResponder, TcpFlowReceiver, TcpFlowSender};
+use super::{
+    PullBoard, PullServer, RcReceiver, RcSender, ReadRequester, ReadResponder, TcpFlowReceiver, TcpFlowSender,
+};
 use crate::flow::Endpoint;
 use crate::pause::CLASSES;
 use crate::units::Time;
@@ -20,6 +22,8 @@ pub(super) enum Kind {
     /// Boxed, as they are larger than the others.
     ReadRequester(Box<ReadRequester>),
     ReadResponder(Box<ReadResponder>),
+    PullBoard(Box<PullBoard>),
+    PullServer(Box<PullServer>),
     TcpSender(TcpFlowSender),
     TcpReceiver(TcpFlowReceiver),
     /// An endpoint that the caller provides.
@@ -72,6 +76,8 @@ macro_rules! endpoint {
             Kind::Receiver($inner) => $call,
             Kind::ReadRequester($inner) => $call,
             Kind::ReadResponder($inner) => $call,
+            Kind::PullBoard($inner) => $call,
+            Kind::PullServer($inner) => $call,
             Kind::TcpSender($inner) => $call,
             Kind::TcpReceiver($inner) => $call,
             Kind::Application($inner) => $call,
@@ -90,6 +96,8 @@ impl Slot {
             Kind::Receiver(inner) => inner,
             Kind::ReadRequester(inner) => &mut **inner,
             Kind::ReadResponder(inner) => &mut **inner,
+            Kind::PullBoard(inner) => &mut **inner,
+            Kind::PullServer(inner) => &mut **inner,
             Kind::TcpSender(inner) => inner,
             Kind::TcpReceiver(inner) => inner,
             Kind::Application(inner) => &mut **inner,

@@ -19,6 +19,7 @@ pub(super) fn all(facts: &Facts) -> Vec<String> {
         lost(facts),
         cut_off(facts),
         carried(facts),
+        pulled(facts),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -151,6 +152,18 @@ fn cut_off(facts: &Facts) -> Option<String> {
     let names: Vec<_> = cut.iter().take(NAMED).map(|flow| flow.name.as_str()).collect();
     let more = if cut.len() > NAMED { ", ..." } else { "" };
     Some(format!("No way: from {:.2} ms on {} flows had none: {}{more}.", first * 1e3, cut.len(), names.join(", ")))
+}
+
+/// The longest queue beside what could wait there at most.
+fn pulled(facts: &Facts) -> Option<String> {
+    let pull = facts.summary.pull.as_ref()?;
+    let host = pull.hosts.iter().max_by_key(|host| host.window_bytes)?;
+    let bound = match pull.queue_bound_bytes {
+        Some(bound) => format!("at most {} could have", bytes(bound)),
+        None => "other traffic, faults and silent boards leave no bound".to_owned(),
+    };
+    let (window, peak) = (bytes(host.window_bytes), bytes(pull.peak_queue_bytes));
+    Some(format!("Pulled: {} requests {window} at a time; {peak} waited at a port, {bound}.", host.host))
 }
 
 fn carried(facts: &Facts) -> Option<String> {

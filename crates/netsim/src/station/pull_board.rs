@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sending end of an RC flow that its server pulls: it announces the messages of its source and answers READs.
+//! Promise: a message is announced as soon as it has a slot; a slot is free again when its READ can never be repeated.
+//! Source: IBTA vol. 1 clauses 9.4.4 and 9.7.5.1.4; `penstock_pull` is the other end's scheduler.
+
+use std::collections::VecDeque;
+
+use penstock_transport::RequesterConfig;
+use penstock_wire::{Opcode, Packet, RocePacket};
+
+use super::announcer::{number_at, Announcer};
+use super::read_responder::{ReadResponder, ReadResponderConfig, ReadResponderStats};
+use super::sender::earlier;
+use crate::flow::{Endpoint, FlowId, Message, MessageSource};
+use crate::ledger::SharedLedger;
+use crate::trace::TraceSink;
+use crate::units::Time;
+
+/// All settings of a board that is pulled.
+#[derive(Debug, Clone)]
+pub struct PullBoardConfig {
+    /// The half of its queue pair that answers.
+    pub read: ReadResponderConfig,
+    /// The half that announces.
+    pub request: RequesterConfig,
+    /// Messages that it holds: announced, or read less than the READs outstanding ago. More than these READs, else the
+    /// last slots are never free again.
+    pub slots: u32,
+    /// Bytes of messages that are taken up before the server has begun to read them, for a source that always has more;
+    /// `None`: all that are there.
+    pub ahead: Option<u64>,
+    /// Servers of the events, of which each gets one in this number.
+    pub servers: u64,
+}
+
+/// One board that is pulled, of a [`Station`](super::Station).
+pub struct PullBoard {
+    responder: ReadResponder,
+    announcer: Announcer,
+    source: Box<dyn MessageSource>,
+    /// The source's next message: its time has not come, or there is no slot.
+    next: Option<Message>,
+    exhausted: bool,
+    ledger: SharedLedger,
+    slots: usize,
+    ahead: u64,
+    servers: u64,
+    /// READs outstanding at most.
+    resources: usize,
+    /// Number and bytes of the messages that hold slots.
+    held: VecDeque<(u64, u64)>,
+    /// How many of these the server has begun to read, and the bytes of the others.
+    begun: usize,
+    unread: u64,
+    failure_reported: bool,
+    message_at: Option<Time>,
+    timeout: Option<Time>,
+}
+
+impl PullBoard {
+    /// A board with the messages of `source`, recorded in `ledger`.
+    pub fn new(config: PullBoardConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
+        PullBoard {
+            resources: config.read.responder.responder_resources.into(),
+            responder: ReadResponder::new(config.read),
+            announcer: Announcer::new(config.request),
+            source,
+            next: None,
+            exhausted: false,
+            ledger,
+            slots: config.slots as usize,
+            ahead: config.ahead.unwrap_or(u64::MAX),
+            servers: config.servers.max(1),
+            held: VecDeque::new(),
+            begun: 0,
+            unread: 0,
+            failure_reported: false,
+            message_at: None,
+            timeout: Some(Time::ZERO),
+        }
+    }
+
+    /// The flow that it sends.
+    pub fn flow(&self) -> FlowId {
+        self.responder.flow()
+    }
+
+    /// The half that answers READs.
+    pub fn responder(&self) -> &ReadResponder {
+        &self.responder
+    }
+
+    /// The counters of its READ responses.
+    pub fn stats(&self) -> ReadResponderStats {
+        self.responder.stats()
+    }
+
+    /// The most wire bytes of announcements that were outstanding at a time.
+    pub fn announcing_bytes(&self) -> u64 {
+        self.announcer.highest_outstanding()
+    }
+
+    /// Retransmissions and timeouts of announcements.
+    pub fn announcement_repeats(&self) -> (u64, u64) {
+        let counters = self.announcer.requester().counters();
+        (counters.retransmitted_pkts, counters.local_ack_timeout_err)
+    }
+
+    fn handle_packet(&mut self, now: Time, packet: &RocePacket) {
+        match packet.bth.opcode {
+            Opcode::Acknowledge => self.announcer.handle_packet(now, packet),
+            opcode => {
+                if let (Opcode::ReadRequest, Some(reth)) = (opcode, packet.reth) {
+                    self.read_begins(number_at(reth.va));
+                }
+                self.responder.on_packet(now, &Packet::Roce(packet.clone()));
+            }
+        }
+    }
+
+    /// A READ of message `number` is requested: every message has one READ at least, so those that precede it by more
+    /// messages than READs may be outstanding have arrived.
+    fn read_begins(&mut self, number: u64) {
+        let at = self.held.partition_point(|(held, _)| *held < number);
+        while self.begun <= at && self.begun < self.held.len() {
+            self.unread -= self.held[self.begun].1;
+            self.begun += 1;
+        }
+        let free = at.saturating_sub(self.resources);
+        self.held.drain(..free);
+        self.begun -= free;
+    }
+
+    /// Updates the state that depends on all others: messages taken up, announcements, the next timeout.
+    fn settle(&mut self, now: Time) {
+        self.message_at = self.take_up(now);
+        let announced = self.held.len() - self.announcer.waiting();
+        self.announcer.settle(announced.saturating_sub(self.begun));
+        if let (Some(fault), false) = (self.announcer.fault(), self.failure_reported) {
+            self.failure_reported = true;
+            self.ledger.borrow_mut().failed(self.flow(), now, &fault.to_string());
+        }
+        let next = earlier(self.message_at, self.announcer.requester().next_timeout());
+        self.timeout = earlier(next, self.responder.next_timeout());
+    }
+
+    /// Takes up the messages that are there, while there are slots; returns the time of the next one.
+    fn take_up(&mut self, now: Time) -> Option<Time> {
+        while self.held.len() < self.slots && self.unread < self.ahead && !self.failure_reported {
+            if self.next.is_none() && !self.exhausted {
+                self.next = self.source.next_message(now);
+                self.exhausted = self.next.is_none();
+                if self.exhausted {
+                    self.ledger.borrow_mut().ended(self.flow());
+                }
+            }
+            let message = self.next?;
+            if message.at > now {
+                return Some(message.at);
+            }
+            self.next = None;
+            self.ledger.borrow_mut().posted(self.flow(), &message);
+            let number = message.event / self.servers;
+            self.held.push_back((number, message.bytes));
+            self.unread += message.bytes;
+            self.announcer.push(number, message.bytes as u32);
+        }
+        None
+    }
+}
+
+impl Endpoint for PullBoard {
+    fn on_packet(&mut self, now: Time, packet: &Packet) {
+        match packet {
+            Packet::Roce(packet) => self.handle_packet(now, packet),
+            other => self.responder.on_packet(now, other),
+        }
+        self.settle(now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.timeout
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.announcer.handle_timeout(now);
+        self.responder.on_timeout(now);
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let packet = match self.announcer.requester().can_transmit() {
+            true => self.announcer.poll_transmit(now).map(Packet::Roce),
+            false => self.responder.poll_transmit(now),
+        };
+        self.settle(now);
+        packet
+    }
+
+    fn is_ready(&self) -> bool {
+        self.announcer.requester().can_transmit() || self.responder.is_ready()
+    }
+
+    fn class(&self) -> usize {
+        self.responder.class()
+    }
+
+    fn on_pause(&mut self, now: Time, paused: bool) {
+        self.responder.on_pause(now, paused);
+    }
+
+    fn sample(&mut self, now: Time, channel: u16, trace: &mut TraceSink) {
+        self.responder.sample(now, channel, trace);
+    }
+}
