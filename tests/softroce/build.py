@@ -20,6 +20,7 @@ import gpu
 import initrd
 import kernel
 import qemu
+import rdma_programs
 from machine import Image, Machine, MachineError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,7 @@ def build(target: Path = TARGET, update: bool = False, log: Callable[[str], None
             unpacked = kernel.fetch(FOLDER)
         files = initrd.contents(unpacked, programs)
         files |= gpu.libraries(FOLDER, initrd.verbs_library())
+        files |= rdma_programs.programs(FOLDER, initrd.verbs_library())
         parts = {path: digest(source) for path, source in files.items()}
         parts["kernel"] = unpacked.version
         parts["qemu"] = qemu.version()

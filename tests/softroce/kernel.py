@@ -21,7 +21,8 @@ META_PACKAGE = "linux-image-amd64"  # the generic kernel; the cloud one has no r
 # Loaded in this order. crc32-pclmul may refuse on an old CPU model; crc32_generic then does its work.
 MODULES = """
     virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_mmio failover net_failover
-    virtio_net crc32_generic crc32-pclmul udp_tunnel ip6_udp_tunnel ib_core ib_uverbs rdma_rxe
+    virtio_net crc32_generic crc32-pclmul udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs
+    ib_cm iw_cm rdma_cm rdma_ucm rdma_rxe
 """
 
 _DECOMPRESS = {

@@ -29,7 +29,7 @@ pub struct RdmaCmBridgeConfig {
     pub port: u16,
     /// What both ends must have.
     pub path: RdmaCmPath,
-    /// Slots of a ring, and bytes of a slot: a peer of ours with others is refused.
+    /// Slots of a ring: a peer of ours with others is refused. 0: a pool, of any size.
     pub slots: u32,
     /// Bytes of a slot.
     pub slot_bytes: u32,
@@ -158,7 +158,8 @@ impl RdmaCmBridge {
         let Some(at) = self.links.iter().position(is_offered) else { return };
         let connection = self.links[at].connection;
         if answer == CmAnswer::Ack {
-            let local = self.end(&message.sender);
+            // The peer begins with the PSN that the owner was given as the peer's.
+            let local = RdmaCmEnd { psn: self.links[at].peer.psn, ..self.end(&message.sender) };
             (self.links[at].phase, self.links[at].local) = (Phase::Open, message.sender);
             self.cm.accept(now, connection, local);
             return;
@@ -258,7 +259,10 @@ impl RdmaCmBridge {
         }
         let peer = info(&agreed.peer, ip);
         (self.links[at].phase, self.links[at].peer) = (Phase::Open, peer);
-        self.inbox.push_back((ip, request.answered(CmAnswer::Ack, Some(peer))));
+        // We begin with the PSN that the peer expects.
+        let mut answer = request.answered(CmAnswer::Ack, Some(peer));
+        answer.other.psn = agreed.peer.psn;
+        self.inbox.push_back((ip, answer));
     }
 
     fn failed(&mut self, connection: u32, why: RdmaCmFailure) {
@@ -295,7 +299,8 @@ impl RdmaCmBridge {
     /// What does not fit a peer's ring.
     fn mismatch(&self, offer: &RdmaCmOffer) -> Option<String> {
         let (slots, bytes) = (self.config.slots, self.config.slot_bytes);
-        ((offer.slots, offer.slot_bytes) != (slots, bytes)).then(|| {
+        let is_ring = offer.slots != 0 && slots != 0;
+        ((is_ring && offer.slots != slots) || offer.slot_bytes != bytes).then(|| {
             format!(
                 "has {} slots of {} bytes, this end {slots} of {bytes}: set --slots and --slot-size equal at both ends",
                 offer.slots, offer.slot_bytes

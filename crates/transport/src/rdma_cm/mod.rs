@@ -90,7 +90,7 @@ impl RdmaCmConfig {
 pub struct RdmaCmEnd {
     /// Its queue pair.
     pub qpn: Qpn,
-    /// PSN of its first packet.
+    /// PSN of the first packet that it expects: the other end begins with it (IBTA 12.7.31).
     pub psn: Psn,
     /// READs that it takes at a time.
     pub responder_resources: u8,

@@ -29,7 +29,7 @@ pub struct Rep {
     pub ids: MadIds,
     /// Queue pair of the passive side.
     pub qpn: Qpn,
-    /// PSN of its first packet.
+    /// PSN with which the active side begins (IBTA 12.7.31).
     pub psn: Psn,
     /// READs that it takes at a time; not above the REQ's initiator depth.
     pub responder_resources: u8,

@@ -89,7 +89,7 @@ pub struct Req {
     pub service: Service,
     /// End-to-end flow control.
     pub flow_control: bool,
-    /// PSN of its first packet.
+    /// PSN with which the passive side begins (IBTA 12.7.31).
     pub psn: Psn,
     /// Code of the time in which it answers.
     pub local_timeout: u8,

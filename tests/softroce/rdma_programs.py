@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs over librdmacm for the Soft-RoCE machine: Debian's, unmodified, and `rdma_peer.c`, compiled here.
+
+Promise: the packages are downloaded once and unpacked, never installed; the program is compiled again when its source
+changes.
+"""
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from kernel import ImageError, run
+
+HERE = Path(__file__).parent
+PEER = HERE / "rdma_peer.c"
+PACKAGES = ("rdmacm-utils", "librdmacm1", "librdmacm-dev", "libibverbs-dev")
+PROGRAMS = ("cmtime", "ucmatose", "rping")
+LIBRARY = "usr/lib/x86_64-linux-gnu/librdmacm.so.1"
+
+
+def programs(folder: Path, verbs: Path) -> dict[str, Path | str | bytes]:
+    """What the machine gets of them: path there to file here. `verbs` is libibverbs."""
+    if shutil.which("cc") is None:
+        raise ImageError("rdma_peer needs a C compiler, as the gateware does: apt-get install gcc")
+    tree = unpacked(folder / "rdmacm")
+    peer, library = tree / "rdma_peer", (tree / LIBRARY).resolve()
+    key = hashlib.blake2b(PEER.read_bytes() + library.read_bytes()).hexdigest()
+    stamp = tree / "key"
+    if not peer.exists() or not stamp.exists() or stamp.read_text() != key:
+        flags = ("-O2", "-Wall", "-Wextra", "-I", str(tree / "usr/include"))
+        run(["cc", *flags, "-o", str(peer), str(PEER), str(library), str(verbs)])
+        stamp.write_text(key)
+    files: dict[str, Path | str | bytes] = {f"/bin/{name}": tree / "usr/bin" / name for name in PROGRAMS}
+    return files | {"/bin/rdma_peer": peer, f"/{LIBRARY}": library}
+
+
+def unpacked(folder: Path) -> Path:
+    """The packages' files."""
+    tree = folder / "tree"
+    if not tree.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            work = Path(name)
+            try:
+                run(["apt-get", "download", *PACKAGES], cwd=work)
+            except ImageError as error:
+                raise ImageError(f"{error}\nthe list of packages may be old: `sudo apt-get update`") from error
+            for package in sorted(work.glob("*.deb")):
+                run(["dpkg", "-x", package.name, "tree"], cwd=work)
+            (work / "tree").rename(tree)
+    return tree
