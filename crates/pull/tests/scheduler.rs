@@ -277,8 +277,8 @@ fn many_slow_lines_fill_a_fast_one_with_a_window_that_does_not_grow_by_itself() 
         let (rates, _, in_flight) = read_for(Time::from_ms(8), line, &ways, length);
         let fills = rates.iter().sum::<f64>() * 8.0 / line.bits_per_second() as f64;
         assert!(fills > 0.97, "{length} bytes: {fills}, {in_flight} in flight");
-        // A packet takes 11.4 us, in which the line carries 142 kB.
-        assert!(in_flight < 2 * 142_000, "{length} bytes: {in_flight} in flight");
+        // Two packets of a board take 14.7 us: three halves of 184 kB at 100 Gb/s, and three packets.
+        assert!(in_flight < 290_000, "{length} bytes: {in_flight} in flight");
     }
 }
 
