@@ -28,11 +28,19 @@ class Target(NamedTuple):
 
     def write(self, payload: int = 64, key: int | None = None, version: int = 4, tag: Dot1Q | None = None) -> Packet:
         """An RDMA WRITE ONLY WITH IMMEDIATE into slot 0."""
+        return self.write_bytes(bytes(payload), key, version, tag)
+
+    def write_bytes(self, data: bytes, key: int | None = None, version: int = 4, tag: Dot1Q | None = None) -> Packet:
         bth = BTH(opcode=0x0B, dqpn=self.qpn, psn=0x100, ackreq=1, pkey=0xFFFF)
-        reth = struct.pack(">QIII", self.base, self.key if key is None else key, payload, 0)
+        reth = struct.pack(">QIII", self.base, self.key if key is None else key, len(data), 0)
         ip = IP(version=version, src=self.board, dst=self.server, tos=2, flags="DF")
         ether = Ether(dst=self.mac) if tag is None else Ether(dst=self.mac) / tag
-        return ether / ip / UDP(sport=0xC000, dport=4791, chksum=0) / bth / Raw(reth + bytes(payload))
+        return ether / ip / UDP(sport=0xC000, dport=4791, chksum=0) / bth / Raw(reth + data)
+
+    def announce(self, *lengths: int, stride: int = 4096, version: int = 1) -> Packet:
+        """An announcement of events from 0 on, as crates/wire/src/announcement.rs draws it."""
+        header = struct.pack("<4sHHQQII", b"PSTA", version, len(lengths), 0, 1 << 33, 0xCAFE, stride)
+        return self.write_bytes(header + struct.pack(f"<{len(lengths)}I", *lengths))
 
 
 FRAMES: dict[str, Callable[[Target], list[Packet]]] = {
@@ -42,6 +50,11 @@ FRAMES: dict[str, Callable[[Target], list[Packet]]] = {
     "priority": lambda to: [to.write(tag=Dot1Q(vlan=0, prio=3))],
     "vlan": lambda to: [to.write(tag=Dot1Q(vlan=5)), to.write()],
     "version": lambda to: [to.write(version=6), to.write()],
+    "no announcement": lambda to: [to.write()],
+    "later announcement": lambda to: [to.announce(64, version=2)],
+    "overlapping announcement": lambda to: [to.announce(64, 64, stride=63)],
+    "too long": lambda to: [to.announce(1 << 20, stride=1 << 20)],
+    "nothing there": lambda to: [to.announce(64)],
 }
 
 

@@ -63,6 +63,9 @@ CASES = {
     "pool": (("--rate", 400, "--send-verb"), ("--srq", 64), None),
     "slowly": (("--rate", 25), (), None),
     "as fast as they can": ((), (), None),
+    "read": (("--rate", 400, "--pull"), ("--pull",), None),
+    "read slowly": (("--rate", 25, "--pull"), ("--pull",), None),
+    "read as fast as they can": (("--pull",), ("--pull",), None),
     "with weights": ((), ("--line", "200Mbps"), (1, 1, 6, 1, 1, 1, 2, 1)),
     "pool with weights": (("--send-verb",), ("--srq", 64, "--line", "200Mbps"), (1, 1, 6, 1, 1, 1, 2, 1)),
 }
@@ -78,18 +81,18 @@ def test_runs_follow_one_another_without_a_gap_while_boards_never_stop(network, 
     ]
     file.write_text("".join(entries))
     sender = network.send("--boards", 8, "-l", 8000, *of_boards)
-    following, runs = 0, setting("RUNS", 6 if case in ("rings", "pool") else 3)
+    following, runs = 0, setting("RUNS", 6 if case in ("rings", "pool", "read") else 3)
     for run in range(runs):
         out = tmp_path / str(run)
         end = dice.choice(["--seconds", "--events", "Ctrl-C"])
         limit = {"--seconds": (dice.uniform(0.3, 0.6),), "--events": (dice.randrange(1, 150),)}.get(end)
-        if case == "slowly" and end == "--events":
+        if "slowly" in case and end == "--events":
             limit = (dice.randrange(1, 30),)
         # At its end a run waits for boards whose last ACK may be lost; here none is.
         options = (*((end, *limit) if limit else ()), *of_receiver, "--out", out, *WITH_METRICS)
         receiver = network.recv("--file", file, *options)
         if end == "Ctrl-C":
-            network.counted(dice.randrange(1, 30 if case == "slowly" else 100), "events_complete")
+            network.counted(dice.randrange(1, 30 if "slowly" in case else 100), "events_complete")
             receiver.send_signal(signal.SIGINT)
         if end == "--seconds":  # a busy machine may not have brought all boards up in that time
             until("end", lambda process=receiver: process.poll() is not None)

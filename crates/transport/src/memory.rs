@@ -54,6 +54,17 @@ pub trait Memory {
         true
     }
 
+    /// Whether the fragment of `event` may be read now from the board `source`, which has announced it. If not, it stays
+    /// at the board. A board's fragments are named in order; one that was refused is named again.
+    fn admit_read(&mut self, _source: u16, _event: u64) -> bool {
+        true
+    }
+
+    /// Whether a fragment that has been read since may still be delivered. If not, it stays at the board.
+    fn admit_arrival(&mut self, _source: u16, _event: u64) -> bool {
+        true
+    }
+
     /// A message of the queue pair whose region begins at `region` has ended, and its completion is under way: what it
     /// has written must stay until its owner has seen it.
     fn message_ended(&mut self, _region: u64) {}

@@ -84,6 +84,14 @@ pub struct BackendArguments {
     /// Our address, if the interface has several
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<Ipv4Addr>,
+    /// Read what boards announce (`penstock send --pull`), oldest event first, instead of boards that send at will; for
+    /// --backend packet. Boards get no shares
+    #[arg(long, conflicts_with_all = ["srq", "bare"])]
+    pub pull: bool,
+    /// Bytes that may be on their way from all boards together, with --pull [default: what the line carries during the
+    /// round trips that are measured, by --line or the interface's speed; at least 262144]
+    #[arg(long, value_name = "BYTES", requires = "pull")]
+    pub window: Option<u64>,
     /// Port that boards connect to, for --backend tcp [default: 10000]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,

@@ -142,7 +142,24 @@ fn of_session(families: &mut Families<'_>, report: &SessionReport) -> fmt::Resul
     families.counter("stored_bytes", "Payload bytes of all events stored", receiver.bytes_stored)?;
     families.one("cpu_seconds", "CPU time of the receiving thread", &ConstCounter::new(report.cpu_seconds))?;
     let whole = "Of the whole device or socket, under the kernel's name";
-    report.counters.iter().try_for_each(|(name, value)| families.counter(name, whole, *value))
+    report.counters.iter().try_for_each(|(name, value)| match is_gauge(name) {
+        true => families.one(name, whole, &ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX))),
+        false => families.counter(name, whole, *value),
+    })
+}
+
+/// Counts of a back end that also fall.
+fn is_gauge(name: &str) -> bool {
+    const GAUGES: [&str; 7] = [
+        "pull_window_bytes",
+        "pull_in_flight_bytes",
+        "pull_highest_in_flight_bytes",
+        "pull_unanswered_bytes",
+        "pull_silent_boards",
+        "pull_waiting",
+        "pull_silent",
+    ];
+    GAUGES.contains(&name)
 }
 
 /// The state of each board, and the counters of its queue pair.
@@ -167,7 +184,12 @@ fn of_boards(families: &mut Families<'_>, report: &SessionReport) -> fmt::Result
     families.boards(report, "board_bytes", "Bytes of the board's messages, fragment headers included", bytes)?;
     let names: BTreeSet<&String> = report.boards.iter().flat_map(|board| board.counters.keys()).collect();
     names.into_iter().try_for_each(|name| {
-        let value = |board: &BoardReport| ConstCounter::new(board.counters.get(name).copied().unwrap_or(0));
-        families.boards(report, &format!("board_{name}"), "Of the board's queue pair, under the kernel's name", value)
+        let (help, family) = ("Of the board's queue pair, under the kernel's name", format!("board_{name}"));
+        let value = |board: &BoardReport| board.counters.get(name).copied().unwrap_or(0);
+        let gauge = |board: &BoardReport| ConstGauge::new(i64::try_from(value(board)).unwrap_or(i64::MAX));
+        match is_gauge(name) {
+            true => families.boards(report, &family, help, gauge),
+            false => families.boards(report, &family, help, |board| ConstCounter::new(value(board))),
+        }
     })
 }

@@ -10,7 +10,7 @@ use super::{speed, state_file};
 use clap::ValueEnum;
 use penstock_cli_common::arguments::number::{positive, TCP_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
-use penstock_readout::backend::{GidChoice, PacketConfig, TcpConfig, VerbsConfig};
+use penstock_readout::backend::{GidChoice, PacketConfig, PullSettings, PullWindow, TcpConfig, VerbsConfig};
 use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
 use penstock_readout::{
     BuilderConfig, Pages, Pattern, RunOptions, ServeAt, ServeOptions, SlowConsumer, Table, WriterOptions,
@@ -124,7 +124,7 @@ impl Plan {
         check_backend(&arguments.backend)?;
         let over_tcp = arguments.backend.name == BackendName::Tcp;
         let sources = boards(&arguments.boards, over_tcp)?;
-        let line = line(arguments)?;
+        let line = if arguments.backend.pull { None } else { line(arguments)? };
         let session = session(arguments, sources.iter().map(|source| source.spec.clone()).collect())?;
         let backend = backend(arguments, &session)?;
         let serving = serving(&arguments.serving)?;
@@ -221,6 +221,27 @@ fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
     }
 }
 
+/// How boards are read: by a window that is given, or that follows from the line.
+fn pull(arguments: &Arguments, session: &SessionConfig) -> Result<PullSettings, String> {
+    let window = match (arguments.backend.window, line(arguments)?) {
+        (Some(bytes), _) => PullWindow::Bytes(bytes),
+        (None, Some(line)) => PullWindow::OfLine(line),
+        (None, None) => {
+            return Err("--pull: the kernel reports no speed of the interface: give --line 10Gbps, or --window".into());
+        }
+    };
+    let &SessionConfig { slots, slot_bytes, mtu, .. } = session;
+    let ack_timeout = read_timer(event_timeout(arguments));
+    Ok(PullSettings { boards: session.boards.len(), slots, slot_bytes, mtu, window, ack_timeout })
+}
+
+/// The longest timer of a READ whose eight tries an event waits for.
+fn read_timer(event_timeout: Time) -> u8 {
+    const UNIT: Time = Time::from_ns(4_096);
+    let tries = event_timeout / UNIT / 8;
+    tries.checked_ilog2().map_or(1, |code| code.clamp(1, 31) as u8)
+}
+
 fn end(run: &RunArguments) -> EndPlan {
     let deadline = run.seconds.map_or(Time::MAX, Time::from_secs_f64);
     EndPlan { events: run.events, messages: run.messages, deadline }
@@ -267,6 +288,13 @@ fn ms(count: u64) -> Time {
 /// Refuses the options of another back end: they would have no effect.
 fn check_backend(given: &BackendArguments) -> Result<(), String> {
     use BackendName::{Packet, Tcp, Verbs};
+    if given.pull && given.name != Packet {
+        let why = match given.name {
+            Tcp => "TCP has no RDMA READ",
+            _ => "READs by an RDMA NIC are not supported yet",
+        };
+        return Err(format!("--pull: {why}; use --backend packet"));
+    }
     let options: [(&str, bool, &[BackendName]); 6] = [
         ("--socket", given.socket.is_some(), &[Packet]),
         ("--device", given.device.is_some(), &[Verbs]),
@@ -297,7 +325,8 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
         BackendName::Packet => {
             let iface = arguments.iface.clone().ok_or("--backend packet needs --iface, an Ethernet interface")?;
             let (boards, socket) = (session.boards.len(), arguments.socket.unwrap_or(SocketName::Auto).into());
-            BackendPlan::Packet(PacketConfig { iface, ip: arguments.ip, boards, mtu, socket })
+            let pull = arguments.pull.then(|| pull(all, session)).transpose()?;
+            BackendPlan::Packet(PacketConfig { iface, ip: arguments.ip, boards, mtu, socket, pull })
         }
         BackendName::Tcp => {
             if session.pool.is_some() {
@@ -496,6 +525,29 @@ mod tests {
         }
         assert!(read("10.0.0.2 --socket ring --mtu 1024 --rnr-timer 10").is_ok());
         assert!(read("10.0.0.2 --backend tcp --port 10001").is_ok());
+    }
+
+    #[test]
+    fn boards_are_read_over_the_packet_back_end_alone() {
+        for (line, why) in [
+            ("--backend tcp --pull", "--pull: TCP has no RDMA READ"),
+            ("--backend verbs --pull", "--pull: READs by an RDMA NIC"),
+            ("--pull --srq 64", "--srq"),
+            ("--pull --bare --payload prbs", "--bare"),
+            ("--window 100000", "--pull"),
+            ("--pull --line none", "give --line 10Gbps, or --window"),
+        ] {
+            let message = refusal(&format!("10.0.0.2 {line}"));
+            assert!(message.contains(why), "{line}: {message}");
+        }
+        let plan = read("10.0.0.2 --pull --line 25Gbps --slots 100").unwrap();
+        assert!(plan.line.is_none(), "boards that are read have no shares");
+        let BackendPlan::Packet(PacketConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
+        assert_eq!((pull.boards, pull.slots, pull.window), (1, 100, PullWindow::OfLine(Rate::from_gbps(25))));
+        assert_eq!((pull.ack_timeout, read_timer(ms(5000)), read_timer(ms(1))), (14, 17, 4));
+        let plan = read("10.0.0.2 --pull --window 100000").unwrap();
+        let BackendPlan::Packet(PacketConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
+        assert_eq!(pull.window, PullWindow::Bytes(100_000));
     }
 
     #[test]

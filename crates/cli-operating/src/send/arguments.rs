@@ -98,10 +98,14 @@ pub struct ProtocolArguments {
     /// RoCEv2, or the simplified TCP, which any host receives
     #[arg(long, value_enum, default_value = "rc")]
     pub protocol: ProtocolName,
-    /// Slots of the server's ring
+    /// Announce fragments to the server, which reads them (`penstock recv --pull`). Congestion control is off: the server
+    /// decides what crosses its link
+    #[arg(long, conflicts_with_all = ["by_event", "send_verb", "cc_share"])]
+    pub pull: bool,
+    /// Slots of the server's ring; with --pull of this front end's, which the server reads
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub slots: u32,
-    /// Bytes of a slot of the server's ring
+    /// Bytes of a slot of that ring
     #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024)]
     pub slot_size: u32,
     /// SEND instead of RDMA WRITE with immediate

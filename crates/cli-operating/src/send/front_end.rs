@@ -13,7 +13,7 @@ use penstock_farm::{DestinationTable, Route};
 use penstock_readout::Servers;
 use penstock_transport::{
     CmAddress, CmEvent, CmHost, CmListener, CmListenerConfig, CmListenerCounters, CmOpener, CmOpenerConfig, CmState,
-    Ending, Refusal, RequesterCounters, Response,
+    Ending, Refusal, RequesterCounters,
 };
 use penstock_units::Time;
 use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, RocePacket};
@@ -256,7 +256,7 @@ impl FrontEnd {
         // One that is for none of them is counted by one that is connected.
         let named = lanes.iter().position(|lane| lane.qpn() == packet.bth.dest_qpn && lane.requester().is_some());
         let Some(at) = named.or_else(|| lanes.iter().position(|lane| lane.requester().is_some())) else { return false };
-        if lanes[at].handle_packet(now, packet, messages) == Response::Acknowledgement {
+        if lanes[at].handle_packet(now, packet, messages) {
             // Data that is acknowledged is a sign of life.
             self.opener.iter_mut().for_each(|opener| opener.data_arrived(now));
         }
@@ -306,7 +306,9 @@ impl Side {
                 Route::Wait => self.due = Time::MAX,
                 Route::Nowhere => self.flush(now),
                 Route::To(at) => match self.lanes.get(usize::from(at)) {
-                    Some(lane) if lane.is_ready() && lane.has_room() => self.pass(Some(usize::from(at))),
+                    Some(lane) if lane.is_ready() && lane.has_room(self.next.saturating_sub(self.messages.done())) => {
+                        self.pass(Some(usize::from(at)))
+                    }
                     Some(lane) if lane.is_ready() => self.due = Time::MAX,
                     _ => self.flush(now),
                 },
@@ -356,8 +358,9 @@ impl Side {
             self.table.passes(event);
         }
         let len = self.messages.message(n);
+        let event = if self.plan.pull { self.messages.event(n) } else { 0 };
         match at {
-            Some(at) if self.lanes[at].post(n, len) => {}
+            Some(at) if self.lanes[at].post(n, len, event) => {}
             // It stays where it is until another connection.
             Some(_) if !self.plan.by_event => {
                 self.due = Time::MAX;

@@ -4,6 +4,7 @@
 //! next one; with the events of a table (`--by-event`) it is flushed, as the gateware does.
 //! Source: the gateware that it emulates: requester, congestion control, rings of slots.
 
+use super::announcer::{Announcer, Ring};
 use super::cnp_bound::{CnpWatch, Seen};
 use super::link::{next_hop, Link};
 use super::pacing::Pacing;
@@ -13,8 +14,8 @@ use super::window::Window;
 use penstock_cc::{CnpBound, DcqcnParams, Law, ReactionPoint, State};
 use penstock_farm::{CLOSED, IN_ERROR, READY_TO_SEND};
 use penstock_transport::{
-    Endpoint, Refusal, Requester, RequesterConfig, RequesterCounters, RequesterState, Response, SendStatus, SendWr,
-    Verb,
+    Endpoint, PayloadSource, Refusal, Requester, RequesterConfig, RequesterCounters, RequesterState, Response,
+    SendStatus, SendWr, Verb,
 };
 use penstock_units::Time;
 use penstock_wire::gateware::{CLOCK_HZ as BOARD_CLOCK_HZ, FIRST_UDP_SPORT};
@@ -41,6 +42,8 @@ pub struct Lane {
     psn: Psn,
     peer: CmInfo,
     requester: Option<Requester>,
+    /// With --pull: announces messages, which the server reads.
+    announcer: Option<Announcer>,
     /// The parameters in force, and the limiter of this connection; none without a law.
     cc: DcqcnParams,
     pacing: Option<Pacing>,
@@ -77,6 +80,7 @@ impl Lane {
             psn: random_psn()?,
             peer: CmInfo::default(),
             requester: None,
+            announcer: None,
             cc: plan.cc,
             pacing: None,
             bound: None,
@@ -112,8 +116,17 @@ impl Lane {
 
     pub fn counters(&self) -> RequesterCounters {
         let mut sum = self.before;
-        if let Some(requester) = &self.requester {
-            sum += *requester.counters();
+        sum += self.counters_of_connection();
+        sum
+    }
+
+    /// What a server reads counts as sent.
+    fn counters_of_connection(&self) -> RequesterCounters {
+        let mut sum = self.requester.as_ref().map_or_else(RequesterCounters::default, |r| *r.counters());
+        if let Some(answers) = self.announcer.as_ref().map(Announcer::counters) {
+            sum.sent_pkts += answers.sent_pkts;
+            sum.rcvd_pkts += answers.rcvd_pkts;
+            sum.tx_payload_bytes += answers.tx_payload_bytes;
         }
         sum
     }
@@ -166,6 +179,7 @@ impl Lane {
 
     pub fn has_failed(&self) -> bool {
         self.requester.as_ref().is_some_and(|requester| requester.state() != RequesterState::Ready)
+            || self.announcer.as_ref().is_some_and(|announcer| announcer.fault().is_some())
     }
 
     /// Fails by command: what it holds is flushed.
@@ -193,6 +207,11 @@ impl Lane {
         config.marking.udp_sport = FIRST_UDP_SPORT | (self.qpn.value() as u16 & 0x3FFF);
         self.pacing = (self.cc.law != Law::Off).then(|| Pacing::new(self.cc, now));
         (self.requester, self.peer) = (Some(Requester::new(config)), *peer);
+        if self.plan.pull {
+            let Plan { slots, slot_bytes, mtu, .. } = *self.plan;
+            let rkey = random_word().map_err(|_| Refusal::Failed)?;
+            self.announcer = Some(Announcer::new(Ring { slots, slot_bytes }, rkey, (local, remote), peer.psn, mtu));
+        }
         self.bind(now);
         (self.window, self.last_arrival) = (Window::new(), now);
         (self.posted, self.bytes_ahead) = (0, 0);
@@ -211,14 +230,25 @@ impl Lane {
             self.fail();
             self.take_completions(messages);
         }
-        if let Some(requester) = self.requester.take() {
-            self.before += *requester.counters();
-        }
+        self.before = self.counters();
+        (self.requester, self.announcer) = (None, None);
         self.raises += self.bound.take().map_or(0, |bound| bound.raises());
     }
 
-    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket, messages: &mut Messages) -> Response {
-        let Some(requester) = &mut self.requester else { return Response::Dropped };
+    /// Whether the server has acknowledged or requested something.
+    pub fn handle_packet(&mut self, now: Time, packet: &RocePacket, messages: &mut Messages) -> bool {
+        let Lane { announcer, messages_ok, bytes_acked, .. } = self;
+        if let Some(announcer) = announcer.as_mut().filter(|_| packet.bth.opcode.is_rc_request()) {
+            let is_sign = announcer.handle_request(now, packet, messages, |bytes| {
+                *messages_ok += 1;
+                *bytes_acked += u64::from(bytes);
+            });
+            if is_sign {
+                self.last_arrival = now;
+            }
+            return is_sign;
+        }
+        let Some(requester) = &mut self.requester else { return false };
         self.window.before(requester);
         let before = requester.outstanding_packets();
         let response = requester.handle_packet(now, packet);
@@ -234,11 +264,14 @@ impl Lane {
             }
             Response::ReadData { .. } | Response::Dropped => {} // no READ is posted
         }
-        response
+        response == Response::Acknowledgement
     }
 
-    /// Another message may be posted.
-    pub fn has_room(&self) -> bool {
+    /// Another message may be posted; `held`: messages before it that have not ended.
+    pub fn has_room(&self, held: u64) -> bool {
+        if self.plan.pull {
+            return held < u64::from(self.plan.slots) && !self.has_failed();
+        }
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
         let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.plan.boards));
         let enough = under_way >= MESSAGES_AHEAD && self.bytes_ahead >= bytes_enough;
@@ -247,8 +280,14 @@ impl Lane {
         !enough && !is_full && !self.has_failed()
     }
 
-    /// Posts message `n` of this length; false: it cannot be posted.
-    pub fn post(&mut self, n: u64, len: u32) -> bool {
+    /// Posts message `n` of this length and event; false: it cannot be posted.
+    pub fn post(&mut self, n: u64, len: u32, event: u64) -> bool {
+        if let Some(announcer) = &mut self.announcer {
+            if len > 0 {
+                announcer.push(n, event, len);
+            }
+            return true;
+        }
         let slot = (self.posted % u64::from(self.plan.slots)) as u32;
         let wr = SendWr {
             wr_id: n,
@@ -277,6 +316,9 @@ impl Lane {
         }
         self.check_notifications(now);
         let Some(requester) = &mut self.requester else { return false };
+        if let Some(announcer) = &mut self.announcer {
+            announcer.announce(requester, &self.peer);
+        }
         self.window.before(requester);
         requester.handle_timeout(now);
         self.window.after(requester);
@@ -285,7 +327,11 @@ impl Lane {
             if self.pacing.as_mut().is_some_and(|pacing| !pacing.may_start(now)) {
                 break;
             }
-            let Some(packet) = requester.poll_transmit(now, messages) else { break };
+            let source: &mut dyn PayloadSource = match &mut self.announcer {
+                Some(announcer) => announcer,
+                None => &mut *messages,
+            };
+            let Some(packet) = requester.poll_transmit(now, source) else { break };
             if let Some(pacing) = &mut self.pacing {
                 pacing.started((packet.frame_len() + penstock_wire::WIRE_OVERHEAD) as u32);
             }
@@ -302,12 +348,31 @@ impl Lane {
         if requester.state() != RequesterState::Ready {
             self.take_completions(messages);
         }
+        sent += self.answer(link, messages, BURST - sent);
         sent > 0
+    }
+
+    /// Sends up to `most` packets of answers to READs; how many it sent.
+    fn answer(&mut self, link: &mut Link, messages: &Messages, most: usize) -> usize {
+        let Some(announcer) = &mut self.announcer else { return 0 };
+        let mut sent = 0;
+        while announcer.has_answers && sent < most && link.has_room() {
+            let Some(packet) = announcer.poll_transmit(messages) else { break };
+            link.queue(&packet);
+            sent += 1;
+        }
+        if let Some(fault) = announcer.fault() {
+            self.trouble = Some(format!("{}: {fault}", self.peer.ip));
+        }
+        sent
     }
 
     /// When its timer or its pacer has something to do.
     pub fn next(&self) -> Time {
         let Some(requester) = self.requester.as_ref().filter(|_| self.ready) else { return Time::MAX };
+        if self.announcer.as_ref().is_some_and(|announcer| announcer.has_answers) {
+            return Time::ZERO;
+        }
         let timer = requester.next_timeout().unwrap_or(Time::MAX);
         let waits = self.window.may_send() && requester.can_transmit();
         timer.min(self.pacing.as_ref().filter(|_| waits).map_or(Time::MAX, Pacing::next))
@@ -348,6 +413,10 @@ impl Lane {
         let Some(requester) = &mut self.requester else { return };
         while let Some(done) = requester.poll_completion() {
             let is_good = done.status == SendStatus::Success;
+            if let Some(announcer) = &mut self.announcer {
+                announcer.acknowledged();
+                continue;
+            }
             if !is_good && !self.plan.by_event {
                 continue; // it is sent again
             }
@@ -366,15 +435,18 @@ impl Lane {
     }
 }
 
+fn random_word() -> Result<u32, String> {
+    getrandom::u32().map_err(|error| format!("the kernel gives no random numbers: {error}"))
+}
+
 fn random_psn() -> Result<Psn, String> {
-    let word = getrandom::u32().map_err(|error| format!("the kernel gives no random numbers: {error}"))?;
-    Ok(Psn::new(word))
+    random_word().map(Psn::new)
 }
 
 /// A number that a stranger has to guess; 0 and 1 are the special queue pairs (IBTA 3.5.3), the last one is multicast.
 fn random_qpn() -> Result<Qpn, String> {
     loop {
-        let word = getrandom::u32().map_err(|error| format!("the kernel gives no random numbers: {error}"))? >> 8;
+        let word = random_word()? >> 8;
         if (2..0xFF_FFFF).contains(&word) {
             return Ok(Qpn::new(word));
         }

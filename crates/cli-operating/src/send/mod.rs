@@ -4,6 +4,7 @@
 //! status 0 only if all messages were acknowledged.
 //! Requester and congestion control are those of `penstock_transport` and `penstock_cc`, with the gateware's rules.
 
+mod announcer;
 mod arguments;
 mod choices;
 mod cnp_bound;

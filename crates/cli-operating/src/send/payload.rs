@@ -11,7 +11,7 @@ use penstock_readout::{EventSource, Servers};
 use penstock_transport::PayloadSource;
 use penstock_units::Time;
 use penstock_wire::fragment::HEADER_LEN;
-use penstock_wire::{FragmentHeader, Payload, Prbs31};
+use penstock_wire::{FragmentHeader, FragmentId, Payload, Prbs31};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -151,6 +151,11 @@ impl Messages {
     pub fn bytes(&self, n: u64) -> Bytes {
         let held = n.checked_sub(self.first).and_then(|at| self.held.get(at as usize)?.clone());
         held.unwrap_or_default()
+    }
+
+    /// The event of message `n`, made by [`Self::message`]; 0 once it has ended.
+    pub fn event(&self, n: u64) -> u64 {
+        FragmentId::peek(&self.bytes(n)).map_or(0, |id| id.event_number)
     }
 
     /// Message `n` is acknowledged, or lost.

@@ -3,7 +3,7 @@
 //! Promise: invalid settings are refused before anything is opened.
 
 use super::arguments::Arguments;
-use super::choices::{LawName, PayloadName};
+use super::choices::{LawName, PayloadName, ProtocolName};
 use super::faults::FaultRates;
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_cli_common::arguments::allowed::Allowed;
@@ -12,6 +12,7 @@ use penstock_readout::{Dataset, EventSource};
 use penstock_transport::{Mtu, RetryLimits};
 use penstock_units::{Rate, Time};
 use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
+use penstock_wire::PULL_READS;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct Plan {
     /// Time from event to event; zero: as fast as they go.
     pub interval: Time,
     pub send_verb: bool,
+    /// Messages are announced, and the server reads them.
+    pub pull: bool,
     pub mtu: Mtu,
     /// Initial parameters of congestion control; a server or an operator may change them.
     pub cc: DcqcnParams,
@@ -97,6 +100,7 @@ impl Plan {
             by_event: a.events.by_event,
             interval,
             send_verb: a.protocol.send_verb,
+            pull: a.protocol.pull,
             mtu,
             cc: congestion_control(a)?,
             limits: RetryLimits {
@@ -125,6 +129,7 @@ impl Plan {
         };
         plan.check_slots()?;
         plan.check_events()?;
+        plan.check_pull(a.protocol.protocol)?;
         Ok(plan)
     }
 
@@ -159,6 +164,19 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+
+    fn check_pull(&self, protocol: ProtocolName) -> Result<(), String> {
+        match self.pull {
+            true if protocol == ProtocolName::Tcp => {
+                Err("--pull: RDMA READ needs a reliable connection of RoCEv2, TCP has none: --protocol rc".to_owned())
+            }
+            true if self.slots <= PULL_READS.into() => Err(format!(
+                "--slots {}: --pull needs more than {PULL_READS}, as many as a server may read again",
+                self.slots
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_events(&self) -> Result<(), String> {
@@ -196,6 +214,7 @@ fn congestion_control(a: &Arguments) -> Result<DcqcnParams, String> {
         _ => {}
     }
     let law = match a.protocol.cc {
+        _ if a.protocol.pull => Law::Off,
         LawName::Off => Law::Off,
         LawName::Dcqcn => Law::Dcqcn,
     };
@@ -231,6 +250,11 @@ mod tests {
             ("--cc-share 0bps", "more than 0"),
             ("--cc-share 12Gbps", "up to --line-rate, 10Gbps"),
             ("--cc-share 39Mbps --cc off", "--cc dcqcn"),
+            ("--pull --protocol tcp", "--protocol rc"),
+            ("--pull --slots 16", "--slots 16"),
+            ("--pull --by-event", "--by-event"),
+            ("--pull --send-verb", "--send-verb"),
+            ("--pull --cc-share 1Gbps", "--cc-share"),
         ] {
             let message = read(line).err().unwrap_or_else(|| panic!("`{line}` was taken"));
             assert!(message.contains(value), "{line}: {message}");

@@ -9,6 +9,7 @@ use penstock_transport::{Memory, RecvWr};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, RocePacket};
 
+use super::pull::PullSettings;
 use super::responders::{Entropy, ResponderSettings, Responders};
 use super::{Backend, BackendError, Completion, Counters, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec};
 
@@ -19,6 +20,7 @@ pub struct InProcess {
     /// The packets that arrived, with the time of each.
     arrived: VecDeque<(Time, RocePacket)>,
     replies: VecDeque<RocePacket>,
+    now: Time,
 }
 
 impl InProcess {
@@ -26,7 +28,22 @@ impl InProcess {
     pub fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (arrived, replies) = (VecDeque::new(), VecDeque::new());
         let address = LocalAddress::of_ip(ip, mac);
-        InProcess { address, responders: Responders::new(ip, mac, entropy), arrived, replies }
+        let responders = Responders::new(ip, mac, entropy);
+        InProcess { address, responders, arrived, replies, now: Time::ZERO }
+    }
+
+    /// Boards announce, and are read; [`Self::advance`] runs its timers.
+    ///
+    /// # Errors
+    /// The setting with which nothing could be read.
+    pub fn with_pull(mut self, settings: &PullSettings) -> Result<Self, BackendError> {
+        self.responders.pull(settings)?;
+        Ok(self)
+    }
+
+    /// The time is `now`, though no packet has arrived.
+    pub fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
     }
 
     /// Sets how queue pairs behave, from the next connection on.
@@ -38,6 +55,7 @@ impl InProcess {
 
     /// A packet arrives at `now`; [`Backend::poll`] takes it.
     pub fn arrive(&mut self, now: Time, packet: RocePacket) {
+        self.advance(now);
         self.arrived.push_back((now, packet));
     }
 
@@ -96,6 +114,7 @@ impl Backend for InProcess {
             self.responders.handle(now, &packet, memory, out);
             self.responders.take_replies(memory, |reply| self.replies.push_back(reply));
         }
+        self.responders.request(self.now, memory, |request| self.replies.push_back(request));
         Ok(())
     }
 
@@ -108,8 +127,16 @@ impl Backend for InProcess {
         self.responders.fault(board)
     }
 
+    fn is_unanswered(&self, board: u16) -> bool {
+        self.responders.is_unanswered(board)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.responders.is_settled()
+    }
+
     fn counters(&mut self) -> Counters {
-        vec![("dropped_unknown_qpn".into(), self.responders.unknown_qpn())]
+        self.responders.totals()
     }
 
     fn board_counters(&self, board: u16) -> Counters {

@@ -15,6 +15,7 @@ mod frame_socket;
 mod in_process;
 mod lending;
 mod packet;
+mod pull;
 mod responders;
 mod tcp;
 #[cfg(feature = "verbs")]
@@ -35,6 +36,7 @@ use crate::sys::Mapping;
 pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
 pub use packet::{PacketBackend, PacketConfig};
+pub use pull::{PullSettings, PullWindow};
 pub use responders::{Entropy, ResponderSettings};
 pub use tcp::{TcpBackend, TcpConfig, TcpInProcess};
 #[cfg(feature = "verbs")]
@@ -312,6 +314,16 @@ pub trait Backend {
     /// Why the queue pair of a board is in error; none if it is not, or is not there.
     fn fault(&self, _board: u16) -> Option<String> {
         None
+    }
+
+    /// Whether the fault of a board's queue pair is that the board has not answered: an outage, and no mistake of it.
+    fn is_unanswered(&self, _board: u16) -> bool {
+        false
+    }
+
+    /// Whether no board may still count as its own what has been delivered: no READ that frees its slots is under way.
+    fn is_settled(&self) -> bool {
+        true
     }
 
     /// Counts of the whole device or socket.

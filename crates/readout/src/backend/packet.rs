@@ -17,6 +17,7 @@ use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
 
 use super::claims::Claims;
 use super::frame_socket::{FrameSocket, OpenError, SocketChoice, FOREIGN_VLAN};
+use super::pull::PullSettings;
 use super::responders::Responders;
 use super::{
     Backend, BackendError, Completion, Counters, Latencies, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec, QpSpec,
@@ -55,6 +56,8 @@ pub struct PacketConfig {
     pub mtu: Mtu,
     /// Where frames come in.
     pub socket: SocketChoice,
+    /// Boards announce, and are read; none: they send.
+    pub pull: Option<PullSettings>,
 }
 
 impl PacketConfig {
@@ -135,6 +138,8 @@ impl PacketBackend {
             OpenError::Xdp(error) => BackendError::Unavailable(format!("{name}: no AF_XDP: {error}")),
         })?;
         let mac = MacAddr(interface.mac);
+        let mut responders = Responders::new(ip, mac, secrets()?);
+        config.pull.iter().try_for_each(|settings| responders.pull(settings))?;
         Ok(PacketBackend {
             notice: format!("{name}: {notice}"),
             warning: mtu_warning(name, interface.mtu, config.mtu),
@@ -143,7 +148,7 @@ impl PacketBackend {
             clock,
             socket,
             _port: port,
-            responders: Responders::new(ip, mac, secrets()?),
+            responders,
             block: BytesMut::with_capacity(BLOCK),
             replies: Vec::new(),
             last_frame_at: Time::ZERO,
@@ -195,9 +200,8 @@ impl PacketBackend {
         self.last_frame_at = now;
         self.block.reserve(BLOCK / 2);
         self.responders.take_replies(memory, |reply| self.replies.push(reply.emit()));
-        // A reply that is not sent is lost like any other packet: the peer repeats its request.
-        self.send_err += self.socket.send(now, &self.replies);
-        self.replies.clear();
+        self.responders.request(now, memory, |request| self.replies.push(request.emit()));
+        self.send(now);
         if !self.arrivals.is_empty() {
             let now = SystemTime::now();
             for arrived in self.arrivals.drain(..) {
@@ -207,6 +211,19 @@ impl PacketBackend {
             }
         }
         true
+    }
+
+    /// Sends what is to be sent. A reply that is not sent is lost like any other packet: the peer repeats its request. A
+    /// request is repeated by its timer.
+    fn send(&mut self, now: Time) {
+        self.send_err += self.socket.send(now, &self.replies);
+        self.replies.clear();
+    }
+
+    /// Requests what boards have announced, without a frame that has come.
+    fn request(&mut self, now: Time, memory: &mut dyn Memory) {
+        self.responders.request(now, memory, |request| self.replies.push(request.emit()));
+        self.send(now);
     }
 }
 
@@ -358,6 +375,8 @@ impl Backend for PacketBackend {
         deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
+        // The caller may have posted receives, or may take events that it did not take before.
+        self.request(self.clock.now(), memory);
         loop {
             if self.take(memory, out) && !out.is_empty() {
                 return Ok(());
@@ -366,12 +385,16 @@ impl Backend for PacketBackend {
             if now >= deadline {
                 return Ok(());
             }
+            if now >= self.responders.request_due() {
+                self.request(now, memory);
+            }
             if now >= self.next_look {
                 self.next_look = now + LOOK;
                 self.look_after_interface()?;
             }
             let idle = now.saturating_sub(self.last_frame_at);
             if mode.spin().is_some_and(|spin| idle >= Time::from_duration(spin)) {
+                let deadline = deadline.min(self.responders.request_due());
                 let waited = self.socket.wait(self.clock.until(deadline));
                 waited.or_else(|error| self.went_down(error))?;
             } else {
@@ -389,6 +412,14 @@ impl Backend for PacketBackend {
         self.responders.fault(board)
     }
 
+    fn is_unanswered(&self, board: u16) -> bool {
+        self.responders.is_unanswered(board)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.responders.is_settled()
+    }
+
     fn counters(&mut self) -> Counters {
         let mut counters = self.socket.counters();
         match counters.iter_mut().find(|(name, _)| name == FOREIGN_VLAN) {
@@ -399,12 +430,12 @@ impl Backend for PacketBackend {
             ("rx_packets".into(), self.received),
             ("rx_icrc_encapsulated".into(), self.bad_icrc),
             ("rx_malformed".into(), self.malformed),
-            ("dropped_unknown_qpn".into(), self.responders.unknown_qpn()),
             ("send_err".into(), self.send_err),
             ("link_downed".into(), self.link_downed),
             ("address_lost".into(), self.address_lost),
             ("address_claimed".into(), self.claims.as_ref().map_or(0, Claims::count)),
         ]);
+        counters.extend(self.responders.totals());
         counters
     }
 

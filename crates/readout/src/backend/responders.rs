@@ -6,14 +6,19 @@
 use std::collections::BTreeMap;
 
 use penstock_transport::{
-    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, ReplyMarking, Responder,
-    ResponderConfig, ResponderCounters,
+    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, ReplyMarking,
+    RequesterConfig, Responder, ResponderConfig, ResponderCounters,
 };
 use penstock_units::Time;
+use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
 
 use super::lending::Lending;
+use super::pull::{Pull, PullCounters, PullSettings, Puller, Reading, INBOX_LEN};
 use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
+
+/// Added to a fault of a board's request where boards are to announce.
+const NO_ANNOUNCEMENT: &str = "; this server reads (--pull): the board must announce, as `penstock send --pull` does";
 
 /// Unpredictable random bits; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;
@@ -56,10 +61,19 @@ struct Slot {
     /// Posted before the connection.
     waiting: Vec<RecvWr>,
     responder: Option<Responder>,
+    /// The READs of a board that announces.
+    puller: Option<Puller>,
     /// Where the peer's frames come from.
     peer_mac: MacAddr,
     /// Counts of earlier connections.
-    before: ResponderCounters,
+    before: Before,
+}
+
+/// Counts of a board's earlier connections.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    responder: ResponderCounters,
+    pull: PullCounters,
 }
 
 /// All queue pairs, by board.
@@ -72,20 +86,30 @@ pub(super) struct Responders {
     /// Board of a queue pair number. Ordered, so that nothing depends on a hash.
     by_qpn: BTreeMap<u32, u16>,
     /// Counters of boards whose queue pair is closed.
-    closed: BTreeMap<u16, ResponderCounters>,
+    closed: BTreeMap<u16, Before>,
     /// Boards whose packets have not been replied to.
     to_reply: Vec<u16>,
     /// Packets to an unused or unconnected queue pair number.
     unknown_qpn: u64,
     /// None: each queue pair has receives of its own.
     pool: Option<Lending>,
+    /// None: boards send.
+    pull: Option<Pull>,
 }
 
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (settings, to_reply) = (ResponderSettings::default(), Vec::new());
-        Responders { ip, mac, entropy, settings, boards, by_qpn, closed, to_reply, unknown_qpn: 0, pool: None }
+        let (unknown_qpn, pool, pull) = (0, None, None);
+        Responders { ip, mac, entropy, settings, boards, by_qpn, closed, to_reply, unknown_qpn, pool, pull }
+    }
+
+    /// From now on boards announce, and are read.
+    pub(super) fn pull(&mut self, settings: &PullSettings) -> Result<(), BackendError> {
+        let made = Pull::new(settings);
+        self.pull = Some(made.map_err(|error| BackendError::Unavailable(format!("--pull: {error}")))?);
+        Ok(())
     }
 
     pub(super) fn set(&mut self, settings: ResponderSettings) {
@@ -126,7 +150,9 @@ impl Responders {
         let local = LocalQp { qpn: Qpn::new(qpn), psn, rkey, base, ip: self.ip };
         let before = self.closed.remove(&board).unwrap_or_default();
         let (waiting, peer_mac) = (Vec::new(), MacAddr([0; 6]));
-        self.boards.insert(board, Slot { local, len: spec.len as u64, waiting, responder: None, peer_mac, before });
+        let len = if self.pull.is_some() { INBOX_LEN } else { spec.len };
+        let slot = Slot { local, len: len as u64, waiting, responder: None, puller: None, peer_mac, before };
+        self.boards.insert(board, slot);
         self.by_qpn.insert(qpn, board);
         Ok(local)
     }
@@ -134,6 +160,7 @@ impl Responders {
     pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (mac, settings) = (self.mac, self.settings);
         let is_shared = self.pool.is_some();
+        let reading = self.pull.as_ref().map(Pull::reading);
         let slot = self.slot(board)?;
         let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
         let remote = Endpoint { mac: slot.peer_mac, ip: peer.ip, qpn: peer.qpn };
@@ -147,8 +174,12 @@ impl Responders {
         let region = MemoryRegion { va, rkey, len: slot.len, access: Access::RemoteWrite };
         // Whose receives are a pool's writes nowhere by itself.
         let mut responder = Responder::new(if is_shared { config } else { config.with_region(region) });
-        slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr));
+        match reading {
+            Some(reading) => slot.puller = Some(slot.pulled(local, remote, peer, reading)),
+            None => slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr)),
+        }
         slot.responder = Some(responder);
+        slot.post_inbox();
         if let Some(pool) = &mut self.pool {
             pool.connect(board);
         }
@@ -157,6 +188,10 @@ impl Responders {
 
     pub(super) fn post(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
         let slot = self.slot(board)?;
+        if let Some(puller) = &mut slot.puller {
+            puller.post(receives);
+            return Ok(());
+        }
         match &mut slot.responder {
             Some(responder) => receives.iter().for_each(|wr| responder.post_receive(*wr)),
             None => slot.waiting.extend_from_slice(receives),
@@ -175,10 +210,21 @@ impl Responders {
     ) {
         let board = self.by_qpn.get(&packet.bth.dest_qpn.value()).copied();
         let slot = board.and_then(|board| self.boards.get_mut(&board));
-        let (Some(board), Some(Slot { responder: Some(responder), peer_mac, .. })) = (board, slot) else {
+        let (Some(board), Some(Slot { responder: Some(responder), puller, peer_mac, .. })) = (board, slot) else {
             self.unknown_qpn += 1;
             return;
         };
+        if let (Some(pull), Some(puller)) = (&mut self.pull, puller) {
+            let is_taken = match packet.bth.opcode.is_rc_request() {
+                true => take_announcements(now, responder, puller, packet),
+                false => pull.handle_packet((now, board), puller, packet, memory, out),
+            };
+            if is_taken {
+                *peer_mac = packet.eth_src;
+                self.note_reply(board);
+            }
+            return;
+        }
         if let Some(pool) = self.pool.as_mut().filter(|_| packet.bth.opcode.position().is_start()) {
             serve(pool, board, responder, 1); // one that this packet does not use waits for the next
         }
@@ -194,9 +240,38 @@ impl Responders {
         if let Some(pool) = &mut self.pool {
             serve(pool, board, responder, pool.ahead());
         }
+        self.note_reply(board);
+    }
+
+    fn note_reply(&mut self, board: u16) {
         if self.to_reply.last() != Some(&board) {
             self.to_reply.push(board);
         }
+    }
+
+    /// Requests what boards have announced, as far as slots and the window allow, and hands the requests to `send`.
+    pub(super) fn request(&mut self, now: Time, memory: &mut dyn Memory, mut send: impl FnMut(RocePacket)) {
+        let Some(pull) = &mut self.pull else { return };
+        pull.handle_timeout(now);
+        for (&board, slot) in &mut self.boards {
+            slot.post_inbox();
+            if let Some(puller) = &mut slot.puller {
+                pull.feed((now, board), puller, memory);
+            }
+        }
+        while let Some(read) = pull.poll_read(now) {
+            let slot = self.boards.get_mut(&(read.board as u16));
+            slot.and_then(|slot| slot.puller.as_mut()).into_iter().for_each(|puller| puller.read(&read));
+        }
+        for Slot { puller, peer_mac, .. } in self.boards.values_mut() {
+            let Some(puller) = puller else { continue };
+            pull.transmit(now, puller, |packet| send(RocePacket { eth_dst: *peer_mac, ..packet }));
+        }
+    }
+
+    /// When [`Self::request`] has something to do, if nothing comes.
+    pub(super) fn request_due(&self) -> Time {
+        self.pull.as_ref().map_or(Time::MAX, |pull| pull.due)
     }
 
     /// Hands the replies to the packets handled since the last call to `send`.
@@ -215,6 +290,10 @@ impl Responders {
     pub(super) fn close(&mut self, board: u16, out: &mut Vec<Completion>) {
         let Some(mut slot) = self.boards.remove(&board) else { return };
         self.by_qpn.remove(&slot.local.qpn.value());
+        if let (Some(pull), Some(puller)) = (&mut self.pull, &mut slot.puller) {
+            name_unread(board, puller);
+            pull.forget(board, puller);
+        }
         self.closed.insert(board, slot.counters());
         let Some(pool) = &mut self.pool else { return };
         pool.disconnect(board);
@@ -227,21 +306,37 @@ impl Responders {
     }
 
     pub(super) fn fault(&self, board: u16) -> Option<String> {
-        match self.boards.get(&board)?.responder.as_ref()?.state() {
-            QpState::Ready => None,
-            QpState::Error(fault) => Some(fault.to_string()),
+        let slot = self.boards.get(&board)?;
+        let hint = if slot.puller.is_some() { NO_ANNOUNCEMENT } else { "" };
+        match slot.responder.as_ref()?.state() {
+            QpState::Ready => slot.puller.as_ref().and_then(Puller::fault),
+            QpState::Error(fault) => Some(format!("{fault}{hint}")),
         }
     }
 
-    pub(super) fn unknown_qpn(&self) -> u64 {
-        self.unknown_qpn
+    pub(super) fn is_unanswered(&self, board: u16) -> bool {
+        let puller = self.boards.get(&board).and_then(|slot| slot.puller.as_ref());
+        puller.is_some_and(Puller::is_unanswered)
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.boards.values().filter_map(|slot| slot.puller.as_ref()).all(Puller::is_settled)
+    }
+
+    /// Counts of all boards together.
+    pub(super) fn totals(&self) -> Counters {
+        let of_pull = self.pull.as_ref().map(Pull::counters);
+        [("dropped_unknown_qpn".into(), self.unknown_qpn)].into_iter().chain(of_pull.into_iter().flatten()).collect()
     }
 
     pub(super) fn counters(&self, board: u16) -> Counters {
         let now = self.boards.get(&board).map(Slot::counters);
-        now.or_else(|| self.closed.get(&board).copied()).map_or_else(Vec::new, |counters| {
-            counters.named().into_iter().map(|(name, value)| (name.into(), value)).collect()
-        })
+        let Some(Before { responder, pull }) = now.or_else(|| self.closed.get(&board).copied()) else {
+            return Vec::new();
+        };
+        let of_pull = self.pull.as_ref().map(|all| all.board_counters(board, &pull));
+        let named = responder.named().into_iter().map(|(name, value)| (name.into(), value));
+        named.chain(of_pull.into_iter().flatten()).collect()
     }
 
     fn slot(&mut self, board: u16) -> Result<&mut Slot, BackendError> {
@@ -262,12 +357,50 @@ fn completion(board: u16, done: &RecvCompletion) -> Completion {
     Completion { board, wr_id, status, opcode, imm, byte_len, payload_crc: None }
 }
 
+/// Takes a request of a board that is read: announcements. False: it was not this connection's.
+fn take_announcements(now: Time, responder: &mut Responder, puller: &mut Puller, packet: &RocePacket) -> bool {
+    let before = responder.counters().rcvd_pkts;
+    responder.handle_packet(now, packet, puller.memory());
+    while let Some(done) = responder.poll_completion() {
+        puller.take_message(&done);
+    }
+    responder.counters().rcvd_pkts > before
+}
+
+/// Logs what a board has announced that was not read when its connection failed.
+fn name_unread(board: u16, puller: &Puller) {
+    if let (Some(why), Some((count, first, last))) = (puller.fault(), puller.unread()) {
+        tracing::warn!(board, "{count} fragments of events {first} to {last} were announced and not read: {why}");
+    }
+}
+
 impl Slot {
-    fn counters(&self) -> ResponderCounters {
+    fn counters(&self) -> Before {
         let mut sum = self.before;
         if let Some(responder) = &self.responder {
-            sum += *responder.counters();
+            sum.responder += *responder.counters();
+        }
+        if let Some(puller) = &self.puller {
+            sum.pull += puller.counters();
         }
         sum
+    }
+
+    /// The READs of this queue pair.
+    fn pulled(&mut self, local: Endpoint, remote: Endpoint, peer: &PeerQp, reading: Reading) -> Puller {
+        let mut config = RequesterConfig::new(local, remote, self.local.psn, peer.mtu);
+        config.limits.ack_timeout = reading.ack_timeout;
+        config.marking.udp_sport = FIRST_UDP_SPORT | (local.qpn.value() as u16 & 0x3FFF);
+        let mut puller = Puller::new(config, self.local.base, reading.longest);
+        puller.post(&std::mem::take(&mut self.waiting));
+        puller
+    }
+
+    /// Posts receives for announcements.
+    fn post_inbox(&mut self) {
+        let (Some(responder), Some(puller)) = (&mut self.responder, &mut self.puller) else { return };
+        while let Some(wr) = puller.take_inbox_receive() {
+            responder.post_receive(wr);
+        }
     }
 }

@@ -272,10 +272,15 @@ impl<H: Copy + Default> EventBuilder<H> {
         self.end != u64::MAX
     }
 
+    /// Whether an event is not after the end of the run.
+    pub fn precedes_end(&self, event: u64) -> bool {
+        self.sequence.place(event).is_none_or(|seq| seq < self.end)
+    }
+
     /// Whether a fragment may be taken: its event is not after the end of the run. A source of which one is not taken
     /// has sent, in order, all that it has before the end.
     pub fn admit(&mut self, source: u16, event: u64) -> bool {
-        let admitted = self.sequence.place(event).is_none_or(|seq| seq < self.end);
+        let admitted = self.precedes_end(event);
         if !admitted && source < self.config.sources.get() {
             self.progress.sent(source, self.end);
             self.progress.arrived(source, self.end);

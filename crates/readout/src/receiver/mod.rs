@@ -14,6 +14,7 @@ mod consumer;
 mod error;
 mod fragment;
 mod lent;
+mod memory;
 mod opening;
 mod report;
 mod slots;
@@ -23,10 +24,9 @@ pub use error::ReceiverError;
 pub use report::{ReceiverCounters, ReceiverReport};
 pub use slots::PoolConfig;
 
-use penstock_transport::{Memory, RecvWr, Window};
+use penstock_transport::RecvWr;
 use penstock_units::{Rate, Time};
 use penstock_wire::FragmentId as SentId;
-use penstock_wire::Payload;
 
 use crate::builder::{
     BuilderConfig, BuilderCounters, EventBuilder, FragmentId, Notice, Pushed, Share, ShareError, SourceCounters,
@@ -518,52 +518,6 @@ impl<S: EventSink> Receiver<S> {
                 self.counters.fragments_copied += 1;
             }
             None => self.counters.copies_refused += 1,
-        }
-    }
-}
-
-impl<S> Memory for Receiver<S> {
-    fn write(&mut self, va: u64, data: &Payload) {
-        self.slots.write(va, data);
-    }
-
-    fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {
-        self.slots.place(va, len)
-    }
-
-    fn placed(&mut self, va: u64, len: u32) {
-        self.slots.placed(va, len);
-    }
-
-    fn refuses(&self, va: u64, len: u32) -> Option<Window> {
-        self.slots.refuses(va, len)
-    }
-
-    fn foreign(&self, begins: &Payload) -> Option<u64> {
-        let Payload::Bytes(bytes) = begins else { return None };
-        let event = SentId::peek(bytes).ok().filter(|_| !self.bare)?.event_number;
-        self.builder.is_foreign(event).then_some(event)
-    }
-
-    fn message_ended(&mut self, region: u64) {
-        self.slots.message_ended(region);
-    }
-
-    /// Nothing after the end of the run is acknowledged, so that it is there for the next one. Nor are later fragments
-    /// of a board before the first event is known: those before it would be lost.
-    fn admit(&mut self, va: u64, only: Option<&Payload>) -> bool {
-        if self.bare || (self.opening.is_none() && !self.builder.has_end()) {
-            return true;
-        }
-        let message = match only {
-            None => self.slots.bytes_at(va),
-            Some(Payload::Bytes(bytes)) => bytes,
-            Some(Payload::Virtual(_)) => return true,
-        };
-        let Ok(id) = SentId::peek(message) else { return true };
-        match &mut self.opening {
-            Some(sources) => sources.get_mut(usize::from(id.source_id)).is_none_or(|at| at.admit(id.event_number)),
-            None => self.builder.admit(id.source_id, id.event_number),
         }
     }
 }

@@ -350,7 +350,9 @@ impl<S: EventSink> Core<S> {
                 listener.forget(i);
                 let hint = if self.shared { SEND_ONLY } else { "" };
                 let trouble = format!("{}: {IN_ERROR}: {fault}{hint}", self.boards[i].spec.ip);
-                self.boards[i].refused = Some(fault);
+                if !self.backend.is_unanswered(i as u16) {
+                    self.boards[i].refused = Some(fault);
+                }
                 self.boards[i].fail(now, trouble);
             }
         }

@@ -366,7 +366,8 @@ impl<S: EventSink> Session<S> {
             let now = self.core.clock.now();
             let rests = |(board, before): (&Board, &u64)| board.is_up() && board.messages == *before;
             let waits = self.core.boards.iter().zip(&messages).any(rests);
-            if !waits || now >= silent_since + self.linger || now >= begun + limit || is_hurried() {
+            let is_silent = now >= silent_since + self.linger && self.core.backend.is_settled();
+            if !waits || is_silent || now >= begun + limit || is_hurried() {
                 return Ok(());
             }
             self.step(Time::from_ms(1))?;
