@@ -57,6 +57,17 @@ static struct rdma_cm_id *expect(enum rdma_cm_event_type wanted, struct offer *o
     return id;
 }
 
+// Waits for the peer's DREQ. One whose RTU was lost has no event of its own before.
+static void until_disconnected(void) {
+    for (enum rdma_cm_event_type type = RDMA_CM_EVENT_ESTABLISHED; type != RDMA_CM_EVENT_DISCONNECTED;) {
+        struct rdma_cm_event *event;
+        CHECK(rdma_get_cm_event(channel, &event));
+        type = event->event;
+        CHECK(rdma_ack_cm_event(event));
+        if (type != RDMA_CM_EVENT_ESTABLISHED && type != RDMA_CM_EVENT_DISCONNECTED) die(rdma_event_str(type));
+    }
+}
+
 static void open_link(struct link *link, struct rdma_cm_id *id, size_t bytes, unsigned receives) {
     link->id = id;
     if ((link->pd = ibv_alloc_pd(id->verbs)) == NULL) die("ibv_alloc_pd");
@@ -170,8 +181,7 @@ static int listen_times(int port, int times, uint32_t slots, uint32_t slot_bytes
                               .rkey = htobe32(link.mr->rkey), .slots = htobe32(slots), .slot_bytes = htobe32(slot_bytes)};
         struct rdma_conn_param parameters = {.private_data = &offer, .private_data_len = sizeof offer, .rnr_retry_count = 7};
         CHECK(rdma_accept(link.id, &parameters));
-        expect(RDMA_CM_EVENT_ESTABLISHED, NULL);
-        expect(RDMA_CM_EVENT_DISCONNECTED, NULL);
+        until_disconnected();
         uint64_t count = 0;
         struct ibv_wc done;
         while (ibv_poll_cq(link.cq, 1, &done) == 1 && done.status == IBV_WC_SUCCESS) {
