@@ -95,8 +95,8 @@ fn only_responses_may_be_marked_and_only_where_their_owner_paces_them() {
         b.handle(&ack_requested(with_reth(packet(Opcode::WriteOnly, 2, Bytes::new()), BASE, 0)));
         b.responder.notify(Time::ZERO);
         let marks: Vec<(Opcode, Ecn)> = packets(&mut b).iter().map(|packet| (packet.bth.opcode, packet.ecn)).collect();
-        let others = |opcode| (opcode, Ecn::NotEct);
-        assert_eq!(marks, [others(Opcode::Cnp), (First, response_ecn), (Last, response_ecn), others(Acknowledge)]);
+        let unpaced = |opcode| (opcode, Ecn::NotEct);
+        assert_eq!(marks, [unpaced(Opcode::Cnp), (First, response_ecn), (Last, response_ecn), unpaced(Acknowledge)]);
     }
 }
 

@@ -20,7 +20,7 @@ const IDEAL: [&str; 7] = [
 ];
 
 struct Outcome {
-    /// In the unit of the measure.
+    /// The value, in the unit of the measure.
     value: f64,
     queue_p99: u64,
     queue_peak: u64,

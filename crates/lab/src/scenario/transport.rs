@@ -26,7 +26,7 @@ pub struct LabQp {
     /// Where the rings of verilated boards are.
     pub rings: Rings,
     pub verb: LabVerb,
-    /// Of flows that have no mode of their own.
+    /// The mode of flows that have none.
     pub mode: Mode,
     /// READs that a queue pair may have outstanding, 1 to 16.
     pub responder_resources: u8,
