@@ -120,7 +120,7 @@ def test_a_board_is_paused_for_as_long_as_the_model_and_its_flows_report_it(pens
     for one, other in zip(gateware.summary()["flows"], model.summary()["flows"], strict=True):
         assert one["paused_s"] == pytest.approx(other["paused_s"], rel=0.2)
         assert one["complete"] and one["retransmissions"] == 0
-    assert any("a port was paused" in sentence for sentence in gateware.summary()["verdict"]["sentences"])
+    assert any("ports were paused" in sentence for sentence in gateware.summary()["verdict"]["sentences"])
 
 
 def test_under_dcqcn_each_flow_of_a_board_is_cut_by_its_own_cnps(penstock: Penstock, tmp_path: Path) -> None:

@@ -92,14 +92,15 @@ def test_a_slow_consumer_stops_the_reads_and_loses_nothing(network):
     receiver = network.recv("--pull", *boards(2), "--events", 60, "--consumer-rate", 4, *ring, "--event-timeout", 5000)
     received, sent = verified(receiver, sender)
     assert received["readout"]["builder"]["events_complete"] == 60
-    assert received["seconds"] > 60 * 2 * 20000 / 4e6 * 0.9, "no faster than the consumer"
+    # The last ones that arrive wait in both rings.
+    assert received["seconds"] > (60 - 20) * 2 * 20000 / 4e6, "no faster than the consumer"
     assert sums(received, "out_of_buffer") == 0
     assert [one["messages"] for one in sent["boards"]] == [60, 60]
 
 
 def test_a_board_that_stands_still_holds_nothing_of_the_window_and_is_waited_for(network):
-    events = 2000
-    senders = [board(network, k, "-n", events, "-l", 4000, "--rate", 400) for k in range(3)]
+    events = 30000  # as fast as they can, so that something is always on its way
+    senders = [board(network, k, "-n", events, "-l", 4000) for k in range(3)]
     options = ("--pull", *boards(3), "--events", events, "--outage", 60, *PATIENT, *WITH_METRICS)
     receiver = network.recv(*options)
     network.counted(200, "events_complete")

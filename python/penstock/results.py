@@ -81,6 +81,7 @@ FLOWS = pa.schema(
             for name in ("packets", "retransmissions", "cnps", "feedbacks", "timeouts", "naks", "rnr_naks", "refused")
         ),
         pa.field("limiter_drops", pa.uint64(), False),
+        pa.field("cut_off_s", pa.float64()),
         pa.field("failed", pa.string()),
         pa.field("path", pa.list_(pa.string()), False),
         pa.field("paused_s", pa.float64(), False),

@@ -9,6 +9,7 @@ import os
 import subprocess
 
 import pytest
+from processes import killed
 from verbs_case import HOST_IP, HOST_MAC
 
 TIMES = int(os.environ.get("PENSTOCK_CONNECTIONS", "5"))
@@ -39,7 +40,7 @@ def test_a_program_over_librdmacm_connects_writes_and_disconnects(machine, built
             assert far(machine) == f"{TIMES} connections, {words} words"
             stdout, stderr = ours.communicate(timeout=PATIENCE_S)
         finally:
-            ours.kill()
+            killed(ours)
     assert ours.returncode == 0, stderr
     assert stdout.startswith(f"{TIMES} connections, {words} words")
 

@@ -88,8 +88,8 @@ pub struct BackendArguments {
     /// --backend packet. Boards get no shares
     #[arg(long, conflicts_with_all = ["srq", "bare"])]
     pub pull: bool,
-    /// Bytes that may be on their way from all boards together, with --pull [default: what the line carries during the
-    /// round trips that are measured, by --line or the interface's speed; at least 262144]
+    /// Bytes that may be on their way from all boards together, with --pull [default: what the line carries in 200 us,
+    /// by --line or the interface's speed; at least 262144]
     #[arg(long, value_name = "BYTES", requires = "pull")]
     pub window: Option<u64>,
     /// Port that boards connect to, for --backend tcp [default: 10000]

@@ -25,9 +25,11 @@ use super::{Completion, Counters};
 const PACKET_OVERHEAD: u32 = (14 + 20 + 8 + 12 + 4 + 4 + WIRE_OVERHEAD) as u32;
 /// How long a board may leave READs unanswered before its part of the window is given to others.
 const PATIENCE: Time = Time::from_ms(20);
-/// The least window of a server in software, bytes on the wire: it looks at its frames less often than once in a round
-/// trip.
+/// The least window of a server in software, bytes on the wire, and the time in which its line carries the window.
+/// Software looks at its frames less often than once in a round trip, at times that vary more than the network's queues:
+/// its round trips do not say how much the way holds, and READs of single packets would wait for it again and again.
 const AT_LEAST: u64 = 256 << 10;
+const WINDOW_TIME: Time = Time::from_us(200);
 
 /// How boards are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub(super) struct Reading {
 pub enum PullWindow {
     /// This number of bytes on the wire.
     Bytes(u64),
-    /// What the server's line of this rate carries during the round trips that are measured.
+    /// What the server's line of this rate carries in 200 us, at least 256 KiB.
     OfLine(Rate),
 }
 
@@ -76,7 +78,7 @@ impl Pull {
         let config = Config {
             window: match settings.window {
                 PullWindow::Bytes(bytes) => Window::Given(bytes),
-                PullWindow::OfLine(line) => Window::Measured { line, at_least: AT_LEAST },
+                PullWindow::OfLine(line) => Window::Given(line.bytes_in(WINDOW_TIME).bytes().max(AT_LEAST)),
             },
             outstanding: PULL_READS,
             mtu: settings.mtu.bytes() as u32,
