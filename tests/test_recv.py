@@ -21,7 +21,9 @@ from veth import (
     ended,
     first_board,
     read_until,
+    sums,
     until,
+    verified,
 )
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
@@ -34,20 +36,8 @@ PATIENT = ("--event-timeout", 5000)
 WITH_METRICS = ("--metrics", METRICS)
 
 
-def verified(*processes: subprocess.Popen) -> list[dict]:
-    """The JSON reports of processes that must end well."""
-    results = [ended(process) for process in processes]
-    for result in results:
-        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
-    return [result.json() for result in results]
-
-
 def boards(count: int) -> list[str]:
     return [first_board(k) for k in range(count)]
-
-
-def sums(report: dict, counter: str) -> int:
-    return sum(board["counters"][counter] for board in report["boards"])
 
 
 @pytest.mark.usefixtures("either_socket")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from processes import killed
-from veth import METRICS, SERVER_IP, Result, ended, first_board, read_until, until
+from veth import METRICS, SERVER_IP, Result, ended, first_board, read_until, sums, until, verified
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data/lst1_run2008/modules.npz"
@@ -27,18 +27,6 @@ WITH_METRICS = ("--metrics", METRICS)
 
 def boards(count: int) -> list[str]:
     return [first_board(k) for k in range(count)]
-
-
-def verified(*processes: subprocess.Popen) -> list[dict]:
-    """The JSON reports of processes that must end well."""
-    results = [ended(process) for process in processes]
-    for result in results:
-        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
-    return [result.json() for result in results]
-
-
-def sums(report: dict, counter: str) -> int:
-    return sum(board["counters"][counter] for board in report["boards"])
 
 
 def board(network, k: int, *options: object) -> subprocess.Popen:

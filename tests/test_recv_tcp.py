@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from bridged import stored
 from processes import killed
-from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, until
+from veth import LIMIT_S, METRICS, SERVER_IP, Network, ended, first_board, sums, until, verified
 
 DATA = Path(__file__).resolve().parents[1] / "data/lst1_run2008/modules.npz"
 PORT = 10_000
@@ -61,17 +61,6 @@ def sent_bytes(network: Network, *options: object) -> bytearray:
             stream.extend(part)
     ended(sender)
     return stream
-
-
-def verified(*processes: subprocess.Popen) -> list[dict]:
-    results = [ended(process) for process in processes]
-    for result in results:
-        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
-    return [result.json() for result in results]
-
-
-def sums(report: dict, counter: str) -> int:
-    return sum(board["counters"][counter] for board in report["boards"])
 
 
 def test_recorded_events_arrive_byte_exact_over_loss_copies_disorder_and_damage(wire, recorded, tmp_path):

@@ -198,6 +198,19 @@ def ended(process: subprocess.Popen, limit_s: float = LIMIT_S) -> Result:
     return Result(process.returncode, stdout, stderr)
 
 
+def verified(*processes: subprocess.Popen) -> list[dict]:
+    """The JSON reports of processes that must end well."""
+    results = [ended(process) for process in processes]
+    for result in results:
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    return [result.json() for result in results]
+
+
+def sums(report: dict, counter: str) -> int:
+    """A counter of all boards of a receiver's report together."""
+    return sum(board["counters"][counter] for board in report["boards"])
+
+
 def complete_once_all_are_there(out: Path) -> int:
     """The number of complete events of a run whose boards join it one after the other, in the middle of their events.
 

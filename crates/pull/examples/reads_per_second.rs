@@ -12,7 +12,7 @@ fn main() {
     let boards = arguments.next().unwrap_or(265);
     let reads = arguments.next().unwrap_or(20_000_000);
     let config = Config {
-        window: Window::Measured { line: Rate::from_gbps(100), at_least: 0 },
+        window: Window::Measured { line: Rate::from_gbps(100) },
         outstanding: 16,
         mtu: 4096,
         packet_overhead: 86,

@@ -70,7 +70,7 @@ impl Config {
         let packet = self.wire_bytes(self.mtu);
         match self.window {
             Window::Given(window) if window < packet => return Err(ConfigError::Window { window, packet }),
-            Window::Measured { line, .. } if line.bits_per_second() == 0 => return Err(ConfigError::Line),
+            Window::Measured { line } if line.bits_per_second() == 0 => return Err(ConfigError::Line),
             _ => {}
         }
         if self.slots == 0 || self.longest == 0 {

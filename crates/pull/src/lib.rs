@@ -6,7 +6,7 @@
 //!   than a window W of bytes is in flight.
 //! - [`Window`]: W itself, given or measured.
 //!
-//! **Bound.** Only what a READ has requested travels towards the server. With several servers that read through one
+//! **Bound.** Only what a READ has requested travels towards the server, and what boards announce. With several servers that read through one
 //! switch, no queue of data in it is longer than the sum of their windows, whatever the topology, the number of boards
 //! and the speed of the links; READs to boards that stopped answering are counted apart
 //! ([`Scheduler::unanswered`]), since they may still be answered. A READ that is answered twice (go-back-N after a

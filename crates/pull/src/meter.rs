@@ -63,9 +63,9 @@ impl Meter {
         let packet = config.wire_bytes(config.mtu);
         self.bytes = match self.source {
             Window::Given(bytes) => bytes,
-            Window::Measured { line, at_least } => {
+            Window::Measured { line } => {
                 let carried = line.bytes_in(round_trip).bytes();
-                carried.saturating_add(carried / 2).saturating_add(EXCESS * packet).max(at_least)
+                carried.saturating_add(carried / 2).saturating_add(EXCESS * packet)
             }
         };
         let packets = (self.bytes / READS_OF_A_WINDOW).div_ceil(packet).max(1);
@@ -110,7 +110,7 @@ impl Meter {
     pub(crate) fn way(&self, round_trip: Time, wire: u64, carried: u64) -> Option<Time> {
         match self.source {
             Window::Given(_) => None,
-            Window::Measured { line, .. } => {
+            Window::Measured { line } => {
                 let was_idle = round_trip > line.time_for(carried).saturating_mul(4);
                 was_idle.then(|| round_trip.saturating_sub(line.time_for(wire)))
             }

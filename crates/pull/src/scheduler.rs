@@ -118,7 +118,7 @@ impl Scheduler {
         })
     }
 
-    /// A board has data. A fragment of 0 bytes says that it has nothing of this event.
+    /// A board has data. A fragment of 0 bytes is none: the board has nothing of this event.
     ///
     /// # Errors
     /// A [`Refusal`]: nothing of it will be read.

@@ -14,7 +14,5 @@ pub enum Window {
     Measured {
         /// The rate of the server's line.
         line: Rate,
-        /// The least W, in bytes on the wire: for a server that looks at arrivals in intervals longer than a round trip.
-        at_least: u64,
     },
 }

@@ -99,7 +99,7 @@ fn settings_with_which_nothing_could_be_read_are_refused() {
         assert_eq!(refused(given), Some(ConfigError::Window { window, packet: 4_196 }));
     }
     let line = Rate::from_gbps(0);
-    assert_eq!(refused(Config { window: Window::Measured { line, at_least: 0 }, ..config() }), Some(ConfigError::Line));
+    assert_eq!(refused(Config { window: Window::Measured { line }, ..config() }), Some(ConfigError::Line));
     assert_eq!(refused(Config { slots: 0, ..config() }), Some(ConfigError::NoSlots));
     assert_eq!(refused(Config { longest: 0, ..config() }), Some(ConfigError::NoSlots));
     assert_eq!(refused(Config { patience: Time::ZERO, ..config() }), Some(ConfigError::Patience));
@@ -203,7 +203,7 @@ impl Ways {
 /// Reads without a pause from boards that always have fragments of `length` bytes. Returns the bytes a second of each
 /// board, the longest queue at the server's link and the most that was in flight.
 fn read_for(time: Time, line: Rate, ways: &[(Time, Rate)], length: u32) -> (Vec<f64>, u64, u64) {
-    let settings = Config { window: Window::Measured { line, at_least: 0 }, outstanding: 16, ..config() };
+    let settings = Config { window: Window::Measured { line }, outstanding: 16, ..config() };
     let mut scheduler = scheduler(settings, ways.len());
     let mut network = Ways::new(line, ways);
     let mut bytes = vec![0_u64; ways.len()];

@@ -77,7 +77,7 @@ pub struct ReplyMarking {
     pub ttl: u8,
     /// UDP source port.
     pub udp_sport: u16,
-    /// Congestion notification of READ responses. Default: not capable; ECT(0) if the owner paces them and obeys CNPs.
+    /// Congestion notification of READ responses. Default: not capable; ECT(0) if the owner paces them and reacts to CNPs.
     pub response_ecn: Ecn,
 }
 

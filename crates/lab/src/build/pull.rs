@@ -51,7 +51,7 @@ impl Builder<'_> {
         let config = PullConfig {
             window: match scenario.pull.window {
                 Some(window) => PullWindow::Given(window.bytes()),
-                None => PullWindow::Measured { line, at_least: 0 },
+                None => PullWindow::Measured { line },
             },
             outstanding: scenario.qp.responder_resources,
             mtu: scenario.qp.mtu.into(),

@@ -60,7 +60,7 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
     summary
 }
 
-/// Runs the same load in a network that holds nothing back, and judges the run by it.
+/// Runs the same load in a network that holds nothing back, and compares the run with it.
 pub fn compare_with_ideal(scenario: &LabScenario, summary: &mut LabSummary) {
     summary.ideal = ideal(scenario, summary.simulated_s);
     summary.verdict = verdict::of(scenario, summary);
