@@ -67,11 +67,15 @@ impl Coordinator {
 
     /// A queue pair of a server is gone: it has failed, or it was closed while the board's table holds. The board gives
     /// no other one to that server before the table has changed. Of a server that names none of those that take messages
-    /// nothing is certain: the view may be older than the heartbeat, and others of an earlier run.
-    fn has_lost(&self, view: &BoardView, server: Ipv4Addr) -> bool {
+    /// nothing is certain, unless it was heard of often while an event waits for a queue pair: the view may be older than
+    /// the heartbeat, and others of an earlier run.
+    fn has_lost(&self, at: usize, view: &BoardView, server: Ipv4Addr) -> bool {
         let is_lost = |state| state == IN_ERROR || (state == CLOSED && self.is_in_force(view));
-        let takes_messages = |qp: &QueuePair| qp.peer == server && qp.state == READY_TO_SEND;
-        view.queue_pair(server).is_some_and(|(_, state)| is_lost(state)) && !view.queue_pairs.iter().any(takes_messages)
+        let abandoned = if view.waits { self.abandoned(at, view) } else { Vec::new() };
+        let takes_messages =
+            |(row, qp): (u8, &QueuePair)| qp.peer == server && qp.state == READY_TO_SEND && !abandoned.contains(&row);
+        view.queue_pair(server).is_some_and(|(_, state)| is_lost(state))
+            && !(0..).zip(&view.queue_pairs).any(takes_messages)
     }
 
     pub(crate) fn vote(&self, now: Time, at: usize) -> Vote {
@@ -84,7 +88,7 @@ impl Coordinator {
             voters += 1;
             match view.queue_pair(address) {
                 Some((_, READY_TO_SEND)) => ready += 1,
-                _ if self.has_lost(view, address) => failed = true,
+                _ if self.has_lost(board, view, address) => failed = true,
                 _ => {}
             }
         }
@@ -111,7 +115,7 @@ impl Coordinator {
             let board = &self.boards[at];
             let patience = self.config.board_patience.max(REOPENED);
             let is_just_back = board.back_since.is_some_and(|since| now.saturating_sub(since) < patience);
-            let failed = live.iter().filter(|address| self.has_lost(view, **address)).count();
+            let failed = live.iter().filter(|address| self.has_lost(at, view, **address)).count();
             let least = if board.is_cut_off || is_just_back { 1 } else { live.len() };
             live.len() > 1 && failed >= least
         };

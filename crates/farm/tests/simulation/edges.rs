@@ -5,7 +5,7 @@
 use crate::board::address;
 use crate::runs::{begin, is_whole, span};
 use crate::world::{seeds, World};
-use penstock_farm::{Mark, Notice};
+use penstock_farm::{Mark, Notice, QueuePair};
 
 /// Longer than a coordinator waits for a board at the begin or the end of a run.
 const BOUND: u64 = 12_000;
@@ -155,5 +155,36 @@ fn a_run_begins_without_a_board_that_ignores_all_commands() {
         world.until("events", |world| [0, 2].iter().all(|board| world.boards[*board].event > first + 100));
         let went = world.boards[0].went[&first];
         assert_eq!(went, world.tables().server_of(first).map(address), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_queue_pair_of_a_receiver_that_is_gone_hides_no_other_one_that_has_failed() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed, 4, 1 + seed as u16 % 2);
+        let last = seed as u16 % 2;
+        begin(&mut world);
+        world.until("events", |world| world.boards.iter().all(|board| board.event > 100));
+        // A server's `recv` begins anew while there is no coordinator, and gets queue pairs beside those of before.
+        world.kill_coordinator();
+        let stale: Vec<QueuePair> =
+            world.boards.iter().map(|board| *board.qps.iter().find(|qp| qp.peer == address(last)).unwrap()).collect();
+        world.start_unaware(last);
+        world.boards.iter_mut().for_each(|board| board.open(last, 5));
+        world.requesting.clear();
+        world.begins = false;
+        world.start();
+        world.run(2000);
+        // Those of two boards fail. These boards have no messages in the ones of before, and have noticed nothing.
+        world.cut(last, 0..2);
+        for (board, stale) in world.boards.iter_mut().zip(stale).take(2) {
+            let unused = board.qps.iter().position(|qp| qp.peer.is_unspecified()).unwrap();
+            board.qps[unused] = stale;
+        }
+        world.requesting.extend((0..2).map(|board| (last, board, None)));
+        let before: Vec<u64> = world.boards.iter().map(|board| board.event).collect();
+        world.until("events", |world| {
+            world.boards.iter().zip(&before).all(|(board, before)| board.event > before + 300)
+        });
     }
 }
