@@ -97,7 +97,7 @@ def test_the_pages_commands_set_a_camera_up_receive_its_data_and_close_it(camera
             receiver.communicate()
     [messages] = re.findall(r"pattern: (\d+) messages, .* 0 errors, 0 gaps", received)
     assert int(messages) >= 3 * MESSAGES
-    assert "3 boards differ, 0 are as the file says" in reported["penstock ctl apply boards.toml"]
+    assert "3 boards are set and read back, 0 were" in reported["penstock ctl apply boards.toml"]
     assert "0 boards differ, 3 are as the file says" in reported["penstock ctl diff boards.toml"]
     assert states() == ["reset"] * 3
     trace = pq.read_table(tmp_path / "sampled/trace.parquet").to_pandas()

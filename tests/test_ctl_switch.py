@@ -146,7 +146,7 @@ def test_names_are_those_of_the_switch_map(lan, ctl):
     assert "there is no such register" in refused and "`penstock ctl switch registers` lists all" in refused
     assert "4 copies on this switch, 0 to 3" in ctl.run("switch", "get", switch, "port[4]", status=2).err
     assert "read-only" in ctl.run("switch", "set", switch, "port[0].tx_frame=0", status=2).err
-    assert "the register takes 0 to 16777215" in ctl.run("switch", "set", switch, "q_eq=17MB", status=2).err
+    assert "the register takes 0B to 16777215B" in ctl.run("switch", "set", switch, "q_eq=17MB", status=2).err
     listed = ctl.run("switch", "registers", "-J").json
     assert listed["map_hash"] == f"0x{qcn_switch_regs.MAP_HASH:08X}"
     names = {re.sub(r"\[0-\d+\]", "", entry["name"]) for entry in listed["registers"]}

@@ -23,12 +23,13 @@ class BoardLink:
     def __new__(cls, address: str, patience_s: float) -> Self: ...
     def identity(self) -> tuple[str, int, int, int]: ...
     def names(self, name: str) -> list[str]: ...
+    def members(self, name: str) -> list[str]: ...
     def is_value(self, name: str) -> bool: ...
     def read(self, name: str) -> list[tuple[str, int, str, float | None]]: ...
     def write(
         self,
         name: str,
-        text: str,
+        value: str | float,
         force: bool,
         journal: str | os.PathLike[str] | None = None,
         operator: str | None = None,
@@ -50,7 +51,7 @@ class BoardGroup:
         self,
         board: int,
         at: int,
-        text: str,
+        value: str | float,
         journal: str | os.PathLike[str] | None = None,
         operator: str | None = None,
     ) -> tuple[list[tuple[str, str | None, str]], list[tuple[int, int, str, float | None]]]: ...

@@ -2,7 +2,7 @@
 """Boards over IPbus: registers as attributes, blocks of registers as NumPy arrays.
 
     board = Board("10.0.0.2")
-    board.cc[0].rate_ai = "40Mbps"
+    board.cc[0].rate_ai = "40Mbps"     # or 40e6: a float is a quantity in bit/s, s or as a fraction
     board.qp[3].state.text             # 'rts'
     board.qp[0].rate_current.quantity  # bit/s
     board.block("replay_block[0].word0", 4096)
@@ -167,6 +167,9 @@ class Node:
     def __setitem__(self, index: int, value: object) -> None:
         self._board.write(f"{self._name}[{operator.index(index)}]", value)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._board._link.members(self._name)]
+
     def read(self) -> dict[str, Value]:
         """All registers of it, by name."""
         return self._board.read(self._name)
@@ -206,13 +209,15 @@ class Board:
         return {found[0]: Value(*found) for found in self._link.read(name)}
 
     def write(self, name: str, value: object, force: bool = False) -> None:
-        """Writes a number or a text with its unit, reads it back and notes it in the journal.
+        """Writes a value, reads it back and notes it in the journal: a text with its unit, a float, which is a quantity
+        in the register's unit (`Value.quantity`), or an int, which is the register's number (`Value.number`).
 
         `force` also writes what breaks a run (addresses, masks, keys, PSNs and states of open queue pairs), and takes
         over from another operator. RegisterError, BoardError: it was not written; OperatorWarning: look again.
         """
-        text = str(value.number if isinstance(value, Value) else int(value) if isinstance(value, bool) else value)
-        reported = self._link.write(name, text, force, self._journal)
+        plain = value.number if isinstance(value, Value) else int(value) if isinstance(value, bool) else value
+        given = float(plain) if isinstance(plain, float | np.floating) else str(plain)
+        reported = self._link.write(name, given, force, self._journal)
         for kind, _, message in reported:
             if kind == "meanwhile":
                 warnings.warn(message, OperatorWarning, stacklevel=2)
@@ -242,6 +247,9 @@ class Board:
 
     def __setattr__(self, key: str, value: object) -> None:
         self.write(key, value)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._link.members("")]
 
     def __repr__(self) -> str:
         return f"Board({self.address!r}): map {self.version}, {self.queue_pairs} queue pairs, {self.clock_khz} kHz"

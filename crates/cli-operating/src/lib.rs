@@ -5,6 +5,7 @@
 // They panic where the other end of a pipe has gone; `output::screen::notify` and `output::print` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod board_list;
 mod check;
 mod ctl;
 mod farm;

@@ -27,5 +27,5 @@ pub use manifest::{Choice, Manifest, Parameter, Queue, Scope, Sender, Series, To
 pub use metrics::serve_metrics;
 pub use recording::{Phase, Progress, Recorder, Recording, Shared};
 pub use report::write_report;
-pub use server::{BindError, Listener, Server};
+pub use server::{address, BindError, Listener, Server};
 pub use steering::{Request, Steering};

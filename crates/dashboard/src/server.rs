@@ -42,15 +42,19 @@ pub enum BindError {
     Other(SocketAddr, io::Error),
 }
 
+/// The address of `ADDR:PORT`, of `:PORT`, which is of the loopback, or of a host's name and a port.
+pub fn address(text: &str) -> Option<SocketAddr> {
+    let whole = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
+    whole.to_socket_addrs().ok()?.next()
+}
+
 /// A port that is ours, with nothing served on it yet.
 pub struct Listener(TcpListener);
 
 impl Listener {
-    /// Takes `ADDR:PORT`, or `:PORT` of the loopback; a name must be that of this machine.
+    /// Takes an [`address`] of this machine.
     pub fn bind(text: &str) -> Result<Self, BindError> {
-        let whole = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
-        let resolved = whole.to_socket_addrs().ok().and_then(|mut all| all.next());
-        let address = resolved.ok_or_else(|| BindError::NotAnAddress(text.to_owned()))?;
+        let address = address(text).ok_or_else(|| BindError::NotAnAddress(text.to_owned()))?;
         let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => BindError::InUse(address),
             ErrorKind::AddrNotAvailable => BindError::NotOurs(address),

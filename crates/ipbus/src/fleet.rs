@@ -18,7 +18,7 @@ use penstock_units::Time;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
@@ -39,14 +39,33 @@ impl FromStr for BoardAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (ip, port) = text.split_once(':').map_or((text, None), |(ip, port)| (ip, Some(port)));
-        let ip: Ipv4Addr =
-            ip.parse().map_err(|_| format!("{ip:?} is no IPv4 address; write one as 10.0.0.2 or 10.0.0.2:50001"))?;
+        let ip = resolve(ip)?;
         let port = match port {
             None => PORT,
             Some(port) => port.parse().map_err(|_| format!("{port:?} is no UDP port; allowed are 1 to 65535"))?,
         };
         Ok(BoardAddress(SocketAddrV4::new(ip, port)))
     }
+}
+
+/// The IPv4 address that the text is, or that a host of this name has.
+fn resolve(host: &str) -> Result<Ipv4Addr, String> {
+    if let Ok(ip) = host.parse() {
+        return Ok(ip);
+    }
+    let is_name = host.starts_with(|c: char| c.is_ascii_alphabetic())
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    if !is_name {
+        return Err(format!("{host:?} is no IPv4 address; write one as 10.0.0.2 or 10.0.0.2:50001"));
+    }
+    let unknown =
+        |why: &dyn fmt::Display| format!("{host:?} is no IPv4 address, and no host of this name is found: {why}");
+    let found = (host, PORT).to_socket_addrs().map_err(|error| unknown(&error))?;
+    let v4 = |address| match address {
+        SocketAddr::V4(address) => Some(*address.ip()),
+        SocketAddr::V6(_) => None,
+    };
+    found.into_iter().find_map(v4).ok_or_else(|| unknown(&"it has IPv6 addresses alone"))
 }
 
 impl fmt::Display for BoardAddress {

@@ -3,8 +3,8 @@
 //! Promise: the interpreter lock is released while waiting for a board; an invalid name, value or register raises
 //! ValueError, a board that does not answer raises OSError.
 
-use crate::writing::{manner, write, NotDone};
-use penstock_ipbus::map::{find, Place};
+use crate::writing::{manner, write, Given, NotDone};
+use penstock_ipbus::map::{find, Group, Place, Register, BOARD};
 use penstock_ipbus::{Access, AccessError, BoardAddress, Fleet, Identity, Patience, Request};
 use penstock_units::Time;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -33,6 +33,15 @@ fn silent(error: impl std::fmt::Display) -> PyErr {
 
 fn wrong(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// The registers of a group, two halves as the one number that they are.
+fn names(group: &'static Group) -> Vec<&'static str> {
+    let one = |register: &'static Register| match register.name.strip_suffix("_hi") {
+        Some(_) => None,
+        None => Some(register.name.strip_suffix("_lo").unwrap_or(register.name)),
+    };
+    group.registers.iter().filter_map(one).collect()
 }
 
 impl BoardLink {
@@ -78,6 +87,25 @@ impl BoardLink {
         Ok(self.places(name)?.iter().map(Place::name).collect())
     }
 
+    /// What can follow a name and a dot; after no name, the registers and groups of the board.
+    fn members(&self, name: &str) -> PyResult<Vec<&'static str>> {
+        let build = self.identity.build;
+        if name.is_empty() {
+            let groups = BOARD.groups.iter().filter(|group| group.indices(build.queue_pairs) > 0);
+            let of = |group: &'static Group| match group.name {
+                "" => names(group),
+                name => vec![name],
+            };
+            return Ok(groups.flat_map(of).collect());
+        }
+        let places = self.places(name)?;
+        Ok(match places.as_slice() {
+            [place] if place.name() == name => place.register.fields.iter().map(|field| field.name).collect(),
+            [first, ..] => names(first.group),
+            [] => Vec::new(),
+        })
+    }
+
     /// Whether a name stands for one number: a register with one field, a field, or two halves.
     fn is_value(&self, name: &str) -> PyResult<bool> {
         let places = self.places(name)?;
@@ -99,12 +127,12 @@ impl BoardLink {
     }
 
     /// Writes a value to all that a name stands for, and reads it back; what was not done, by kind.
-    #[pyo3(signature = (name, text, force, journal=None, operator=None))]
+    #[pyo3(signature = (name, value, force, journal=None, operator=None))]
     fn write(
         &self,
         py: Python<'_>,
         name: &str,
-        text: &str,
+        value: Given,
         force: bool,
         journal: Option<PathBuf>,
         operator: Option<String>,
@@ -112,7 +140,7 @@ impl BoardLink {
         let manner = manner(force, WAIT, journal, operator);
         let not_done = py.detach(|| {
             let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
-            write(&mut fleet, 0, &self.identity, (name, text), &manner)
+            write(&mut fleet, 0, &self.identity, (name, &value), &manner)
         });
         not_done.map_err(silent)
     }

@@ -3,7 +3,7 @@
 //! Promise: a silent board is reported once, delays the polling of the others by one timeout, and is then searched for
 //! separately until it is back. A write waits neither for polling nor for other boards.
 
-use crate::writing::{manner, write, NotDone};
+use crate::writing::{manner, write, Given, NotDone};
 use penstock_ipbus::map::{find, Build, Place, Scale, Target, Unit};
 use penstock_ipbus::{AccessError, BoardAddress, Fleet, FleetError, Identity, Marks, Outcome, Patience, Request};
 use penstock_units::Time;
@@ -227,13 +227,13 @@ impl BoardGroup {
 
     /// Writes a value to one of a board's registers, reads it back and notes it in the journal as that of `operator`:
     /// what was not done, by kind, and what has changed.
-    #[pyo3(signature = (board, at, text, journal=None, operator=None))]
+    #[pyo3(signature = (board, at, value, journal=None, operator=None))]
     fn write(
         &self,
         py: Python<'_>,
         board: usize,
         at: usize,
-        text: &str,
+        value: Given,
         journal: Option<PathBuf>,
         operator: Option<String>,
     ) -> PyResult<(Vec<NotDone>, Vec<Change>)> {
@@ -251,7 +251,7 @@ impl BoardGroup {
         py.detach(|| {
             let fleet = Fleet::open(&self.addresses[board..=board], self.patience, seed())?;
             let mut fleet = fleet.sharing(self.marks.clone());
-            let not_done = write(&mut fleet, 0, &identity, (&place.name(), text), &manner)?;
+            let not_done = write(&mut fleet, 0, &identity, (&place.name(), &value), &manner)?;
             let places: Vec<Place> = same.iter().map(|(_, place)| *place).collect();
             let look = Request::reads(places.iter().flat_map(Place::addresses));
             let outcome = fleet.run(&[(0, look)])?.into_iter().next().unwrap_or(Ok(Vec::new()));

@@ -6,11 +6,19 @@ use penstock_ipbus::change::{carry_out, plan, BoardSettings, ChangeError, Fault,
 use penstock_ipbus::map::{find, ValueError};
 use penstock_ipbus::{Fleet, FleetError, Identity};
 use penstock_units::Time;
+use pyo3::FromPyObject;
 use std::path::PathBuf;
 
 /// Kind, register and reason. Kinds: those of `FaultKind`, and `name`, `read_only`, `range`, `value`, `critical`,
 /// `journal` for what was not begun.
 pub type NotDone = (&'static str, Option<String>, String);
+
+/// A value to write: a float is a quantity in the register's own unit.
+#[derive(FromPyObject)]
+pub enum Given {
+    Text(String),
+    Quantity(f64),
+}
 
 /// `wait`: for other operators.
 pub fn manner(force: bool, wait: Time, journal: Option<PathBuf>, operator: Option<String>) -> Manner {
@@ -22,10 +30,10 @@ pub fn write(
     fleet: &mut Fleet,
     board: usize,
     identity: &Identity,
-    (name, text): (&str, &str),
+    (name, value): (&str, &Given),
     manner: &Manner,
 ) -> Result<Vec<NotDone>, FleetError> {
-    let settings = match settings(identity, name, text) {
+    let settings = match settings(identity, name, value) {
         Ok(settings) => settings,
         Err(not_done) => return Ok(vec![not_done]),
     };
@@ -44,7 +52,7 @@ pub fn write(
     }])
 }
 
-fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>, NotDone> {
+fn settings(identity: &Identity, name: &str, value: &Given) -> Result<Vec<Setting>, NotDone> {
     let places = find(name, identity.build).map_err(|error| ("name", None, error.to_string()))?;
     let number = |error: &ValueError| match error {
         ValueError::ReadOnly { name } => ("read_only", Some(name.clone()), error.to_string()),
@@ -53,7 +61,15 @@ fn settings(identity: &Identity, name: &str, text: &str) -> Result<Vec<Setting>,
     };
     places
         .into_iter()
-        .map(|place| Ok((place, place.parse(text, identity.scale()).map_err(|error| number(&error))?)))
+        .map(|place| {
+            let parsed = match value {
+                Given::Text(text) => place.parse(text, identity.scale()),
+                Given::Quantity(quantity) => {
+                    place.text(*quantity).and_then(|text| place.parse(&text, identity.scale()))
+                }
+            };
+            Ok((place, parsed.map_err(|error| number(&error))?))
+        })
         .collect()
 }
 

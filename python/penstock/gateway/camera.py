@@ -32,7 +32,6 @@ REGISTERS = (
     "counters",
 )
 SOUGHT_EVERY_S = 1.0
-TICK_S = 1e-12  # times are written in whole picoseconds
 
 Plain = int | float | str
 
@@ -74,19 +73,14 @@ class Register:
             case _:
                 return number
 
-    def text_of(self, value: Plain) -> str:
-        """What `penstock ctl set` would be given; RegisterError: it is no value of this register."""
+    def checked(self, value: Plain) -> str | float:
+        """What `Board.write` is given; RegisterError: it is no value of this register."""
         if self.kind is not Kind.QUANTITY or isinstance(value, str):
             return str(value)
         if not math.isfinite(value) or not 0 <= value <= self.high:
             what = f"{self.name}={value:g}: the register takes 0 to {self.high:g} {self.unit}"
             raise RegisterError("range", self.name, what)
-        match self.unit:
-            case "bit/s":
-                return f"{round(value)}bps"
-            case "s":
-                return f"{round(value / TICK_S)}ps"
-        return f"{value:.9f}"
+        return float(value)
 
 
 def registers_of(
@@ -198,10 +192,10 @@ class Camera:
             raise RegisterError("read_only", register.name, f"{register.name} is read-only")
         if self.read_only:
             raise RegisterError("critical", register.name, "the gateway was started with --read-only")
-        text = register.text_of(value)
+        given = register.checked(value)
         async with self._locks[board]:
             reported, changes = await asyncio.to_thread(
-                self._group.write, board, register.at, text, self._journal, operator
+                self._group.write, board, register.at, given, self._journal, operator
             )
             if changes and board in self._registers:
                 await self._changed(gateway, board, changes)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arguments shared by several commands: numbers, patterns.
+//! Arguments shared by several commands: numbers, quantities, patterns.
 
 pub mod allowed;
 pub mod number;
 pub mod pattern;
+pub mod quantity;
 
 /// Parses command lines for tests as the command does.
 pub mod line {

@@ -2,6 +2,7 @@
 //! The command line of `penstock board`, by topic.
 
 use penstock_cli_common::arguments::number::{number, share};
+use penstock_cli_common::arguments::quantity::{bytes, seconds};
 use penstock_cli_common::live::LiveOptions;
 use penstock_netsim::{Rate, Time};
 use penstock_wire::gateware::Rings;
@@ -61,7 +62,7 @@ pub struct Arguments {
     #[arg(long)]
     pub time: Option<Time>,
     /// End after this number of seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub wall: Option<f64>,
     /// Real cycles to one of the board's while it waits for its peer: a timer of 4 ms gives the peer 4 s with 1000
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -122,7 +123,7 @@ pub struct TransportArguments {
     #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]
     pub rings: Rings,
     /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = bytes::<u16>)]
     pub mtu: u16,
     /// Acknowledgement timeout 4.096 us * 2^CODE, in the board's time
     #[arg(long, value_name = "CODE", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..32))]
@@ -187,7 +188,7 @@ pub struct MessageArguments {
     pub slots: u32,
     /// Bytes from slot to slot [default: 131072 as `penstock recv` has it, with --connect the length of a message;
     /// either is rounded up to 4096 and holds a message]
-    #[arg(long, value_parser = number::<u32>)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::<u32>)]
     pub slot_size: Option<u32>,
     /// Time from one message to the next, in the board's time; 0: as fast as the line
     #[arg(long, default_value = "0ns")]
@@ -198,7 +199,7 @@ pub struct MessageArguments {
     pub stay: bool,
     /// How long to wait for the next server when one has died, or has closed the queue pair before all messages had
     /// ended; with --stay for ever
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     pub wait: f64,
 }
 

@@ -3,6 +3,7 @@
 
 use crate::board::{mac, Network, SocketPair};
 use penstock_board::live::{PacketSocket, Tap, UnixWire, Wire, WireError};
+use penstock_cli_common::arguments::quantity::seconds;
 use penstock_wire::{Ipv4Addr, MacAddr};
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_parser = mac)]
     pub mac: Option<MacAddr>,
     /// End after this number of seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub wall: Option<f64>,
     /// Print the summary as JSON instead of text
     #[arg(short = 'J', long)]

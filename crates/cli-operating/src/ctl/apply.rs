@@ -4,11 +4,11 @@
 //! its old settings back, the others keep their new ones.
 
 use super::arguments::{LinkArguments, WriteArguments};
-use super::boards::Listed;
 use super::configuration::{Configuration, Resolved, Resolver};
 use super::faults::Faults;
 use super::session::Session;
 use super::set::{as_json, of_word};
+use crate::board_list::Listed;
 use penstock_cli_common::outcome::{Failure, Verdict};
 use penstock_cli_common::output::print;
 use penstock_ipbus::change::{local_address, BoardSettings, Plan};
@@ -42,7 +42,11 @@ pub fn diff(arguments: &DiffArguments) -> Result<Verdict, Failure> {
     let verdict = if differs { Verdict::Fault } else { faults.verdict() };
     let text = match arguments.link.json {
         true => as_json(&session, &plans, &[], &faults).to_string(),
-        false => lines(&session, &plans, &all(&plans)).join("\n"),
+        false => {
+            let Changes { mut lines, changed, same } = changes(&session, &plans, &all(&plans));
+            lines.push(format!("{changed} boards differ, {same} are as the file says"));
+            lines.join("\n")
+        }
     };
     faults.print();
     Ok(print(text, verdict))
@@ -55,7 +59,7 @@ pub fn apply(arguments: &Arguments) -> Result<Verdict, Failure> {
     commit(&mut session, &commits, &mut faults)?;
     let text = match arguments.of.link.json {
         true => as_json(&session, &plans, &good, &faults).to_string(),
-        false => lines(&session, &plans, &good).join("\n"),
+        false => done(&session, &plans, &good),
     };
     faults.print();
     Ok(print(text, faults.verdict()))
@@ -219,9 +223,30 @@ fn all(plans: &[Plan]) -> Vec<usize> {
     plans.iter().map(|plan| plan.board).collect()
 }
 
-/// The changes; equal changes of many boards are in one line.
-fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
-    let shown = plans.iter().filter(|plan| good.contains(&plan.board));
+/// What was written to which boards.
+fn done(session: &Session, plans: &[Plan], good: &[usize]) -> String {
+    let Changes { mut lines, changed, same } = changes(session, plans, good);
+    let failed = match plans.len() - good.len() {
+        0 => String::new(),
+        failed => format!(", {failed} failed and have their old settings"),
+    };
+    lines.push(match changed {
+        0 => format!("nothing to write: {same} boards are as the file says{failed}"),
+        _ => format!("{changed} boards are set and read back, {same} were as the file says{failed}"),
+    });
+    lines.join("\n")
+}
+
+struct Changes {
+    lines: Vec<String>,
+    /// Boards with changes, and those without.
+    changed: usize,
+    same: usize,
+}
+
+/// The changes of these boards; equal changes of many boards are in one line.
+fn changes(session: &Session, plans: &[Plan], boards_shown: &[usize]) -> Changes {
+    let shown = plans.iter().filter(|plan| boards_shown.contains(&plan.board));
     let (mut lines, mut boards): (Vec<String>, HashMap<String, Vec<usize>>) = (Vec::new(), HashMap::new());
     let (mut same, mut changed) = (0, 0);
     for plan in shown {
@@ -247,7 +272,6 @@ fn lines(session: &Session, plans: &[Plan], good: &[usize]) -> Vec<String> {
         [first, rest @ ..] => format!("{} and {} more", session.address(*first), rest.len()),
         [] => String::new(),
     };
-    let mut lines: Vec<String> = lines.into_iter().map(|line| format!("{}  {line}", whose(&boards[&line]))).collect();
-    lines.push(format!("{changed} boards differ, {same} are as the file says"));
-    lines
+    let lines = lines.into_iter().map(|line| format!("{}  {line}", whose(&boards[&line]))).collect();
+    Changes { lines, changed, same }
 }

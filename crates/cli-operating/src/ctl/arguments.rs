@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arguments that all subcommands of `penstock ctl` share.
 
-use super::boards::BoardList;
+use crate::board_list::BoardList;
 use penstock_ipbus::change::Manner;
 use penstock_units::Time;
 use std::path::PathBuf;

@@ -6,7 +6,6 @@
 mod acting;
 mod apply;
 mod arguments;
-mod boards;
 mod close;
 mod configuration;
 mod counters;

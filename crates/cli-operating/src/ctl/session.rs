@@ -3,9 +3,9 @@
 //! Promise: beyond identification, only devices of the command's kind with the register map of this program are accessed.
 
 use super::arguments::{BoardArguments, LinkArguments, WriteArguments};
-use super::boards::Listed;
 use super::device::Device;
 use super::faults::Faults;
+use crate::board_list::Listed;
 use penstock_cli_common::outcome::Failure;
 use penstock_ipbus::change::{self, BoardSettings, ChangeError, Command, Plan};
 use penstock_ipbus::map::Place;

@@ -2,6 +2,7 @@
 //! The command line of `penstock farm`.
 
 use penstock_cli_common::arguments::number::number;
+use penstock_cli_common::arguments::quantity::listen_address;
 use penstock_units::Time;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ pub struct Arguments {
     #[arg(long, default_value = "10s")]
     pub start_patience: Time,
     /// Serve metrics at this address, as in 127.0.0.1:9200
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
     pub metrics: Option<SocketAddr>,
     /// One line of JSON for each message
     #[arg(short = 'J', long)]

@@ -4,7 +4,12 @@
 //! Source: the option names are perftest's and iperf3's where they have the same.
 
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
+use crate::board_list::BoardList;
 use penstock_cli_common::arguments::pattern::PatternName;
+use penstock_cli_common::arguments::quantity::{
+    above_zero, bytes, fine_milliseconds, gbps, listen_address, megabytes_per_second, microseconds, milliseconds,
+    seconds, whole_seconds,
+};
 use penstock_readout::backend::{GidChoice, PollMode};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -36,9 +41,10 @@ pub struct Arguments {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Boards")]
 pub struct BoardArguments {
-    /// Addresses of the boards; board i is source i
+    /// 10.0.0.2, a host's name, 10.0.0.2-10.0.0.9, 10.0.0.0/24, @FILE with one of these a line; several with commas or
+    /// spaces. Board i is source i
     #[arg(value_name = "BOARDS")]
-    pub ips: Vec<Ipv4Addr>,
+    pub lists: Vec<BoardList>,
     /// File of boards (TOML), see docs/readout.md
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -46,10 +52,10 @@ pub struct BoardArguments {
     #[arg(long)]
     pub listen: bool,
     /// Seconds after which boards that are not up are reported
-    #[arg(long, default_value_t = 5.0, value_name = "S")]
+    #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
     pub bring_up: f64,
     /// Milliseconds of silence after which a board gets a keep-alive; 0 is never
-    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = milliseconds::<u64>)]
     pub keep_alive: u64,
     /// This server's line, as in 10Gbps: sets each board's share of it, over IPbus, with profile "penstock"
     /// (docs/congestion-control.md). "auto" is the interface's speed as the kernel reports it; "none" sets no shares
@@ -90,13 +96,13 @@ pub struct BackendArguments {
     pub pull: bool,
     /// Bytes that may be on their way from all boards together, with --pull [default: what the line carries in 200 us,
     /// by --line or the interface's speed; at least 262144]
-    #[arg(long, value_name = "BYTES", requires = "pull")]
+    #[arg(long, value_name = "BYTES", requires = "pull", value_parser = bytes::<u64>)]
     pub window: Option<u64>,
     /// Port that boards connect to, for --backend tcp [default: 10000]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// Path MTU of RoCEv2: 256, 512, 1024, 2048 or 4096 [default: 4096]
-    #[arg(short, long, value_name = "BYTES")]
+    #[arg(short, long, value_name = "BYTES", value_parser = bytes::<usize>)]
     pub mtu: Option<usize>,
     /// busy, event, or hybrid[:microseconds to spin]
     #[arg(long, default_value = "hybrid", value_name = "MODE")]
@@ -105,7 +111,7 @@ pub struct BackendArguments {
     #[arg(long, value_name = "NODE|nic")]
     pub numa: Option<NumaChoice>,
     /// Microseconds that a board waits over RoCEv2 when its ring is full [default: 640]
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", value_parser = microseconds::<u32>)]
     pub rnr_timer: Option<u32>,
 }
 
@@ -117,13 +123,13 @@ pub struct MemoryArguments {
     #[arg(long, value_name = "N")]
     pub slots: Option<u32>,
     /// Bytes of a slot: the largest fragment with its header of 40 bytes
-    #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES")]
+    #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES", value_parser = bytes::<u32>)]
     pub slot_size: u32,
     /// Gb/s of one board, for the size of its ring
-    #[arg(long, requires = "latency", value_name = "GBPS")]
+    #[arg(long, requires = "latency", value_name = "GBPS", value_parser = gbps)]
     pub throughput: Option<f64>,
     /// Milliseconds for which events may have to wait in the rings
-    #[arg(long, requires = "throughput", value_name = "MS")]
+    #[arg(long, requires = "throughput", value_name = "MS", value_parser = fine_milliseconds)]
     pub latency: Option<f64>,
     /// Rings on huge pages
     #[arg(long)]
@@ -157,19 +163,19 @@ pub struct RunArguments {
     #[arg(long, requires = "bare", value_name = "N")]
     pub messages: Option<u64>,
     /// Accept no new events after this number of seconds, and end when the open ones are complete
-    #[arg(short = 'D', long, value_name = "S")]
+    #[arg(short = 'D', long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
     /// Milliseconds for which an event waits for fragments of boards that can be reached. Longer than (retries + 1)
     /// times the boards' ACK timers [default: that of 7 retries of 67 ms, 537; over TCP 2500]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "MS", value_parser = |text: &str| above_zero(milliseconds::<u64>(text)))]
     pub event_timeout: Option<u64>,
     /// Seconds for which events wait for a board that cannot be reached, after its last sign of life: an outage that is
     /// some seconds shorter costs nothing [default: 45; with --servers, at most 1 for boards whose registers cannot be read]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seconds)]
     pub outage: Option<f64>,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats
     /// its packets. Longer than the boards' ACK timers
-    #[arg(long, default_value_t = 300, value_name = "MS")]
+    #[arg(long, default_value_t = 300, value_name = "MS", value_parser = milliseconds::<u64>)]
     pub linger: u64,
 }
 
@@ -202,11 +208,11 @@ pub struct StorageArguments {
     #[arg(long, default_value_t = 4000, value_name = "MB")]
     pub file_mb: u64,
     /// Seconds after which a file is closed and the next one started
-    #[arg(long, default_value_t = 600, value_name = "S")]
+    #[arg(long, default_value_t = 600, value_name = "S", value_parser = whole_seconds::<u64>)]
     pub file_seconds: u64,
     /// Milliseconds after which rows are written at the latest, even if the row group (16 MiB) is not full: a killed
     /// process loses later rows, and those that the disk has not taken
-    #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out")]
+    #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out", value_parser = milliseconds::<u64>)]
     pub flush: u64,
     /// Threads that encode and compress files [default: half of the cores, at most 8]
     #[arg(long, value_name = "N", requires = "out")]
@@ -224,7 +230,7 @@ pub struct ServingArguments {
     #[arg(long, requires = "serve")]
     pub serve_all: bool,
     /// MB/s that an emulated consumer of events takes, to see the effect of a slow one
-    #[arg(long, value_name = "MBPS")]
+    #[arg(long, value_name = "MBPS", value_parser = megabytes_per_second)]
     pub consumer_rate: Option<f64>,
 }
 
@@ -253,7 +259,7 @@ pub struct GpuArguments {
 #[command(next_help_heading = "Report")]
 pub struct ReportArguments {
     /// Serve Prometheus metrics at this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub metrics: Option<SocketAddr>,
     /// Print the final report as JSON
     #[arg(short = 'J', long)]

@@ -407,8 +407,13 @@ fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<Weighted>, S
         }
         None => Vec::new(),
     };
-    let plain = |&ip: &Ipv4Addr| Weighted { spec: BoardSpec { name: ip.to_string(), ip, opens }, weight: 1 };
-    boards.extend(arguments.ips.iter().map(plain));
+    for board in arguments.lists.iter().flat_map(|list| &list.0) {
+        let ip = *board.address.0.ip();
+        if board.address.0.port() != penstock_ipbus::PORT {
+            return Err(format!("{}: queue pairs have no port of their own; give {ip}", board.address));
+        }
+        boards.push(Weighted { spec: BoardSpec { name: ip.to_string(), ip, opens }, weight: 1 });
+    }
     if over_tcp {
         boards.iter_mut().for_each(|board| board.spec.opens = Opens::Board);
     }
@@ -548,6 +553,20 @@ mod tests {
         let plan = read("10.0.0.2 --pull --window 100000").unwrap();
         let BackendPlan::Packet(PacketConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
         assert_eq!(pull.window, PullWindow::Bytes(100_000));
+    }
+
+    #[test]
+    fn boards_are_lists_as_for_ctl() {
+        let ips = |line: &str| -> Vec<String> {
+            boards(&arguments::<Arguments>(&format!("recv {line}")).unwrap().boards, false)
+                .unwrap()
+                .iter()
+                .map(|board| board.spec.ip.to_string())
+                .collect()
+        };
+        assert_eq!(ips("10.0.0.2-4 localhost,10.0.0.9"), ["10.0.0.2", "10.0.0.3", "10.0.0.4", "127.0.0.1", "10.0.0.9"]);
+        assert!(refusal("10.0.0.2:50003").contains("no port of their own; give 10.0.0.2"));
+        assert!(refusal("10.0.0.2 10.0.0.1-3").contains("10.0.0.2 is there twice"));
     }
 
     #[test]

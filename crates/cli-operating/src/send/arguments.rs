@@ -6,6 +6,7 @@
 use super::choices::{LawName, PayloadName, ProtocolName, StackName};
 use penstock_cli_common::arguments::allowed::Allowed;
 use penstock_cli_common::arguments::number::{share, TCP_PORT};
+use penstock_cli_common::arguments::quantity::{above_zero, bytes, gbps, hertz, milliseconds, seconds};
 use penstock_units::Rate;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ pub struct BoardArguments {
     #[arg(long, value_name = "ADDRESS[/N]", value_delimiter = ',')]
     pub allow: Vec<Allowed>,
     /// Milliseconds for which it stays, when all is acknowledged, for the server to close the queue pairs
-    #[arg(long, default_value_t = 2000, value_name = "MS")]
+    #[arg(long, default_value_t = 2000, value_name = "MS", value_parser = milliseconds::<u64>)]
     pub linger: u64,
 }
 
@@ -65,7 +66,8 @@ pub struct EventArguments {
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Payload bytes of a fragment, without its header of 40 bytes
-    #[arg(short = 'l', long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'l', long, value_name = "BYTES", default_value_t = 65_536,
+        value_parser = |text: &str| above_zero(bytes::<u32>(text)))]
     pub length: u32,
     /// Events of the run; 0 is without end
     #[arg(id = "events", short = 'n', long = "events", value_name = "N", default_value_t = 0)]
@@ -84,10 +86,10 @@ pub struct EventArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_event: u64,
     /// Events per second; otherwise as fast as possible
-    #[arg(short, long, value_name = "HZ")]
+    #[arg(short, long, value_name = "HZ", value_parser = hertz)]
     pub rate: Option<f64>,
     /// End after this number of seconds
-    #[arg(short = 'D', long, value_name = "S")]
+    #[arg(short = 'D', long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
 }
 
@@ -106,19 +108,19 @@ pub struct ProtocolArguments {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub slots: u32,
     /// Bytes of a slot of that ring
-    #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024)]
+    #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024, value_parser = bytes::<u32>)]
     pub slot_size: u32,
     /// SEND instead of RDMA WRITE with immediate
     #[arg(long)]
     pub send_verb: bool,
     /// Path MTU: 256, 512, 1024, 2048 or 4096
-    #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
+    #[arg(short, long, value_name = "BYTES", default_value_t = 4096, value_parser = bytes::<usize>)]
     pub mtu: usize,
     /// Congestion control
     #[arg(long, value_enum, default_value = "dcqcn")]
     pub cc: LawName,
     /// Line rate for congestion control, Gb/s
-    #[arg(long, default_value_t = 10.0, value_name = "GBPS")]
+    #[arg(long, default_value_t = 10.0, value_name = "GBPS", value_parser = gbps)]
     pub line_rate: f64,
     /// Each board's share of the server's line if all send at once, as in 39Mbps, for congestion control by the
     /// profile "penstock"; without it, --line-rate over --boards, or for a single board AdvCam's Table II
@@ -143,10 +145,10 @@ pub struct TcpArguments {
     #[arg(long, value_enum, default_value = "emulator")]
     pub stack: StackName,
     /// Payload bytes of a segment, 64 to 8960 [default: from the interface's MTU]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::<u16>)]
     pub mss: Option<u16>,
     /// Bytes of a stream's ring, which holds unacknowledged data; rounded up to a power of two
-    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = bytes::<u32>)]
     pub ring: u32,
     /// Send short segments at once (no Nagle's algorithm)
     #[arg(long)]
@@ -155,7 +157,7 @@ pub struct TcpArguments {
     #[arg(long)]
     pub no_back_off: bool,
     /// Fixed retransmission timeout [default: follows the round trip, by RFC 6298]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = milliseconds::<u32>)]
     pub rto: Option<u32>,
     /// Timeouts in a row until a stream gives up; 0: never
     #[arg(long, value_name = "N", default_value_t = 15)]

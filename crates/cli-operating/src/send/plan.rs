@@ -238,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn quantities_have_their_own_unit_or_that_of_the_option() {
+        for line in [
+            "--rate 1000 --line-rate 25 -l 65536 --linger 1500",
+            "--rate 1kHz --line-rate 25Gbps -l 64KiB --linger 1.5s",
+        ] {
+            let Arguments { boards, events, protocol, .. } =
+                arguments(&format!("send --iface eth1 --ip 10.0.0.2 {line}")).unwrap();
+            assert_eq!((events.rate, protocol.line_rate, events.length), (Some(1000.0), 25.0, 65_536), "{line}");
+            assert_eq!(boards.linger, 1500, "{line}");
+        }
+        assert!(read("--rate 1k").err().unwrap().contains("kHz"));
+    }
+
+    #[test]
     fn what_no_queue_pair_can_do_is_refused_with_the_value() {
         for (line, value) in [
             ("--ack-timeout 32", "32"),

@@ -83,6 +83,18 @@ impl Scale {
         }
     }
 
+    /// The text of a quantity in its own unit, as [`Scale::quantity`] gives it; None: a number without one has a fraction.
+    pub fn text(unit: Unit, quantity: f64) -> Option<String> {
+        match unit {
+            Unit::Rate => Some(format!("{quantity:.0}bps")),
+            Unit::Cycles | Unit::Ticks | Unit::Milliseconds => Some(format!("{:.0}ps", quantity * 1e12)),
+            Unit::SignedNanoseconds => Some(format!("{:.0}ns", quantity * 1e9)),
+            Unit::Fraction => Some(format!("{quantity:.9}")),
+            _ if quantity.fract() == 0.0 => Some(format!("{quantity:.0}")),
+            _ => None,
+        }
+    }
+
     /// Reads a quantity with its unit; None: the text is a plain number, or none at all.
     pub fn parse(self, unit: Unit, text: &str) -> Option<Result<u64, String>> {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with("0x");

@@ -13,6 +13,7 @@ use super::session::Session;
 use families::Served;
 use look::Looks;
 use page::BoardsPage;
+use penstock_cli_common::arguments::quantity::listen_address;
 use penstock_cli_common::interrupt::{be_hasty, on_interrupt};
 use penstock_cli_common::live::{LiveOptions, Page};
 use penstock_cli_common::outcome::{Failure, Verdict};
@@ -29,7 +30,7 @@ pub struct Arguments {
     #[command(flatten)]
     boards: BoardArguments,
     /// Where the metrics are served
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9101")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9101", value_parser = listen_address)]
     metrics: SocketAddr,
     /// Time between two looks at the boards
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = patience)]

@@ -4,7 +4,7 @@
 //! both.
 //! Source: RFC 826; RFC 5227 section 2.1.1 (a request for an own address has no sender's).
 
-use super::super::boards::{Listed, MOST};
+use crate::board_list::{Listed, MOST};
 use bytes::Bytes;
 use penstock_cli_common::outcome::Failure;
 use penstock_ipbus::{BoardAddress, PORT};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arguments that all subcommands of `penstock ctl switch` share.
 
+use crate::board_list::BoardList;
 use crate::ctl::arguments::LinkArguments;
-use crate::ctl::boards::BoardList;
 use crate::ctl::session::SessionOf;
 use penstock_cli_common::outcome::Failure;
 use penstock_ipbus::Switch;

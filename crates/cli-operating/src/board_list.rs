@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of boards: addresses, ranges, networks, files.
+//! Lists of boards on the command line: addresses, names of hosts, ranges, networks, files.
 //! Promise: a board appears in a list only once.
 
 use penstock_ipbus::BoardAddress;
@@ -48,7 +48,8 @@ fn read_item(item: &str, boards: &mut Vec<Listed>) -> Result<(), String> {
     if let Some((network, prefix)) = item.split_once('/') {
         return hosts(network, prefix, boards);
     }
-    if let Some((first, last)) = item.split_once('-') {
+    // A host's name may have a hyphen.
+    if let Some((first, last)) = item.split_once('-').filter(|_| item.starts_with(|c: char| c.is_ascii_digit())) {
         return range(first, last, boards);
     }
     push(boards, Listed { address: item.parse()?, is_sought: false })
@@ -129,6 +130,7 @@ mod tests {
     #[test]
     fn addresses_ranges_networks_and_files_are_lists() {
         assert_eq!(shown("10.0.0.2,10.0.0.9:50003"), ["10.0.0.2", "10.0.0.9:50003"]);
+        assert_eq!(shown("localhost,10.0.0.2"), ["127.0.0.1", "10.0.0.2"]);
         assert_eq!(shown("10.0.0.2-4"), ["10.0.0.2", "10.0.0.3", "10.0.0.4"]);
         assert_eq!(shown("10.0.0.254-10.0.1.1"), ["10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1"]);
         assert_eq!(shown("10.0.0.0/30"), ["10.0.0.1", "10.0.0.2"]);
@@ -144,6 +146,7 @@ mod tests {
         let refusal = |text: &str| text.parse::<BoardList>().unwrap_err();
         assert!(refusal("10.0.0.2,10.0.0.1-3").contains("10.0.0.2 stands twice"));
         assert!(refusal("10.0.0").contains("\"10.0.0\" is no IPv4 address"));
+        assert!(refusal("no-such-board.invalid").contains("no host of this name is found"));
         assert!(refusal("10.0.0.9-2").contains("below the first"));
         assert!(refusal("10.0.0.1/24").contains("the network is 10.0.0.0/24"));
         assert!(refusal("10.0.0.0/8").contains("16 to 32"));
