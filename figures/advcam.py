@@ -138,7 +138,7 @@ def one_sender(runs: list[Run]) -> Drawn:
     axis.axvline(280, **PAPER, label="the paper's climb begins")
     axis.legend(loc="upper left")
     return figure, [
-        Compared("first flow ends, the climb begins", 280.0, end, "ms", 0),
+        Compared("first flow ends, the climb begins", 280.0, end, "ms", 0, by_construction=True),  # by the flows' sizes
         Compared("standard deviation of 100 us windows in contention", "small", series.value[inside].std(), "Gb/s"),
         Compared("from the last other flow's end to 90 % of the line", "sharp", _first(climbed) - alone, "ms", 0),
         Compared("highest rate", "line rate", series.value.max(), "Gb/s"),
@@ -361,13 +361,17 @@ def emulated_switch(runs: list[Run]) -> Drawn:
     for axis in axes[:, 0]:
         for cut in cuts:
             axis.axvline(handled.time_ms[cut + 1], color=GREEN, lw=0.8, ls="--")
-    compared = [Compared("CNPs", 3.0, len(cuts), digits=0)]
+    compared = [Compared("CNPs", 3.0, len(cuts), digits=0, by_construction=True)]  # cooldown and timer were fitted
     for (name, paper), cut in zip(ALPHAS.items(), cuts, strict=False):
         before, after = (10.0, 5.0) if name == "first" else (None, None)
         compared += [
-            Compared(f"{name} CNP: alpha", paper, alpha.value[cut]),
-            Compared(f"{name} CNP: R_C before", before, current.value[cut] / 1e9, "Gb/s"),
-            Compared(f"{name} CNP: R_C after", after, current.value[cut + 1] / 1e9, "Gb/s"),
+            Compared(f"{name} CNP: alpha", paper, alpha.value[cut], by_construction=True),
+            Compared(
+                f"{name} CNP: R_C before", before, current.value[cut] / 1e9, "Gb/s", by_construction=before is not None
+            ),
+            Compared(
+                f"{name} CNP: R_C after", after, current.value[cut + 1] / 1e9, "Gb/s", by_construction=after is not None
+            ),
         ]
     errors = sum(board["messages_error"] for board in run.summary["boards"])
     compared.append(Compared("work requests lost or completed with an error", "none", errors, digits=0))

@@ -15,7 +15,8 @@ from penstock.results import Run, Series
 class Compared:
     """A quantity: the paper's value (a number, words when it is only described, None when it states none) and ours.
 
-    `of_machine`: measured in the time of the machine that draws the figure, and so another on each.
+    `by_construction`: the scenario has the paper's value, or values of ours that were chosen to give it; agreement then
+    shows nothing. `of_machine`: measured in the time of the machine that draws the figure, and so another on each.
     """
 
     quantity: str
@@ -24,6 +25,7 @@ class Compared:
     unit: str = ""
     digits: int = 2
     of_machine: bool = False
+    by_construction: bool = False
 
     def text(self) -> str:
         """Our value with its unit."""
@@ -37,12 +39,14 @@ class Compared:
 
     def deviation_percent(self) -> float | None:
         """Ours against the paper's in per cent; None where the paper has no number."""
-        if not isinstance(self.paper, float) or self.paper == 0:
+        if not isinstance(self.paper, float) or self.paper == 0 or self.by_construction:
             return None
         return 100 * (self.penstock / self.paper - 1)
 
     def deviation(self) -> str:
         """As the table shows it; empty where the paper has no number."""
+        if self.by_construction:
+            return "by construction"
         percent = self.deviation_percent()
         return "" if percent is None else f"{percent:+.1f} %"
 

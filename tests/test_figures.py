@@ -127,13 +127,13 @@ def congested(penstock: Penstock, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 def test_cms_tcp_5_without_congestion_control_the_collapse_stays(congested: dict[str, dict[str, float]]) -> None:
-    """Half of a link's demand is not delivered, more than twice as much is sent, long after the cause is gone."""
+    """Half of a link's demand is not delivered, nearly twice as much is sent, long after the cause is gone."""
     figure = congested["cms-tcp-5"]
     assert figure["one link before the fifth sender"] == pytest.approx(2.048, rel=0.01)
     for when in ("while it sends", "long after"):
-        assert figure[f"attempted by one link {when}"] > 2 * 2.048
-    assert figure["one link while it sends"] < 2.048 * 0.65
-    assert figure["one link long after it stopped"] < 2.048 * 0.65
+        assert figure[f"attempted by one link {when}"] > 1.9 * 2.048
+    assert figure["one link while it sends"] < 2.048 / 2
+    assert figure["one link long after it stopped"] < 2.048 / 2
     assert figure["retransmissions in all segments of the four"] > 50
 
 
@@ -149,12 +149,12 @@ def test_what_a_receiver_that_stood_still_leaves_behind_ends_by_congestion_contr
     congested: dict[str, dict[str, float]],
 ) -> None:
     figure = congested["cms-tcp-stall"]
-    for case, useful in (("without", 2.048 * 0.65), ("with", 2.048 * 1.01)):
+    for case, useful in (("without", 2.048 / 2), ("with", 2.048 * 1.01)):
         case = f"{case} congestion control, one link"
         assert figure[f"{case} before the stall"] == pytest.approx(2.048, rel=0.01)
         assert figure[f"{case} in the stall's second half"] < 0.1
         assert figure[f"{case} 1 s later"] < useful
-    assert figure["without congestion control, one link 1 s later, attempted"] > 2 * 2.048
+    assert figure["without congestion control, one link 1 s later, attempted"] > 1.9 * 2.048
     assert figure["with congestion control, one link 1 s later"] == pytest.approx(2.048, rel=0.01)
 
 
