@@ -32,8 +32,8 @@ pub use emulated_switch::SwitchScenario;
 pub use flow::FlowInfo;
 pub use language::ScenarioError;
 pub use makers::{
-    BoardFlow, BoardRequest, LabError, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutRequest, SoftwareOnly,
-    SwitchRequest,
+    BoardFlow, BoardRequest, LabError, MakerError, Makers, ReadoutBoard, ReadoutEnd, ReadoutQueuePair, ReadoutRequest,
+    SoftwareOnly, SwitchRequest,
 };
 pub use metrics::METRICS;
 pub use offered::OfferedLoad;

@@ -7,12 +7,12 @@ use std::net::Ipv4Addr;
 
 use penstock_cc::ParamError;
 use penstock_netsim::{
-    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, PullConfigError, SharedLedger, SimError,
-    StationError, SwitchParams,
+    Endpoint, FlowId, Fragments, LinkParams, MessageSource, Node, PortId, PullConfig, PullConfigError, SharedLedger,
+    SimError, StationError, SwitchParams,
 };
 use penstock_transport::simple_tcp::ParametersError;
 use penstock_transport::TcpConfig;
-use penstock_wire::{MacAddr, Qpn};
+use penstock_wire::{MacAddr, Psn, Qpn};
 
 use crate::flow::QueuePair;
 use crate::scenario::{FlowSpec, LabScenario, Readout};
@@ -101,14 +101,25 @@ pub struct ReadoutRequest<'a> {
     pub mac: MacAddr,
     /// Board i is source i of the events.
     pub boards: Vec<ReadoutBoard>,
+    /// How it reads what boards announce; `None`: boards send.
+    pub pull: Option<PullConfig>,
     pub ledger: SharedLedger,
 }
 
 /// A receiver that is ready for its boards.
 pub struct ReadoutEnd {
     pub endpoint: Box<dyn Endpoint>,
-    /// Its queue pair and ring for each board, and what the board sends; over TCP both numbers have no meaning.
-    pub boards: Vec<(Qpn, Fragments)>,
+    /// One for each board.
+    pub boards: Vec<ReadoutQueuePair>,
+}
+
+/// The receiver's end of a board's connection, and what the board sends; over TCP numbers and ring have no meaning.
+#[derive(Debug, Clone)]
+pub struct ReadoutQueuePair {
+    pub qpn: Qpn,
+    /// The PSN of its first request, if it reads.
+    pub first_psn: Psn,
+    pub fragments: Fragments,
 }
 
 /// Why a part cannot be made.

@@ -6,7 +6,7 @@ use penstock_netsim::CLASS_METRICS;
 
 /// Metrics of flows, the network, hosts, switches and verilated boards; those of switches' classes are
 /// [`CLASS_METRICS`].
-pub const METRICS: [&str; 31] = [
+pub const METRICS: [&str; 34] = [
     "throughput_bps",
     "jain",
     "rate_current_bps",
@@ -24,6 +24,9 @@ pub const METRICS: [&str; 31] = [
     "limiter_queue_bytes",
     "ring_fill_bytes",
     "window_bytes",
+    "requested_bytes",
+    "reads",
+    "announcement_share",
     "segments",
     "segments_out_of_order",
     "rx_payload_bytes",

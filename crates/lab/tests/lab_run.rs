@@ -433,7 +433,8 @@ fn the_rate_of_all_flows_counts_messages_that_are_under_way() {
 fn metrics_recorded(overrides: &[&str]) -> BTreeSet<String> {
     let text = "[topology]\nkind = \"star\"\nboards = 3\n[[flow]]\nfrom = \"board{0..1}\"\nsize = \"200KB\"\n\
                 [[flow]]\nfrom = \"board2\"\nprotocol = \"tcp\"\nsize = \"200KB\"\n\
-                [[flow]]\nfrom = \"board2\"\nsize = \"200KB\"\ncc = { law = \"qcn\" }\n";
+                [[flow]]\nfrom = \"board2\"\nsize = \"200KB\"\ncc = { law = \"qcn\" }\n\
+                [[flow]]\nfrom = \"board1\"\nmode = \"pull\"\nsize = \"200KB\"\n";
     let scenario = scenario(text, overrides);
     let mut lab = build(&scenario);
     watch(&mut lab, &scenario);
@@ -462,7 +463,6 @@ fn a_trace_may_select_what_is_recorded_and_documented_and_nothing_else() {
             "ring_fill_bytes",
             "segments",
             "segments_out_of_order",
-            "window_bytes",
             "wire_throughput_bps",
         ],
         "of congestion points, a readout, also over TCP, and verilated boards, also with TCP"

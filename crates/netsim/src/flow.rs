@@ -5,6 +5,7 @@
 
 use penstock_wire::Packet;
 
+use crate::pull_stats::PullStats;
 use crate::trace::TraceSink;
 use crate::units::Time;
 
@@ -58,6 +59,11 @@ pub trait Endpoint: 'static {
 
     /// The port may not send this endpoint's class from now on, or may again.
     fn on_pause(&mut self, _now: Time, _paused: bool) {}
+
+    /// What it has pulled, if it pulls.
+    fn pulled(&self) -> Option<PullStats> {
+        None
+    }
 
     /// Called every trace interval: `trace.record(channel, metric, value)`.
     fn sample(&mut self, _now: Time, _channel: u16, _trace: &mut TraceSink) {}

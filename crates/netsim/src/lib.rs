@@ -26,6 +26,7 @@ mod network;
 mod node;
 mod pause;
 mod port;
+mod pull_stats;
 mod queue;
 mod rate_window;
 mod renewal;
@@ -52,9 +53,10 @@ pub use pause::PauseState;
 pub use penstock_pull::{Config as PullConfig, ConfigError as PullConfigError, Window as PullWindow};
 pub use penstock_units::{ByteSize, Frequency, Probability, Rate, Time};
 pub use port::{NodeId, PortId};
+pub use pull_stats::{CameBytes, PullStats};
 pub use rng::Stream;
 pub use station::{
-    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, PullBoard, PullBoardConfig, PullServer, PullStats,
+    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, PullBoard, PullBoardConfig, PullServer,
     PulledFlowConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, ReadRequester, ReadRequesterConfig,
     ReadResponder, ReadResponderConfig, ReadResponderStats, SenderVerb, Station, StationConfig, StationError,
     StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,

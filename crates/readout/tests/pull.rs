@@ -77,7 +77,8 @@ impl Bench {
     fn new() -> Bench {
         let window = PullWindow::Bytes(WINDOW);
         let (boards, slots, slot_bytes, mtu, ack_timeout) = (1, SLOTS, SLOT_BYTES, Mtu::B1024, 14);
-        let settings = PullSettings { boards, slots, slot_bytes, mtu, window, ack_timeout };
+        let patience = PullSettings::PATIENCE;
+        let settings = PullSettings { boards, slots, slot_bytes, mtu, window, patience, ack_timeout };
         let mut backend = InProcess::new(OURS, SERVER_MAC, seeded()).with_pull(&settings).unwrap();
         let shape = RingConfig { slots: SLOTS, slot_bytes: SLOT_BYTES, ..RingConfig::default() };
         let memory = RingMemory::allocate(shape.len(), Pages::Normal).unwrap();

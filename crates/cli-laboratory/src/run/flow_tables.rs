@@ -161,6 +161,9 @@ pub fn faults(summary: &LabSummary) -> String {
             events.lost
         ));
     }
+    if summary.pull.as_ref().is_some_and(|pull| !pull.is_within_bound()) {
+        lines.push("fault: a queue was longer than what was requested and announced".to_owned());
+    }
     let dropped = summary.switches.iter().filter(|switch| switch.dropped_headroom > 0);
     lines.extend(dropped.map(|switch| {
         format!("fault: {} dropped {} frames of lossless classes", switch.name, switch.dropped_headroom)

@@ -10,6 +10,7 @@ mod helm;
 mod page;
 mod parts;
 mod plots;
+mod pull;
 mod readout;
 mod readout_tables;
 mod stream;

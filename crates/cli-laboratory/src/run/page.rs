@@ -3,7 +3,7 @@
 
 use penstock_cli_common::live::{Plan, PARAMETERS};
 use penstock_dashboard::{ControlError, Manifest, Queue, Sender, Series, Settings, Total};
-use penstock_lab::{FlowInfo, FlowSpec, Lab, LabScenario, NodeKind, Protocol, SenderKind, Workload};
+use penstock_lab::{FlowInfo, FlowSpec, Lab, LabScenario, Mode, NodeKind, Protocol, SenderKind, Workload};
 use penstock_netsim::CLASS_METRICS;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ pub fn of_run(path: &str, scenario: &LabScenario, lab: &Lab, steered: bool) -> (
         Total { name: "all flows", unit: "bit/s", column: plan.column("network", 0, "throughput_bps") },
         Total { name: "Jain's index", unit: "", column: plan.column("network", 0, "jain") },
     ];
-    let totals = events.into_iter().chain(totals).collect();
+    let totals = events.into_iter().chain(totals).chain(pulled(scenario, lab, &mut plan)).collect();
     let mut notes = Vec::new();
     for (what, shown, all) in [("flows", senders.len(), lab.flows.len()), ("queues", queues.len(), ports.len())] {
         if shown < all {
@@ -97,6 +97,22 @@ pub fn of_run(path: &str, scenario: &LabScenario, lab: &Lab, steered: bool) -> (
         columns: plan.count(),
     };
     (manifest, plan)
+}
+
+/// What the first host that pulls has requested.
+fn pulled(scenario: &LabScenario, lab: &Lab, plan: &mut Plan) -> Vec<Total> {
+    let flows = lab.flows.iter().zip(&scenario.flows);
+    let Some((info, _)) = flows.clone().find(|(_, spec)| spec.mode == Mode::Pull) else { return Vec::new() };
+    let is_read_out = scenario.readout.is_some_and(|readout| scenario.topology.name(readout.host) == info.to);
+    let channel = if is_read_out { 0 } else { info.receiver_index as u16 };
+    let totals = [
+        ("window W", "B", "window_bytes"),
+        ("requested, not arrived", "B", "requested_bytes"),
+        ("READs", "", "reads"),
+        ("part of announcements", "", "announcement_share"),
+    ];
+    let total = |(name, unit, metric)| Total { name, unit, column: plan.column(&info.to, channel, metric) };
+    totals.map(total).into()
 }
 
 /// `rates`: of the sender's link, and an equal share of the receiver's, bit/s.

@@ -4,9 +4,12 @@
 //! counters are read after the run.
 //! Source: ARCHITECTURE.md, "The way of a fragment".
 
+use super::pull;
 use penstock_cli_common::output::results;
-use penstock_lab::{MakerError, ReadoutEnd, ReadoutRequest};
-use penstock_netsim::{Contents, Endpoint, FlowId, Fragments, RemoteRing, SharedLedger, Stream, Time, TraceSink};
+use penstock_lab::{MakerError, ReadoutEnd, ReadoutQueuePair, ReadoutRequest};
+use penstock_netsim::{
+    CameBytes, Contents, Endpoint, FlowId, Fragments, PullStats, RemoteRing, SharedLedger, Stream, Time, TraceSink,
+};
 use penstock_readout::backend::{
     Backend, Completion, Counters, InProcess, PeerQp, PollMode, QpSpec, ResponderSettings, TcpInProcess,
 };
@@ -15,7 +18,7 @@ use penstock_readout::{
     StoreError, WriterOptions,
 };
 use penstock_transport::{CreditPolicy, Memory, RecvStatus, ReplyMarking, TcpConfig, Window};
-use penstock_wire::{Ipv4Addr, Packet, Payload, Qpn, RnrTimer, RocePacket, TcpPacket};
+use penstock_wire::{Ipv4Addr, Packet, Payload, Psn, Qpn, RnrTimer, RocePacket, TcpPacket};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU16;
@@ -57,6 +60,8 @@ pub struct Readout {
     /// Packets that came after the host had vanished.
     ignored: u64,
     received: Option<Received>,
+    /// What has come from boards that it reads; `None`: boards send.
+    came: Option<CameBytes>,
     /// Storage failed: nothing more is taken.
     failed: Option<StoreError>,
 }
@@ -125,7 +130,7 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let (spec, qp) = (request.spec, &request.scenario.qp);
     let streams: Vec<TcpConfig> =
         request.boards.iter().filter_map(|board| board.tcp).map(TcpConfig::reversed).collect();
-    let mut backend = back_end(&request);
+    let mut backend = back_end(&request)?;
 
     let shape =
         RingConfig { slots: spec.slots, slot_bytes: u32::try_from(spec.slot_size.bytes())?, ..RingConfig::default() };
@@ -146,8 +151,8 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
     let config = ReceiverConfig { rings: configs, builder, consumer_rate: spec.consumer_rate };
     let receiver = Receiver::with_memories(config, memories, writer)?.with_reference((*events).clone());
 
-    let boards = remote.iter().zip(&request.boards).map(|((qpn, _), board)| Board {
-        qpn: *qpn,
+    let boards = remote.iter().zip(&request.boards).map(|(end, board)| Board {
+        qpn: end.qpn,
         peer: board.tcp.map(|tcp| (tcp.local.ip, tcp.local.port)),
         flow: board.flow,
     });
@@ -163,19 +168,21 @@ pub fn readout(request: ReadoutRequest, out: &Path) -> Result<(SharedReadout, Re
         queues: Default::default(),
         ignored: 0,
         received: None,
+        came: request.pull.map(|_| CameBytes::default()),
         failed: None,
     };
     readout.post_receives();
     let shared = Rc::new(RefCell::new(readout));
     let endpoint = Box::new(ReadoutEndpoint(shared.clone()));
-    let of_board = |(board, (qpn, ring))| {
-        (qpn, Fragments { ring, contents: Arc::new(BoardContents { events: events.clone(), board }) })
+    let of_board = |(board, RemoteEnd { qpn, first_psn, ring })| {
+        let contents = Arc::new(BoardContents { events: events.clone(), board });
+        ReadoutQueuePair { qpn, first_psn, fragments: Fragments { ring, contents } }
     };
     Ok((shared, ReadoutEnd { endpoint, boards: (0..).zip(remote).map(of_board).collect() }))
 }
 
 /// The back end in this process, with the settings of the scenario.
-fn back_end(request: &ReadoutRequest) -> InProcess {
+fn back_end(request: &ReadoutRequest) -> Result<InProcess, MakerError> {
     let qp = &request.scenario.qp;
     let settings = ResponderSettings {
         credits: CreditPolicy::Unlimited,
@@ -185,14 +192,27 @@ fn back_end(request: &ReadoutRequest) -> InProcess {
     };
     let mut random = Stream::new(request.scenario.run.seed, &format!("readout {}", request.name));
     let entropy = Box::new(move || random.next_u32());
-    InProcess::new(request.ip, request.mac, entropy).with_settings(settings)
+    let backend = InProcess::new(request.ip, request.mac, entropy).with_settings(settings);
+    match pull::settings(request)? {
+        Some(pull) => Ok(backend.with_pull(&pull)?),
+        None => Ok(backend),
+    }
 }
 
 /// The rings of all boards, and where the boards write to.
 struct Rings {
     configs: Vec<RingConfig>,
     memories: Vec<RingMemory>,
-    remote: Vec<(Qpn, RemoteRing)>,
+    remote: Vec<RemoteEnd>,
+}
+
+/// What a board's end is connected to.
+struct RemoteEnd {
+    qpn: Qpn,
+    /// The PSN of the first request to the board.
+    first_psn: Psn,
+    /// Where the board's fragments go, or its announcements if it is read.
+    ring: RemoteRing,
 }
 
 impl Rings {
@@ -201,18 +221,19 @@ impl Rings {
         let mut rings = Rings { configs: Vec::new(), memories: Vec::new(), remote: Vec::new() };
         for board in 0..count {
             let ring = RingMemory::allocate(shape.len(), Pages::Normal)?;
-            let (qpn, va, rkey) = match &mut backend {
+            let (qpn, first_psn, va, rkey) = match &mut backend {
                 Some(backend) => {
                     let memory = ring.mapping().clone();
                     let qp = QpSpec { board, memory, len: shape.len(), max_receives: shape.slots };
                     let local = backend.create_qp(&qp)?;
-                    (local.qpn, local.base, local.rkey)
+                    (local.qpn, local.psn, local.base, local.rkey)
                 }
-                None => (Qpn::new(0), ring.mapping().addr(), 0),
+                None => (Qpn::new(0), Psn::new(0), ring.mapping().addr(), 0),
             };
             rings.configs.push(RingConfig { va, rkey, ..shape });
             rings.memories.push(ring);
-            rings.remote.push((qpn, RemoteRing { va, rkey, slots: shape.slots, slot_bytes: shape.slot_bytes }));
+            let ring = RemoteRing { va, rkey, slots: shape.slots, slot_bytes: shape.slot_bytes };
+            rings.remote.push(RemoteEnd { qpn, first_psn, ring });
         }
         Ok(rings)
     }
@@ -322,24 +343,43 @@ impl Readout {
 
     fn take(&mut self, now: Time, packet: &RocePacket) {
         let Ends::QueuePairs(backend) = &mut self.ends else { return };
-        let mut completions = std::mem::take(&mut self.completions);
-        let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
+        if let Some(came) = &mut self.came {
+            came.count(packet);
+        }
         backend.arrive(now, packet.clone());
-        let polled = backend.poll(&mut memory, PollMode::Busy, now, &mut completions);
-        polled.expect("a back end in process has no device that could be gone");
-        let bytes = memory.bytes;
+        let bytes = self.poll(now);
         let of_packet = self.boards.iter().find(|board| board.qpn == packet.bth.dest_qpn).map(|board| board.flow);
         if let Some(flow) = of_packet {
             self.arrived(now, flow, bytes);
         }
-        self.completions = completions;
-        if self.complete(now) {
+        self.settle(now);
+    }
+
+    /// Lets the back end handle what has arrived, and read what there is room for. Returns the bytes written.
+    fn poll(&mut self, now: Time) -> u64 {
+        let Ends::QueuePairs(backend) = &mut self.ends else { return 0 };
+        let mut memory = Counted { memory: &mut self.receiver, bytes: 0 };
+        backend.advance(now);
+        let polled = backend.poll(&mut memory, PollMode::Busy, now, &mut self.completions);
+        polled.expect("a back end in process has no device that could be gone");
+        memory.bytes
+    }
+
+    /// Passes on what is complete, and sends what the back end has to send.
+    fn settle(&mut self, now: Time) {
+        while self.complete(now) {
             // A message may free receives of other queue pairs too: the last fragment of an event frees all its slots.
             self.post_receives();
+            if self.came.is_some() {
+                self.poll(now);
+            }
         }
         let Ends::QueuePairs(backend) = &mut self.ends else { return };
-        while let Some(reply) = backend.take_reply() {
-            self.delayed.push_back((now + self.ack_delay, Packet::Roce(reply)));
+        while let Some(packet) = backend.take_reply() {
+            // An answer takes its time; a request leaves when there is room for what it requests.
+            let delay = if packet.bth.opcode.is_rc_request() { Time::ZERO } else { self.ack_delay };
+            let at = self.delayed.partition_point(|(ready, _)| *ready <= now + delay);
+            self.delayed.insert(at, (now + delay, Packet::Roce(packet)));
         }
         self.release(now);
     }
@@ -423,9 +463,25 @@ impl Readout {
             self.note(done);
             self.post_receives();
         }
-        if let Ends::Streams(streams) = &mut self.ends {
-            streams.handle_timeout(now);
-            self.settle_streams(now);
+        match &mut self.ends {
+            Ends::Streams(streams) => {
+                streams.handle_timeout(now);
+                self.settle_streams(now);
+            }
+            Ends::QueuePairs(_) if self.came.is_some() => {
+                self.poll(now);
+                self.settle(now);
+            }
+            Ends::QueuePairs(_) => {}
+        }
+    }
+
+    /// What it has pulled, if it pulls.
+    fn pulled(&mut self) -> Option<PullStats> {
+        let (came, boards) = (self.came?, self.boards.len() as u16);
+        match &mut self.ends {
+            Ends::QueuePairs(backend) => Some(pull::stats(backend, boards, came)),
+            Ends::Streams(_) => None,
         }
     }
 
@@ -455,7 +511,7 @@ impl Endpoint for ReadoutEndpoint {
         let receiver = readout.receiver.poll_timeout();
         let acknowledgement = match &readout.ends {
             Ends::Streams(streams) => streams.next_timeout(),
-            Ends::QueuePairs(_) => None,
+            Ends::QueuePairs(backend) => Some(backend.due()).filter(|due| *due < Time::MAX && readout.came.is_some()),
         };
         reply.into_iter().chain(receiver).chain(acknowledgement).min()
     }
@@ -496,5 +552,13 @@ impl Endpoint for ReadoutEndpoint {
             }
         }
         trace.record(0, "events_built", readout.receiver.events_stored() as f64);
+        drop(readout);
+        if let Some(pulled) = self.pulled() {
+            pulled.record(0, trace);
+        }
+    }
+
+    fn pulled(&self) -> Option<PullStats> {
+        self.0.borrow_mut().pulled()
     }
 }

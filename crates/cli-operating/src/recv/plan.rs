@@ -231,8 +231,8 @@ fn pull(arguments: &Arguments, session: &SessionConfig) -> Result<PullSettings, 
         }
     };
     let &SessionConfig { slots, slot_bytes, mtu, .. } = session;
-    let ack_timeout = read_timer(event_timeout(arguments));
-    Ok(PullSettings { boards: session.boards.len(), slots, slot_bytes, mtu, window, ack_timeout })
+    let (patience, ack_timeout) = (PullSettings::PATIENCE, read_timer(event_timeout(arguments)));
+    Ok(PullSettings { boards: session.boards.len(), slots, slot_bytes, mtu, window, patience, ack_timeout })
 }
 
 /// The longest timer of a READ whose eight tries an event waits for.

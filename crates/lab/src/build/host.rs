@@ -28,12 +28,16 @@ impl Builder<'_> {
         };
         let boards = flows.iter().map(board).collect();
         let (mac, ledger) = (mac_of(ip), Rc::clone(&self.ledger));
-        let request = ReadoutRequest { scenario, spec, name, ip, mac, boards, ledger };
+        let pull = (spec.mode == Mode::Pull).then(|| self.pull_config(spec.host));
+        let request = ReadoutRequest { scenario, spec, name, ip, mac, boards, pull, ledger };
         let end = makers.readout(request).map_err(LabError::Readout)?;
-        for (number, (qpn, fragments)) in flows.into_iter().zip(end.boards) {
+        for (number, end) in flows.into_iter().zip(end.boards) {
             let ends = &mut self.ends[number];
-            (ends.sender.peer.qpn, ends.receiver.local.qpn) = (qpn, qpn);
-            self.fragments[number] = Some(fragments);
+            (ends.sender.peer.qpn, ends.receiver.local.qpn) = (end.qpn, end.qpn);
+            if spec.mode == Mode::Pull {
+                ends.receiver.first_psn = end.first_psn;
+            }
+            self.fragments[number] = Some(end.fragments);
         }
         self.readout = Some(end.endpoint);
         Ok(())

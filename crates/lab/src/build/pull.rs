@@ -33,8 +33,10 @@ impl Builder<'_> {
             Workload::Events { servers, .. } => servers as u64,
             Workload::Steady(_) => 1,
         };
-        let config =
-            PullBoardConfig { read, request, slots: scenario.pull.slots, ahead: ahead(scenario, flow), servers };
+        // A readout numbers its requests by itself.
+        read.responder.expected_psn = self.ends[number].receiver.first_psn;
+        let (slots, ahead, fragments) = (scenario.pull.slots, ahead(scenario, flow), self.fragments[number].clone());
+        let config = PullBoardConfig { read, request, slots, ahead, servers, fragments };
         PullBoard::new(config, self.source(number), Rc::clone(&self.ledger))
     }
 
@@ -46,9 +48,16 @@ impl Builder<'_> {
         if pulled.is_empty() {
             return Ok(None);
         }
+        let (config, host) = (self.pull_config(node), self.scenario.topology.name(node).to_owned());
+        let server = PullServer::new(config, pulled, self.scenario.qp.ack_delay, Rc::clone(&self.ledger));
+        server.map(Some).map_err(|source| LabError::Pull { host, source })
+    }
+
+    /// How a host reads.
+    pub(super) fn pull_config(&self, node: usize) -> PullConfig {
         let scenario = self.scenario;
         let line = scenario.link_of(node).rate;
-        let config = PullConfig {
+        PullConfig {
             window: match scenario.pull.window {
                 Some(window) => PullWindow::Given(window.bytes()),
                 None => PullWindow::Measured { line },
@@ -59,10 +68,7 @@ impl Builder<'_> {
             slots: scenario.pull.slots,
             longest: LONGEST,
             patience: scenario.pull.patience.unwrap_or_else(|| PATIENCE.max(round_trip(scenario) * 4)),
-        };
-        let host = scenario.topology.name(node).to_owned();
-        let server = PullServer::new(config, pulled, scenario.qp.ack_delay, Rc::clone(&self.ledger));
-        server.map(Some).map_err(|source| LabError::Pull { host, source })
+        }
     }
 
     fn pulled_flow(&self, number: usize) -> PulledFlowConfig {

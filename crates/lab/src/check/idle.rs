@@ -125,7 +125,8 @@ impl Idle<'_> {
         if imported || events.is_some() {
             let law = self.setting("cc.law").to_owned();
             let protocol = events.filter(|_| !imported).map_or(Protocol::Rc, |flow| flow.protocol);
-            let is_pulled = self.scenario.qp.mode == Mode::Pull && protocol == Protocol::Rc;
+            let mode = events.filter(|_| !imported).map_or(self.scenario.qp.mode, |flow| flow.mode);
+            let is_pulled = mode == Mode::Pull && protocol == Protocol::Rc;
             groups.push(Group { path: String::new(), protocol, law, is_pulled, paced: true });
         }
         groups
@@ -155,7 +156,8 @@ impl Idle<'_> {
                 .map(String::as_str)
                 .collect();
             let laws: Vec<String> = groups.iter().map(|group| format!("{}.cc.law", group.path)).collect();
-            let mut gates: Vec<&str> = laws.iter().map(String::as_str).chain(["cc.law"]).collect();
+            let mut gates: Vec<&str> =
+                laws.iter().map(String::as_str).chain(["cc.law", "qp.mode", "readout.mode"]).collect();
             let protocols: Vec<String> = groups.iter().map(|group| format!("{}.protocol", group.path)).collect();
             gates.extend(protocols.iter().map(String::as_str));
             let reason = match groups.iter().any(|group| is_controlled(group, law)) {
@@ -229,7 +231,8 @@ impl Idle<'_> {
             let pulls = self.scenario.flows.iter().any(|flow| flow.mode == Mode::Pull);
             if !pulls {
                 self.warn("qp", &["responder_resources"], &verb, "nothing is read; qp.verb is not \"read\"");
-                self.warn_whole("pull", &["qp.mode"], "no flow is pulled (qp.mode, flow.mode)");
+                let gates = ["qp.mode", "readout.mode"];
+                self.warn_whole("pull", &gates, "no flow is pulled (qp.mode, flow.mode, readout.mode)");
             }
         }
         if self.scenario.qp.consumer.is_none() {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use penstock_cc::Law;
 use penstock_transport::simple_tcp;
+use penstock_wire::PULL_READS;
 
 use crate::language::document::Document;
 use crate::language::Problem;
@@ -113,10 +114,17 @@ fn pulls(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem
     let of_board = |flow: &&FlowSpec| flow.mode == Mode::Pull && flow.sender == SenderKind::Gateware;
     if let Some(flow) = scenario.flows.iter().find(of_board) {
         let board = name(flow.from);
-        refuse("qp.mode", format!("flow {}: {board} is a board of gateware, which cannot be pulled yet", flow.name));
+        let is_read_out = scenario.readout.is_some_and(|readout| readout.host == flow.to);
+        let key = if is_read_out { "readout.mode" } else { "qp.mode" };
+        let wrong = format!("flow {}: {board} is a board of gateware, which cannot be pulled yet", flow.name);
+        let message = format!("{wrong}; allowed are \"push\", and sender = \"software\"");
+        refuse(key, message);
     }
-    if scenario.readout.is_some_and(|readout| scenario.flows.iter().any(|flow| flow.to == readout.host)) {
-        refuse("qp.mode", "the receiver of [readout] takes what is pushed; allowed is \"push\"".to_owned());
+    let is_pulled = scenario.readout.is_some_and(|readout| readout.mode == Mode::Pull);
+    if is_pulled && scenario.qp.responder_resources != PULL_READS {
+        let message =
+            format!("the receiver of [readout] has up to {PULL_READS} READs of a board outstanding; allowed is that");
+        refuse("qp.responder_resources", message);
     }
     if scenario.qp.consumer.is_some() {
         refuse("qp.consumer_rate", format!("{} takes at once what it pulls; omit this key", name(flow.to)));

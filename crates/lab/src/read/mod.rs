@@ -72,6 +72,8 @@ fn scenario(
     let qp = transport::qp(root.section("qp"));
     let pull = transport::pull(root.section("pull"));
     let empty = Topology::new();
+    let mut readout = root.section("readout");
+    let events_mode = readout::mode(&mut readout, qp.mode);
     let laws = transport::Laws::read(root.section("cc"), topology.as_ref().unwrap_or(&empty));
     let tcp = transport::tcp(root.section("tcp"), LabTcp::default());
     let mut traffic = traffic::Traffic {
@@ -81,6 +83,7 @@ fn scenario(
         read_file,
         laws: &laws,
         qp: &qp,
+        events_mode,
         tcp,
         flows: Vec::new(),
         events: None,
@@ -96,7 +99,8 @@ fn scenario(
     let changes = traffic.changes(root.sections("change"));
     let capture = traffic.capture(root.section("capture"));
     let readout = readout::readout(
-        root.section("readout"),
+        readout,
+        events_mode,
         traffic.topology,
         &traffic.flows,
         traffic.recorded.as_ref().map(|recorded| recorded.longest_fragment()),

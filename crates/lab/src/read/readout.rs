@@ -4,17 +4,27 @@
 
 use penstock_cc::Law;
 
+use super::transport::MODES;
 use crate::language::reader::Section;
-use crate::scenario::{FlowSpec, Protocol, Readout, SenderKind, Workload};
+use crate::scenario::{FlowSpec, Mode, Protocol, Readout, SenderKind, Workload};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{ByteSize, Rate, Time};
 
 /// A fragment's header and one byte (`penstock_wire::fragment`).
 const SMALLEST_SLOT: u64 = penstock_wire::fragment::HEADER_LEN as u64 + 1;
 
+/// The mode of events, which all go to the readout if there is one.
+pub(super) fn mode(section: &mut Section, default: Mode) -> Mode {
+    match section.exists() {
+        true => section.choice("mode", default, &MODES),
+        false => default,
+    }
+}
+
 /// `None` without the table, or when there was a problem, which is noted.
 pub(super) fn readout(
     mut section: Section,
+    mode: Mode,
     topology: &Topology,
     flows: &[FlowSpec],
     longest_fragment: Option<u64>,
@@ -45,13 +55,21 @@ pub(super) fn readout(
     if let Some(longest) = longest_fragment.filter(|longest| *longest > slot_size.bytes()) {
         section.refuse("slot_size", format!("a fragment with its header has {longest}B; allowed is that and more"));
     }
+    let is_rc = flows.iter().all(|flow| !is_fragment(&flow) || flow.protocol == Protocol::Rc);
+    if section.has("mode") && mode == Mode::Pull && !is_rc {
+        section.refuse("mode", "a server pulls over \"rc\"; allowed with another replay.protocol is \"push\"");
+    }
+    let mode = if is_rc { mode } else { Mode::Push };
     section.finish();
-    Some(Readout { host: host?, slots, slot_size, event_timeout, consumer_rate, vanish_at })
+    Some(Readout { host: host?, mode, slots, slot_size, event_timeout, consumer_rate, vanish_at })
+}
+
+fn is_fragment(flow: &&FlowSpec) -> bool {
+    matches!(flow.workload, Workload::Events { .. })
 }
 
 /// Whether this host takes all recorded events, and nothing else.
 fn events_alone(section: &Section, host: usize, topology: &Topology, flows: &[FlowSpec], recorded: bool) {
-    let is_fragment = |flow: &&FlowSpec| matches!(flow.workload, Workload::Events { .. });
     let mut fragments = flows.iter().filter(is_fragment).peekable();
     if !recorded || fragments.peek().is_none() {
         section.refuse_whole("it takes recorded events; add [replay] with the name of an .npz file");

@@ -38,6 +38,8 @@ pub(super) struct Traffic<'a> {
     pub(super) read_file: ReadFile<'a>,
     pub(super) laws: &'a Laws,
     pub(super) qp: &'a LabQp,
+    /// The mode of `[triggers]` and `[replay]`.
+    pub(super) events_mode: Mode,
     pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
     pub(super) events: Option<Rc<EventList>>,
@@ -204,7 +206,8 @@ impl Traffic<'_> {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let Laws { law, dcqcn, qcn, .. } = self.governed(from, self.laws);
         let (dscp, tcp) = (if protocol == Protocol::Rc { self.qp.dscp } else { self.tcp.dscp }, self.tcp);
-        let (law, mode) = in_force(law, protocol, self.qp.mode);
+        let mode = if matches!(workload, Workload::Events { .. }) { self.events_mode } else { self.qp.mode };
+        let (law, mode) = in_force(law, protocol, mode);
         self.flows.push(FlowSpec { name, from, to, protocol, sender, mode, dscp, law, dcqcn, qcn, tcp, workload });
     }
 

@@ -125,7 +125,7 @@ impl Sent {
     }
 
     /// The data of a flow that is read: its sender answers, its receiver has timers and finds gaps.
-    fn read(flow: &FlowInfo, dscp: u8, station: &Station, index: usize, requested: &RequesterCounters) -> Sent {
+    fn read(flow: &FlowInfo, dscp: u8, station: &Station, index: usize, requested: RequesterCounters) -> Sent {
         let responder = station.read_responder(index).or(station.pull_board(index).map(PullBoard::responder));
         let answered = responder.map(ReadResponder::stats).unwrap_or_default();
         Sent {
@@ -170,17 +170,19 @@ impl Sent {
     }
 }
 
-/// The counters of the requester that reads a flow, if it is read.
-fn read_counters<'a>(receiver: &'a Station, flow: &FlowInfo) -> Option<&'a RequesterCounters> {
+/// The counters of the requester that reads a flow, if it is read. Those of a readout are in its part of the summary.
+fn read_counters(sender: Option<&Station>, receiver: &Station, flow: &FlowInfo) -> Option<RequesterCounters> {
     let index = flow.receiver_index;
     let of_reader = receiver.read_requester(index).map(ReadRequester::counters);
-    of_reader.or_else(|| receiver.pull_server(index)?.counters(flow.id))
+    let of_reader = of_reader.or_else(|| receiver.pull_server(index)?.counters(flow.id)).copied();
+    let is_pulled = || sender.and_then(|station| station.pull_board(flow.sender_index?)).is_some();
+    of_reader.or_else(|| is_pulled().then(RequesterCounters::default))
 }
 
 fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &FlowInfo) -> FlowSummary {
     let (now, station) = (lab.now(), lab.engine.node::<Station>(flow.sender));
     let (receiver, dscp) = (lab.engine.node::<Station>(flow.receiver), scenario.flows[flow.id.0 as usize].dscp);
-    let reader = receiver.and_then(|station| read_counters(station, flow));
+    let reader = receiver.and_then(|receiver| read_counters(station, receiver, flow));
     let sent = match (station.zip(flow.sender_index), reader) {
         (Some((station, index)), Some(reader)) => Sent::read(flow, dscp, station, index, reader),
         (Some((station, index)), None) => Sent::of(station, index).unwrap_or_default(),

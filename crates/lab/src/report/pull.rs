@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What hosts have pulled, and the bound on the queues of switches.
-//! Promise: where the bound holds, the longest queue is below it; else a debug build stops.
+//! Promise: where the bound holds, the longest queue is compared with it; a debug build stops above it.
 //! Source: `penstock_pull`, "Bound".
 
 use penstock_netsim::{Faults, LinkParams, PullBoard, Station};
@@ -30,9 +30,9 @@ pub(super) fn summary(lab: &Lab, scenario: &LabScenario, switches: &[SwitchSumma
     let is_bound = holds(scenario) && hosts.iter().all(|host| host.silences == 0);
     let ports = switches.iter().flat_map(|switch| &switch.ports);
     let peak_queue_bytes = ports.map(|port| port.peak_queue_bytes).max().unwrap_or(0);
-    let queue_bound_bytes = is_bound.then_some(bound);
-    debug_assert!(queue_bound_bytes.is_none_or(|bound| peak_queue_bytes <= bound), "{peak_queue_bytes} above {bound}");
-    Some(PullSummary { hosts, queue_bound_bytes, peak_queue_bytes })
+    let pull = PullSummary { hosts, queue_bound_bytes: is_bound.then_some(bound), peak_queue_bytes };
+    debug_assert!(pull.is_within_bound(), "{peak_queue_bytes} above {bound}");
+    Some(pull)
 }
 
 fn board<'a>(lab: &'a Lab, flow: &FlowInfo) -> Option<&'a PullBoard> {
@@ -40,7 +40,7 @@ fn board<'a>(lab: &'a Lab, flow: &FlowInfo) -> Option<&'a PullBoard> {
 }
 
 fn host_summary(lab: &Lab, flow: &FlowInfo) -> Option<PullHostSummary> {
-    let stats = lab.engine.node::<Station>(flow.receiver)?.pull_server(flow.receiver_index)?.stats();
+    let stats = lab.engine.node::<Station>(flow.receiver)?.pulled(flow.receiver_index)?;
     Some(PullHostSummary {
         host: flow.to.clone(),
         window_bytes: stats.window_bytes,
@@ -50,6 +50,7 @@ fn host_summary(lab: &Lab, flow: &FlowInfo) -> Option<PullHostSummary> {
         announcements: stats.announcements,
         refused: stats.refused,
         silences: stats.silences,
+        announcement_share: stats.announcement_share(),
     })
 }
 

@@ -57,14 +57,15 @@ pub struct LabSummary {
 }
 
 impl LabSummary {
-    /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, and of the
-    /// events none was lost and none is overdue: what the command's exit status 0 says. What is in flight when the time
+    /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, no queue was
+    /// longer than pull allows, and of the events none was lost and none is overdue: what the command's exit status 0 says. What is in flight when the time
     /// of the run is over, or has just been triggered, is no fault.
     pub fn is_verified(&self) -> bool {
         let failed = self.flows.iter().any(|flow| flow.failed.is_some());
         let dropped = self.switches.iter().any(|switch| switch.dropped_headroom > 0);
         let missed = self.events.is_some_and(|events| events.lost + events.overdue > 0);
-        self.end == "done" && !failed && !dropped && !missed
+        let bounded = self.pull.as_ref().is_none_or(PullSummary::is_within_bound);
+        self.end == "done" && !failed && !dropped && !missed && bounded
     }
 }
 
@@ -160,6 +161,13 @@ pub struct PullSummary {
     pub peak_queue_bytes: u64,
 }
 
+impl PullSummary {
+    /// No queue was longer than it can be; true where there is no bound.
+    pub fn is_within_bound(&self) -> bool {
+        self.queue_bound_bytes.is_none_or(|bound| self.peak_queue_bytes <= bound)
+    }
+}
+
 /// A host that pulls.
 #[derive(Debug, Clone, Serialize)]
 pub struct PullHostSummary {
@@ -176,6 +184,8 @@ pub struct PullHostSummary {
     pub refused: u64,
     /// Times that a board left READs without an answer.
     pub silences: u64,
+    /// The part of the bytes on the wire from its boards that was announcements, 0 to 1.
+    pub announcement_share: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -8,6 +8,7 @@ use penstock_wire::fragment::{message_2_len, HEADER_LEN};
 use penstock_wire::gateware::BOARD_INPUTS;
 
 use super::flow::SenderKind;
+use super::mode::Mode;
 use crate::units::{ByteSize, Rate, Time};
 
 /// Recorded camera events, dealt out to boards.
@@ -45,6 +46,8 @@ impl CameraEvents {
 pub struct Readout {
     /// Number in the topology.
     pub host: usize,
+    /// Whether boards send, or announce and are read.
+    pub mode: Mode,
     /// Receive slots of each board's ring.
     pub slots: u32,
     pub slot_size: ByteSize,

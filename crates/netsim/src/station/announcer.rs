@@ -26,6 +26,11 @@ pub(super) fn number_at(address: u64) -> u64 {
     address / u64::from(STRIDE)
 }
 
+/// The address of the message of a number.
+pub(super) fn address_of(number: u64) -> u64 {
+    number * u64::from(STRIDE)
+}
+
 /// The announcements that may have to be sent again.
 #[derive(Default)]
 struct Written {
@@ -49,6 +54,8 @@ pub(super) struct Announcer {
     /// Messages of one announcement: it is one packet, and fits into a slot.
     most_events: usize,
     written: Written,
+    /// First address and key of the server's ring.
+    ring: (u64, u32),
     announced: u64,
     /// Messages of the last announcement.
     last: usize,
@@ -57,13 +64,15 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    pub(super) fn new(request: RequesterConfig) -> Self {
+    /// `ring`: first address and key of the announcements' ring at the server.
+    pub(super) fn new(request: RequesterConfig, ring: (u64, u32)) -> Self {
         let most_events = (request.mtu.bytes() - ANNOUNCEMENT_HEADER_LEN) / 4;
         Announcer {
             requester: Requester::new(request),
             waiting: VecDeque::new(),
             most_events: most_events.min(ANNOUNCEMENT_EVENTS),
             written: Written::default(),
+            ring,
             announced: 0,
             last: 0,
             highest_outstanding: 0,
@@ -126,13 +135,14 @@ impl Announcer {
             self.waiting.pop_front();
         }
         self.last = before - self.waiting.len();
-        let bytes = Bytes::from(announcement((first, first * u64::from(STRIDE)), 0, STRIDE, &lengths));
+        let bytes = Bytes::from(announcement((first, address_of(first)), 0, STRIDE, &lengths));
         let slot = (self.announced % u64::from(ANNOUNCEMENT_SLOTS)) as u32;
         let (va, len) = (self.announced, bytes.len() as u32);
-        let remote_va = u64::from(slot) * ANNOUNCEMENT_SLOT_LEN as u64;
+        let (base, rkey) = self.ring;
+        let remote_va = base + u64::from(slot) * ANNOUNCEMENT_SLOT_LEN as u64;
         self.announced += 1;
         self.written.kept.push_back((va, bytes));
-        let wr = SendWr { wr_id: va, verb: Verb::WriteImm(slot), va, len, remote_va, rkey: 0, solicited: false };
+        let wr = SendWr { wr_id: va, verb: Verb::WriteImm(slot), va, len, remote_va, rkey, solicited: false };
         let posted = self.requester.post_send(wr);
         debug_assert!(posted.is_ok(), "an announcement is short");
         let wire = |bytes: &Bytes| (bytes.len() + WIRE) as u64;
@@ -188,7 +198,7 @@ mod tests {
             let mut server = Responder::new(server);
             (0..100).for_each(|_| server.post_receive(RecvWr { wr_id: 0, va: 0, len: 512 }));
             let request = RequesterConfig::new(end(1), end(2), Psn::new(5), mtu);
-            Pair { announcer: Announcer::new(request), server, unread: 0 }
+            Pair { announcer: Announcer::new(request, (0, 0)), server, unread: 0 }
         }
 
         fn push(&mut self, numbers: impl IntoIterator<Item = u64>) {

@@ -14,6 +14,7 @@ use super::{
     PullBoard, PullServer, RcReceiver, RcSender, ReadRequester, ReadResponder, Station, TcpFlowReceiver, TcpFlowSender,
 };
 use crate::flow::Endpoint;
+use crate::pull_stats::PullStats;
 
 /// Why an endpoint cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -112,8 +113,8 @@ impl Station {
         Ok(self.push(key, Kind::TcpReceiver(receiver)))
     }
 
-    /// Adds an endpoint of the caller's own, which gets the requests to all of these queue pairs, and returns its
-    /// index. To be called before the run.
+    /// Adds an endpoint of the caller's own, which gets the requests to all of these queue pairs, and the answers to its
+    /// own, and returns its index. To be called before the run.
     pub fn add_application(
         &mut self,
         application: Box<dyn Endpoint>,
@@ -121,6 +122,7 @@ impl Station {
     ) -> Result<usize, StationError> {
         for qpn in queue_pairs {
             self.claim("receiver", self.config.ip, *qpn, Key::Receiver(*qpn))?;
+            self.claim("receiver", self.config.ip, *qpn, Key::Sender(*qpn))?;
         }
         let key = Key::Receiver(queue_pairs.first().copied().unwrap_or(Qpn::new(0)));
         Ok(self.push(key, Kind::Application(application)))
@@ -215,6 +217,11 @@ impl Station {
             Kind::PullServer(server) => Some(server),
             _ => None,
         }
+    }
+
+    /// What the endpoint at this index has pulled, if it pulls.
+    pub fn pulled(&self, index: usize) -> Option<PullStats> {
+        self.slots.get(index)?.pulled()
     }
 
     /// The end that is read at this index, if one is there.

@@ -4,13 +4,15 @@
 //! Source: IBTA vol. 1 clauses 9.4.4 and 9.7.5.1.4; `penstock_pull` is the other end's scheduler.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use penstock_transport::RequesterConfig;
 use penstock_wire::{Opcode, Packet, RocePacket};
 
-use super::announcer::{number_at, Announcer};
+use super::announcer::{address_of, number_at, Announcer};
 use super::read_responder::{ReadResponder, ReadResponderConfig, ReadResponderStats};
 use super::sender::earlier;
+use crate::contents::{Contents, Fragments};
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
 use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
@@ -31,6 +33,9 @@ pub struct PullBoardConfig {
     pub ahead: Option<u64>,
     /// Servers of the events, of which each gets one in this number.
     pub servers: u64,
+    /// The bytes of its messages, and the ring that takes its announcements with its key; `None`: only their length, and
+    /// a ring at address 0.
+    pub fragments: Option<Fragments>,
 }
 
 /// One board that is pulled, of a [`Station`](super::Station).
@@ -38,6 +43,8 @@ pub struct PullBoard {
     responder: ReadResponder,
     announcer: Announcer,
     source: Box<dyn MessageSource>,
+    /// The bytes of its messages; `None`: only their length.
+    contents: Option<Arc<dyn Contents>>,
     /// The source's next message: its time has not come, or there is no slot.
     next: Option<Message>,
     exhausted: bool,
@@ -60,10 +67,14 @@ pub struct PullBoard {
 impl PullBoard {
     /// A board with the messages of `source`, recorded in `ledger`.
     pub fn new(config: PullBoardConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
+        let ring = config.fragments.as_ref().map_or((0, 0), |fragments| (fragments.ring.va, fragments.ring.rkey));
+        let resources = config.read.responder.responder_resources.into();
+        let responder = ReadResponder::new(config.read);
         PullBoard {
-            resources: config.read.responder.responder_resources.into(),
-            responder: ReadResponder::new(config.read),
-            announcer: Announcer::new(config.request),
+            resources,
+            responder: if config.fragments.is_some() { responder.with_messages() } else { responder },
+            announcer: Announcer::new(config.request, ring),
+            contents: config.fragments.map(|fragments| fragments.contents),
             source,
             next: None,
             exhausted: false,
@@ -110,7 +121,8 @@ impl PullBoard {
         match packet.bth.opcode {
             Opcode::Acknowledge => self.announcer.handle_packet(now, packet),
             opcode => {
-                if let (Opcode::ReadRequest, Some(reth)) = (opcode, packet.reth) {
+                // A READ of no bytes is of no message.
+                if let (Opcode::ReadRequest, Some(reth)) = (opcode, packet.reth.filter(|reth| reth.dma_len > 0)) {
                     self.read_begins(number_at(reth.va));
                 }
                 self.responder.on_packet(now, &Packet::Roce(packet.clone()));
@@ -129,6 +141,9 @@ impl PullBoard {
         let free = at.saturating_sub(self.resources);
         self.held.drain(..free);
         self.begun -= free;
+        if let Some((first, _)) = self.held.front() {
+            self.responder.memory().release_before(address_of(*first));
+        }
     }
 
     /// Updates the state that depends on all others: messages taken up, announcements, the next timeout.
@@ -161,6 +176,9 @@ impl PullBoard {
             self.next = None;
             self.ledger.borrow_mut().posted(self.flow(), &message);
             let number = message.event / self.servers;
+            if let Some(contents) = &self.contents {
+                self.responder.memory().keep(address_of(number), contents.message(message.event, message.at));
+            }
             self.held.push_back((number, message.bytes));
             self.unread += message.bytes;
             self.announcer.push(number, message.bytes as u32);

@@ -16,6 +16,7 @@ use penstock_wire::{Announcement, Packet, Payload, Qpn, RocePacket, ANNOUNCEMENT
 use super::sender::earlier;
 use crate::flow::{Endpoint, FlowId};
 use crate::ledger::SharedLedger;
+use crate::pull_stats::{CameBytes, PullStats};
 use crate::trace::TraceSink;
 use crate::units::Time;
 
@@ -29,21 +30,6 @@ pub struct PulledFlowConfig {
     pub responder: ResponderConfig,
     /// Its messages are fragments, read in the order of their events; otherwise in the order of their announcements.
     pub carries_events: bool,
-}
-
-/// What a host has pulled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PullStats {
-    /// The window at the end of the run, in bytes on the wire.
-    pub window_bytes: u64,
-    /// The most that was in flight, in bytes on the wire.
-    pub highest_in_flight_bytes: u64,
-    pub reads: u64,
-    pub announcements: u64,
-    /// Announcements that were refused, as a whole or in part.
-    pub refused: u64,
-    /// Times that a board left READs without an answer.
-    pub silences: u64,
 }
 
 struct Pulled {
@@ -86,6 +72,7 @@ pub struct PullServer {
     retry_at: Option<Time>,
     announcements: u64,
     malformed: u64,
+    came: CameBytes,
 }
 
 impl PullServer {
@@ -116,6 +103,7 @@ impl PullServer {
             retry_at: None,
             announcements: 0,
             malformed: 0,
+            came: CameBytes::default(),
         })
     }
 
@@ -124,15 +112,17 @@ impl PullServer {
         self.by_qpn.iter().map(|(qpn, _)| *qpn).collect()
     }
 
-    pub fn stats(&self) -> PullStats {
+    fn stats(&self) -> PullStats {
         let counters = self.scheduler.counters();
         PullStats {
             window_bytes: self.scheduler.window(),
+            in_flight_bytes: self.scheduler.in_flight(),
             highest_in_flight_bytes: counters.highest_in_flight,
             reads: counters.reads,
             announcements: self.announcements,
             refused: counters.refused + self.malformed,
             silences: counters.silences,
+            came: self.came,
         }
     }
 
@@ -266,6 +256,7 @@ impl Endpoint for PullServer {
     fn on_packet(&mut self, now: Time, packet: &Packet) {
         if let Packet::Roce(packet) = packet {
             if let Some(index) = self.index_of(packet.bth.dest_qpn) {
+                self.came.count(packet);
                 match packet.bth.opcode.is_rc_request() {
                     true => self.handle_announcement(now, index, packet),
                     false => self.handle_response(now, index, packet),
@@ -310,8 +301,12 @@ impl Endpoint for PullServer {
         first.map_or(0, |index| self.flows[*index].class)
     }
 
+    fn pulled(&self) -> Option<PullStats> {
+        Some(self.stats())
+    }
+
     fn sample(&mut self, _now: Time, channel: u16, trace: &mut TraceSink) {
         trace.record(channel, "rx_payload_bytes", self.scheduler.counters().bytes as f64);
-        trace.record(channel, "window_bytes", self.scheduler.window() as f64);
+        self.stats().record(channel, trace);
     }
 }

@@ -12,7 +12,7 @@ use penstock_transport::{
 };
 use penstock_wire::{wire_len, Ecn, Packet, Qpn, RocePacket};
 
-use super::read_responder::Lengths;
+use super::readable::Readable;
 use super::receiver::{Consumer, NotifyAbove};
 use super::sender::{earlier, MAX_PART, MESSAGE, PART};
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
@@ -240,7 +240,7 @@ impl Endpoint for ReadRequester {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let packet = if self.cnps > 0 {
             self.cnps -= 1;
-            Some(self.responder.packet_of(Reply::Cnp, &mut Lengths))
+            Some(self.responder.packet_of(Reply::Cnp, &mut Readable::Lengths))
         } else {
             self.requester.poll_transmit(now, &mut VirtualPayload)
         };

@@ -8,14 +8,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use penstock_cc::{CcParams, FlowState, Law};
-use penstock_transport::{
-    Access, Memory, MemoryRegion, Reply, Responder, ResponderConfig, ResponderCounters, Unreadable,
-};
-use penstock_wire::{Opcode, Packet, Payload, Psn, Qpn, RocePacket};
+use penstock_transport::{Access, MemoryRegion, Reply, Responder, ResponderConfig, ResponderCounters};
+use penstock_wire::{Opcode, Packet, Psn, Qpn, RocePacket};
 
 use super::limiter::PacingConfig;
 use super::limiter_trace;
 use super::look_ahead::LookAhead;
+use super::readable::Readable;
 use super::sender::earlier;
 use crate::flow::{Endpoint, FlowId};
 use crate::trace::TraceSink;
@@ -45,23 +44,13 @@ pub struct ReadResponderStats {
     pub feedbacks: u64,
 }
 
-/// Memory of which only the length is of interest.
-pub(super) struct Lengths;
-
-impl Memory for Lengths {
-    fn write(&mut self, _va: u64, _data: &Payload) {}
-
-    fn read(&mut self, _va: u64, len: u32) -> Result<Payload, Unreadable> {
-        Ok(Payload::Virtual(len))
-    }
-}
-
 /// One end that is read, of a [`Station`](super::Station).
 pub struct ReadResponder {
     flow: FlowId,
     class: usize,
     cnp_class: usize,
     responder: Responder,
+    memory: Readable,
     limiter: LookAhead,
     ack_delay: Time,
     /// Requests that are answered later.
@@ -89,6 +78,7 @@ impl ReadResponder {
             class: class(config.responder.marking.ack_dscp),
             cnp_class: class(config.responder.marking.cnp_dscp),
             responder: Responder::new(config.responder),
+            memory: Readable::Lengths,
             limiter: LookAhead::new(&config.pacing),
             ack_delay: config.ack_delay,
             delayed: VecDeque::new(),
@@ -99,6 +89,17 @@ impl ReadResponder {
             timeout: None,
             start: None,
         }
+    }
+
+    /// Gives it messages with real bytes, which `memory` then keeps.
+    pub(super) fn with_messages(mut self) -> Self {
+        self.memory = Readable::Messages(VecDeque::new());
+        self
+    }
+
+    /// What it answers from.
+    pub(super) fn memory(&mut self) -> &mut Readable {
+        &mut self.memory
     }
 
     /// Keeps the parameters of its law where other senders with the same have theirs: a thousand copies fill a cache.
@@ -150,7 +151,7 @@ impl ReadResponder {
     fn settle(&mut self, now: Time) {
         while self.delayed.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((at, request)) = self.delayed.pop_front() {
-                self.responder.handle_packet(at, &request, &mut Lengths);
+                self.responder.handle_packet(at, &request, &mut self.memory);
             }
         }
         if self.reply.is_none() {
@@ -205,7 +206,7 @@ impl Endpoint for ReadResponder {
             return None;
         }
         let reply = self.reply.take()?;
-        let packet = Packet::Roce(self.responder.packet_of(reply, &mut Lengths));
+        let packet = Packet::Roce(self.responder.packet_of(reply, &mut self.memory));
         if let Reply::ReadResponse { psn, .. } = reply {
             self.count_response(psn);
             self.limiter.started(now, packet.wire_len() as u32);

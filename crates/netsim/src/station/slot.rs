@@ -13,6 +13,7 @@ use super::{
 };
 use crate::flow::Endpoint;
 use crate::pause::CLASSES;
+use crate::pull_stats::PullStats;
 use crate::units::Time;
 
 /// An endpoint of any protocol.
@@ -101,6 +102,15 @@ impl Slot {
             Kind::TcpSender(inner) => inner,
             Kind::TcpReceiver(inner) => inner,
             Kind::Application(inner) => &mut **inner,
+        }
+    }
+
+    /// What its endpoint has pulled, if it pulls.
+    pub(super) fn pulled(&self) -> Option<PullStats> {
+        match &self.kind {
+            Kind::PullServer(server) => server.pulled(),
+            Kind::Application(application) => application.pulled(),
+            _ => None,
         }
     }
 

@@ -46,6 +46,11 @@ impl InProcess {
         self.now = self.now.max(now);
     }
 
+    /// When there are READs or timers to run, if no packet arrives; [`Time::MAX`]: never.
+    pub fn due(&self) -> Time {
+        self.responders.request_due()
+    }
+
     /// Sets how queue pairs behave, from the next connection on.
     #[must_use]
     pub fn with_settings(mut self, settings: ResponderSettings) -> Self {

@@ -159,11 +159,18 @@ fn pulled(facts: &Facts) -> Option<String> {
     let pull = facts.summary.pull.as_ref()?;
     let host = pull.hosts.iter().max_by_key(|host| host.window_bytes)?;
     let bound = match pull.queue_bound_bytes {
-        Some(bound) => format!("at most {} could have", bytes(bound)),
+        Some(bound) if pull.is_within_bound() => format!("at most {} could have", bytes(bound)),
+        Some(bound) => format!("more than the {} that were requested and announced", bytes(bound)),
         None => "other traffic, faults and silent boards leave no bound".to_owned(),
     };
+    let reads: u64 = pull.hosts.iter().map(|host| host.reads).sum();
     let (window, peak) = (bytes(host.window_bytes), bytes(pull.peak_queue_bytes));
-    Some(format!("Pulled: {} requests {window} at a time; {peak} waited at a port, {bound}.", host.host))
+    Some(format!(
+        "Pulled: {reads} READs; {} requests {window} at a time, {:.2} % of what comes to it is announcements; {peak} waited \
+         at a port, {bound}.",
+        host.host,
+        100.0 * host.announcement_share
+    ))
 }
 
 fn carried(facts: &Facts) -> Option<String> {

@@ -23,8 +23,6 @@ use super::{Completion, Counters};
 
 /// What a READ response adds to its payload: Ethernet, IPv4, UDP, BTH, AETH, ICRC, and what a frame needs on the wire.
 const PACKET_OVERHEAD: u32 = (14 + 20 + 8 + 12 + 4 + 4 + WIRE_OVERHEAD) as u32;
-/// How long a board may leave READs unanswered before its part of the window is given to others.
-const PATIENCE: Time = Time::from_ms(20);
 /// The least window of a server in software, bytes on the wire, and the time in which its line carries the window.
 /// Software looks at its frames less often than once in a round trip, at times that vary more than the network's queues:
 /// its round trips do not say how much the way holds, and READs of single packets would wait for it again and again.
@@ -41,8 +39,15 @@ pub struct PullSettings {
     pub slot_bytes: u32,
     pub mtu: Mtu,
     pub window: PullWindow,
+    /// How long a board may leave READs unanswered before its part of the window is given to others.
+    pub patience: Time,
     /// Timer after which a READ is requested again, 4.096 us * 2^code: seven times, then the connection fails.
     pub ack_timeout: u8,
+}
+
+impl PullSettings {
+    /// The patience of a server in software.
+    pub const PATIENCE: Time = Time::from_ms(20);
 }
 
 /// What the READs of one queue pair follow.
@@ -60,6 +65,8 @@ pub enum PullWindow {
     Bytes(u64),
     /// What the server's line of this rate carries in 200 us, at least 256 KiB.
     OfLine(Rate),
+    /// What this line carries in the round trips that are measured. For time without the jitter of software.
+    Measured(Rate),
 }
 
 /// The scheduler of all boards.
@@ -79,13 +86,14 @@ impl Pull {
             window: match settings.window {
                 PullWindow::Bytes(bytes) => Window::Given(bytes),
                 PullWindow::OfLine(line) => Window::Given(line.bytes_in(WINDOW_TIME).bytes().max(AT_LEAST)),
+                PullWindow::Measured(line) => Window::Measured { line },
             },
             outstanding: PULL_READS,
             mtu: settings.mtu.bytes() as u32,
             packet_overhead: PACKET_OVERHEAD,
             slots: settings.slots,
             longest: settings.slot_bytes,
-            patience: PATIENCE,
+            patience: settings.patience,
         };
         let scheduler = Scheduler::new(config, settings.boards)?;
         let reading = Reading { longest: settings.slot_bytes, ack_timeout: settings.ack_timeout };
