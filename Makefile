@@ -125,6 +125,7 @@ bench: setup profile ## the performance table, also out/bench.json
 
 figures-check: setup build ## draw every figure and compare its numbers with docs/measured (minutes)
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
+	@$(PYTHON) -m figures.pull --check
 
 soak: setup      ## all planted faults of the proofs, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py

@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-SYNTHESIS, FIGURES, BENCH = (DOCS / "measured" / f"{name}.json" for name in ("synthesis", "figures", "bench"))
+SYNTHESIS, FIGURES, BENCH, PULL = (
+    DOCS / "measured" / f"{name}.json" for name in ("synthesis", "figures", "bench", "pull")
+)
 LINK = re.compile(r"^\[Rows: ([^\]]+)\]\((measured/\w+\.json)\)$", re.MULTILINE)
 WIDE = 10  # columns; the paths of a wider table are in a table of their own
 PATHS = "levels"  # the first column of these

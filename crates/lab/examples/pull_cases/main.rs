@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Unequal, partial and changing loads under pull, each beside the same load in a network that holds nothing back.
-//! Usage: `pull_cases [WORD]` runs the cases whose names contain the word, and prints a row for each.
+//! Usage: `pull_cases [NAME...]` runs all cases, or those of these names, and prints a row of JSON for each. Figures of
+//! the repository (`figures/pull.py`) make the table of docs/congestion-control.md of them.
 
 mod cases;
 mod run;
 
 fn main() {
-    let word = std::env::args().nth(1).unwrap_or_default();
-    let cases: Vec<_> = cases::all().into_iter().filter(|case| case.name.contains(&word)).collect();
-    println!("case,measure,ideal,pull,queue_p99_bytes,queue_peak_bytes,bound_bytes,window_bytes,drops,pause_us,met");
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let is_named = |case: &cases::Case| names.is_empty() || names.contains(&case.name);
+    let cases: Vec<_> = cases::all().into_iter().filter(is_named).collect();
+    if let Some(name) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
+        eprintln!("there is no case `{name}`");
+        std::process::exit(2);
+    }
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let rows = std::sync::Mutex::new(vec![None; cases.len()]);
+    let rows = std::sync::Mutex::new(vec![String::new(); cases.len()]);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| loop {
                 let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let Some(case) = cases.get(at) else { return };
-                let row = run::row(case);
-                rows.lock().unwrap()[at] = Some(row);
+                let row = serde_json::to_string(&run::row(case)).expect("a row of numbers and words");
+                rows.lock().unwrap()[at] = row;
             });
         }
     });
-    rows.into_inner().unwrap().into_iter().flatten().for_each(|row| println!("{row}"));
+    rows.into_inner().unwrap().into_iter().for_each(|row| println!("{row}"));
 }

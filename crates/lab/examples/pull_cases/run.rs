@@ -3,8 +3,9 @@
 
 use penstock_lab::{Lab, LabProgress, LabScenario, SoftwareOnly};
 use penstock_netsim::{Distribution, PortId, Time};
+use serde::Serialize;
 
-use crate::cases::{Case, Measure};
+use crate::cases::{self, Case, Measure};
 
 /// Time between two looks at the queues.
 const LOOK: Time = Time::from_us(10);
@@ -19,6 +20,34 @@ const IDEAL: [&str; 7] = [
     "qp.window=4000000",
 ];
 
+/// The longest queue that a case with events may have for 99 % of the time.
+const QUEUE_AT_10G: u64 = 50_000;
+const QUEUE_AT_100G: u64 = 200_000;
+
+/// What a case has come to.
+#[derive(Serialize)]
+pub struct Row {
+    case: String,
+    /// "events", "messages" (99th percentile of completion, us) or "goodput" (Gb/s of payload).
+    measure: &'static str,
+    /// The value without anything that holds it back.
+    ideal: f64,
+    pull: f64,
+    queue_p99_bytes: u64,
+    queue_peak_bytes: u64,
+    /// None with other traffic.
+    bound_bytes: Option<u64>,
+    window_bytes: u64,
+    /// The part of all bytes from boards that was announcements, 0 to 1.
+    announcement_share: f64,
+    dropped: u64,
+    paused_us: f64,
+    /// Goals that it does not meet.
+    missed: Vec<&'static str>,
+    /// Why.
+    reason: Option<&'static str>,
+}
+
 struct Outcome {
     /// The value, in the unit of the measure.
     value: f64,
@@ -26,44 +55,61 @@ struct Outcome {
     queue_peak: u64,
     bound: Option<u64>,
     window: u64,
+    announcements: f64,
     drops: u64,
     pause_us: f64,
 }
 
-pub fn row(case: &Case) -> String {
+pub fn row(case: &Case) -> Row {
     let pull = run(case, &["qp.mode=pull"]);
     let ideal = match case.measure {
         // Payload of packets of 4096 bytes.
         Measure::Goodput { carries, .. } => carries * 4096.0 / 4178.0,
         _ => run(case, &IDEAL).value,
     };
-    let met = is_met(case, pull.value, ideal) && pull.drops == 0 && pull.pause_us == 0.0;
-    let unit = match case.measure {
-        Measure::Events => "event 99 % us",
-        Measure::Messages => "message 99 % us",
-        Measure::Goodput { .. } => "Gb/s",
+    let measure = match case.measure {
+        Measure::Events { .. } => "events",
+        Measure::Messages => "messages",
+        Measure::Goodput { .. } => "goodput",
     };
-    let bound = pull.bound.map_or("-".to_owned(), |bound| bound.to_string());
-    format!(
-        "{},{unit},{:.2},{:.2},{},{},{bound},{},{},{:.1},{}",
-        case.name,
+    let missed = missed(case, &pull, ideal);
+    Row {
+        measure,
         ideal,
-        pull.value,
-        pull.queue_p99,
-        pull.queue_peak,
-        pull.window,
-        pull.drops,
-        pull.pause_us,
-        if met { "yes" } else { "no" }
-    )
+        pull: pull.value,
+        queue_p99_bytes: pull.queue_p99,
+        queue_peak_bytes: pull.queue_peak,
+        bound_bytes: pull.bound,
+        window_bytes: pull.window,
+        announcement_share: pull.announcements,
+        dropped: pull.drops,
+        paused_us: pull.pause_us,
+        reason: if missed.is_empty() { None } else { cases::reason(&case.name) },
+        missed,
+        case: case.name.clone(),
+    }
 }
 
-fn is_met(case: &Case, pull: f64, ideal: f64) -> bool {
-    match case.measure {
-        Measure::Events => pull <= (1.2 * ideal).max(ideal + 100.0),
-        Measure::Messages => pull <= 2.0 * ideal,
-        Measure::Goodput { least, .. } => pull >= least * ideal,
-    }
+fn missed(case: &Case, pull: &Outcome, ideal: f64) -> Vec<&'static str> {
+    let is_met = match case.measure {
+        Measure::Events { .. } => pull.value <= (1.2 * ideal).max(ideal + 100.0),
+        Measure::Messages => pull.value <= 2.0 * ideal,
+        Measure::Goodput { least, .. } => pull.value >= least * ideal,
+    };
+    let is_short = match case.measure {
+        Measure::Events { line } => pull.queue_p99 <= if line > 10 { QUEUE_AT_100G } else { QUEUE_AT_10G },
+        _ => true,
+    };
+    let is_below_bound = pull.bound.is_none_or(|bound| pull.queue_peak <= bound);
+    let measure = if matches!(case.measure, Measure::Goodput { .. }) { "line" } else { "completion" };
+    let goals = [
+        (measure, is_met),
+        ("queue", is_short),
+        ("bound", is_below_bound),
+        ("drops", pull.drops == 0),
+        ("pauses", pull.pause_us == 0.0),
+    ];
+    goals.into_iter().filter(|(_, is_met)| !is_met).map(|(goal, _)| goal).collect()
 }
 
 fn run(case: &Case, mode: &[&str]) -> Outcome {
@@ -92,7 +138,7 @@ fn run(case: &Case, mode: &[&str]) -> Outcome {
     let ledger = lab.ledger.borrow();
     let us = |time: Option<Time>| time.map_or(f64::INFINITY, |time| time.as_ps() as f64 * 1e-6);
     let value = match case.measure {
-        Measure::Events => us(ledger.events.completion.quantile(0.99)),
+        Measure::Events { .. } => us(ledger.events.completion.quantile(0.99)),
         Measure::Messages => us(ledger.completion.quantile(0.99)),
         Measure::Goodput { .. } => (delivered(&lab, case) - before) as f64 * 8e-9 / (lab.now() - from).as_secs_f64(),
     };
@@ -105,6 +151,12 @@ fn run(case: &Case, mode: &[&str]) -> Outcome {
         queue_peak: ports().map(|port| port.peak_queue_bytes).max().unwrap_or(0),
         bound: results.pull.as_ref().and_then(|pull| pull.queue_bound_bytes),
         window: results.pull.iter().flat_map(|pull| &pull.hosts).map(|host| host.window_bytes).max().unwrap_or(0),
+        announcements: results
+            .pull
+            .iter()
+            .flat_map(|pull| &pull.hosts)
+            .map(|host| host.announcement_share)
+            .fold(0.0, f64::max),
         drops: results.switches.iter().map(|switch| switch.dropped_buffer + switch.dropped_headroom).sum(),
         pause_us: ports().map(|port| port.pausing_s).sum::<f64>() * 1e6,
     }
