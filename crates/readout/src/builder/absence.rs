@@ -15,6 +15,8 @@ pub(super) struct Absence {
     lost_since: Vec<Option<Time>>,
     /// The last sign of life of each source; none where nothing looks for any.
     alive_at: Vec<Option<Time>>,
+    /// The first sign of life of each source after what was due last.
+    answered_at: Vec<Option<Time>>,
     /// Time when each source could last be reached again, after which what it has to send may still take long.
     reached_at: Vec<Time>,
     /// A bit for each source that has been away for the whole time or was left out, in 64-bit words.
@@ -29,7 +31,18 @@ impl Absence {
         let sources = usize::from(sources);
         let (lost_since, alive_at, gone) = (vec![None; sources], vec![None; sources], vec![0; sources.div_ceil(64)]);
         let (outage, reached_at) = (vec![outage; sources], vec![Time::ZERO; sources]);
-        Absence { outage, grace, lost_since, alive_at, reached_at, gone, gone_count: 0, next_due: Time::MAX }
+        let answered_at = vec![None; sources];
+        Absence {
+            outage,
+            grace,
+            lost_since,
+            alive_at,
+            answered_at,
+            reached_at,
+            gone,
+            gone_count: 0,
+            next_due: Time::MAX,
+        }
     }
 
     /// A source is waited for as long as this from now on.
@@ -55,14 +68,19 @@ impl Absence {
     }
 
     /// How long a source may still deliver something that it has not delivered in its time, which was over at
-    /// `over_at`: as one on its way back, or as one that has given a sign of life since. That may have overtaken what
-    /// the source sends, where a loaded machine gave it no processor before.
-    pub(super) fn hope(&self, source: u16, over_at: Time) -> Option<Time> {
-        let (alive_at, outage) = (self.alive_at[usize::from(source)], self.outage[usize::from(source)]);
-        match (self.lost_since[usize::from(source)], alive_at) {
+    /// `over_at`: as one on its way back, or as one that has given a sign of life since. The first one may have
+    /// overtaken what the source sends, where a loaded machine gave it no processor before.
+    pub(super) fn hope(&mut self, source: u16, over_at: Time) -> Option<Time> {
+        let source = usize::from(source);
+        let outage = self.outage[source];
+        match (self.lost_since[source], self.alive_at[source]) {
             (Some(since), _) => Some(since.saturating_add(outage)),
-            (None, Some(at)) if at >= over_at => Some(at.saturating_add(self.grace)),
-            (None, at) => at.map(|at| at.max(self.reached_at[usize::from(source)]).saturating_add(outage)),
+            (None, Some(at)) if at >= over_at => {
+                let first = self.answered_at[source].filter(|first| *first >= over_at).unwrap_or(at);
+                self.answered_at[source] = Some(first);
+                Some(first.saturating_add(self.grace))
+            }
+            (None, at) => at.map(|at| at.max(self.reached_at[source]).saturating_add(outage)),
         }
     }
 

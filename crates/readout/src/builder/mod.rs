@@ -381,11 +381,13 @@ impl<H: Copy + Default> EventBuilder<H> {
 
     /// Whether the head, whose time is over, lacks a fragment of a source that may be on its way back and still hold it.
     fn hold(&mut self, now: Time) -> bool {
-        let (head, progress) = (self.head, &self.progress);
+        let head = self.head;
         let Some(over_at) = self.patience.give_up_at() else { return false };
         self.suspects.clear();
         self.out_of_reach.clear();
-        for source in self.window.lacking(head, |word| progress.excused(word, head)) {
+        let lacking: Vec<u16> = self.window.lacking(head, |word| self.progress.excused(word, head)).collect();
+        let progress = &mut self.progress;
+        for source in lacking {
             let hope = progress.absence.hope(source, over_at).filter(|until| *until > now);
             let Some(until) = hope.filter(|_| !progress.is_past(source, head)) else { continue };
             self.held = self.held.max(Some(until));

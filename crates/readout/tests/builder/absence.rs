@@ -31,6 +31,21 @@ fn a_source_that_an_incomplete_event_held_back_has_its_time_again_and_a_dead_one
 }
 
 #[test]
+fn a_source_that_answers_and_sends_nothing_is_not_waited_for_however_often_it_answers() {
+    let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(80), outage: Time(1000), ..config(3, 8) });
+    for (event, source) in (0..3).flat_map(|event| [(event, 0), (event, 1)]) {
+        assert_eq!(builder.push(Time::ZERO, id(event, source), 0), Pushed::Accepted);
+    }
+    let mut out = Vec::new();
+    for now in (4..=100).step_by(4) {
+        builder.alive(Time(now), 2, false);
+        drain(&mut builder, Time(now), &mut out);
+        // The time of events, and an eighth of it from the answer at 80 on.
+        assert_eq!(out.len(), if now < 90 { 0 } else { 3 }, "at {now}");
+    }
+}
+
+#[test]
 fn a_slow_source_is_waited_for_as_long_as_it_sends_and_one_that_stops_is_not() {
     let mut builder = EventBuilder::new(BuilderConfig { timeout: Time(100), ..config(3, 8) });
     for (event, source) in (0..8).flat_map(|event| [(event, 0), (event, 1)]) {
