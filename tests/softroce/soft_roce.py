@@ -39,13 +39,19 @@ def machine(image: Image) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def joined(namespaces: None, machine: Machine, built: Path, tmp_path: Path) -> Iterator[Network]:
-    """Addresses for this number of boards in a namespace that is joined to the machine's Ethernet."""
+def joined(
+    namespaces: None, machine: Machine, built: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Network]:
+    """Addresses for this number of boards in a namespace that is joined to the machine's Ethernet.
+
+    A parameter is the share of frames of RoCEv2 that are lost on the way.
+    """
+    loss = getattr(request, "param", 0)
     network = Network(built / "penstock", tmp_path / "state")
     machine.check("ip route add 10.77.1.0/24 dev eth0")
     try:
         network.make(BOARDS, ip=None)
-        relay = network.start("s", sys.executable, str(RELAY), "veth0", *machine.ethernet())
+        relay = network.start("s", sys.executable, str(RELAY), "veth0", *machine.ethernet(), str(loss))
         assert relay.stdout.readline() == "joined\n", relay.stderr.read()
         yield network
     finally:

@@ -2,6 +2,7 @@
 //! Arguments shared by several commands: numbers, quantities, patterns.
 
 pub mod allowed;
+pub mod cm;
 pub mod number;
 pub mod pattern;
 pub mod quantity;

@@ -5,6 +5,7 @@
 
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use crate::board_list::BoardList;
+use penstock_cli_common::arguments::cm::{CmName, RDMA_CM_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
 use penstock_cli_common::arguments::quantity::{
     above_zero, bytes, fine_milliseconds, gbps, listen_address, megabytes_per_second, microseconds, milliseconds,
@@ -51,6 +52,12 @@ pub struct BoardArguments {
     /// The boards open their queue pairs; otherwise this server does
     #[arg(long)]
     pub listen: bool,
+    /// Connection manager by which queue pairs open
+    #[arg(long, value_enum, default_value = "feroce")]
+    pub cm: CmName,
+    /// Port at which boards request connections, for --cm rdma
+    #[arg(long, value_name = "PORT", default_value_t = RDMA_CM_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub cm_port: u16,
     /// Seconds after which boards that are not up are reported
     #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
     pub bring_up: f64,

@@ -14,6 +14,7 @@ mod line;
 mod listening;
 mod memory;
 mod metrics;
+mod needs;
 #[cfg(not(feature = "gpu"))]
 mod no_gpu;
 mod observer;

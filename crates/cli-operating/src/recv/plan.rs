@@ -2,12 +2,12 @@
 //! The plan of `penstock recv`: the command line and the file of boards, checked and combined.
 //! Promise: invalid settings are refused before anything is opened, with the value and what to do.
 
-use super::arguments::{Arguments, BackendArguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
+use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments, StorageArguments};
 use super::boards::{read_boards, Boards, Weighted};
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use super::memory::{check_memory, pool, slots};
+use super::needs::{check_backend, check_direct, rdma_port};
 use super::{speed, state_file};
-use clap::ValueEnum;
 use penstock_cli_common::arguments::number::{positive, TCP_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PacketConfig, PullSettings, PullWindow, TcpConfig, VerbsConfig};
@@ -122,8 +122,9 @@ impl Plan {
     /// The option that cannot be done, with its value and what to do.
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
         check_backend(&arguments.backend)?;
+        let by_rdma = rdma_port(arguments)?.is_some();
         let over_tcp = arguments.backend.name == BackendName::Tcp;
-        let sources = boards(&arguments.boards, over_tcp)?;
+        let sources = boards(&arguments.boards, over_tcp || by_rdma)?;
         let line = if arguments.backend.pull { None } else { line(arguments)? };
         let session = session(arguments, sources.iter().map(|source| source.spec.clone()).collect())?;
         let backend = backend(arguments, &session)?;
@@ -181,7 +182,9 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
             check_memory(&format!("{} rings of {slots} slots", boards.len()), all, slot_bytes)?;
         }
     }
-    let keep_alive = (arguments.boards.keep_alive > 0).then(|| ms(arguments.boards.keep_alive));
+    let rdma_port = rdma_port(arguments)?;
+    // The standard connection manager has no keep-alives.
+    let keep_alive = (arguments.boards.keep_alive > 0 && rdma_port.is_none()).then(|| ms(arguments.boards.keep_alive));
     positive("--seconds", arguments.run.seconds)?;
     let consumer = positive("--consumer-rate", arguments.serving.consumer_rate)?;
     Ok(SessionConfig {
@@ -202,6 +205,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         mtu,
         rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer.unwrap_or(640)),
         cm: CmOpenerConfig { keep_alive, ..CmOpenerConfig::default() },
+        rdma_port,
         bring_up: seconds("--bring-up", arguments.boards.bring_up)?,
         linger: ms(arguments.run.linger),
         ..SessionConfig::default()
@@ -283,35 +287,6 @@ fn seconds(option: &str, value: f64) -> Result<Time, String> {
 /// A time in milliseconds, for options.
 fn ms(count: u64) -> Time {
     Time::from_ms(1).saturating_mul(count)
-}
-
-/// Refuses the options of another back end: they would have no effect.
-fn check_backend(given: &BackendArguments) -> Result<(), String> {
-    use BackendName::{Packet, Tcp, Verbs};
-    if given.pull && given.name != Packet {
-        let why = match given.name {
-            Tcp => "TCP has no RDMA READ",
-            _ => "READs by an RDMA NIC are not supported yet",
-        };
-        return Err(format!("--pull: {why}; use --backend packet"));
-    }
-    let options: [(&str, bool, &[BackendName]); 6] = [
-        ("--socket", given.socket.is_some(), &[Packet]),
-        ("--device", given.device.is_some(), &[Verbs]),
-        ("--gid", given.gid.is_some(), &[Verbs]),
-        ("--port", given.port.is_some(), &[Tcp]),
-        ("--mtu", given.mtu.is_some(), &[Verbs, Packet]),
-        ("--rnr-timer", given.rnr_timer.is_some(), &[Verbs, Packet]),
-    ];
-    match options.into_iter().find(|(_, is_given, of)| *is_given && !of.contains(&given.name)) {
-        Some((option, _, of)) => {
-            let named =
-                |name: &BackendName| name.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-            let (of, chosen) = (of.iter().map(named).collect::<Vec<_>>().join(" and "), named(&given.name));
-            Err(format!("{option}: an option of --backend {of}, not of {chosen}; leave it out"))
-        }
-        None => Ok(()),
-    }
 }
 
 fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, String> {
@@ -398,8 +373,9 @@ fn gpu(arguments: &Arguments) -> Result<Option<GpuPlan>, String> {
     Ok(Some(GpuPlan { index, direct: arguments.gpu.gpu_direct, task, batch_bytes }))
 }
 
-fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<Weighted>, String> {
-    let opens = if arguments.listen || over_tcp { Opens::Board } else { Opens::We };
+/// `connect`: boards open their connections in any case.
+fn boards(arguments: &BoardArguments, connect: bool) -> Result<Vec<Weighted>, String> {
+    let opens = if arguments.listen || connect { Opens::Board } else { Opens::We };
     let mut boards = match &arguments.file {
         Some(file) => {
             let Boards { boards } = read_boards(file, opens)?;
@@ -414,7 +390,7 @@ fn boards(arguments: &BoardArguments, over_tcp: bool) -> Result<Vec<Weighted>, S
         }
         boards.push(Weighted { spec: BoardSpec { name: ip.to_string(), ip, opens }, weight: 1 });
     }
-    if over_tcp {
+    if connect {
         boards.iter_mut().for_each(|board| board.spec.opens = Opens::Board);
     }
     let mut names = HashSet::new();
@@ -440,22 +416,6 @@ pub fn no_board_is_here(boards: &[BoardSpec], ours: Ipv4Addr) -> Result<(), Stri
     match boards.iter().find(|board| board.ip == ours) {
         Some(board) => Err(format!("{}: {ours} is this server's own address; give the board's", board.name)),
         None => Ok(()),
-    }
-}
-
-fn check_direct(arguments: &Arguments) -> Result<(), String> {
-    /// A kernel reads words, after a header of 40 bytes.
-    const ALIGNMENT: u32 = 8;
-    let slot_bytes = arguments.memory.slot_size;
-    match arguments.gpu.gpu_direct {
-        GpuDirectChoice::Off => Ok(()),
-        GpuDirectChoice::On if arguments.backend.name != BackendName::Verbs => {
-            Err("--gpu-direct on: only an RDMA NIC writes to a GPU: add --backend verbs".to_owned())
-        }
-        _ if !slot_bytes.is_multiple_of(ALIGNMENT) => {
-            Err(format!("--slot-size {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -520,6 +480,7 @@ mod tests {
             "--mtu: an option of --backend verbs and packet, not of tcp; leave it out"
         );
         assert_eq!(message("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
+        assert_eq!(message("--backend verbs --cm rdma"), "--cm rdma: goes with --backend packet");
         assert_eq!(message("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
         for (option, backends) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")]
         {

@@ -5,6 +5,7 @@
 
 use super::choices::{LawName, PayloadName, ProtocolName, StackName};
 use penstock_cli_common::arguments::allowed::Allowed;
+use penstock_cli_common::arguments::cm::{CmName, RDMA_CM_PORT};
 use penstock_cli_common::arguments::number::{share, TCP_PORT};
 use penstock_cli_common::arguments::quantity::{above_zero, bytes, gbps, hertz, milliseconds, seconds};
 use penstock_units::Rate;
@@ -47,6 +48,12 @@ pub struct BoardArguments {
     /// Open queue pairs at this server; otherwise the server opens them here
     #[arg(long, value_name = "ADDRESS")]
     pub connect: Option<Ipv4Addr>,
+    /// Connection manager by which queue pairs open
+    #[arg(long, value_enum, default_value = "feroce")]
+    pub cm: CmName,
+    /// Port of the server's connection manager, for --cm rdma
+    #[arg(long, value_name = "PORT", default_value_t = RDMA_CM_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub cm_port: u16,
     /// Servers that may open queue pairs here, as ADDRESS or ADDRESS/PREFIX; may be repeated. Others are not answered
     /// [default: all]
     #[arg(long, value_name = "ADDRESS[/N]", value_delimiter = ',')]

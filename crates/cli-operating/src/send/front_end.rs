@@ -16,7 +16,7 @@ use penstock_transport::{
     Ending, Refusal, RequesterCounters,
 };
 use penstock_units::Time;
-use penstock_wire::{CmInfo, CmMessage, CmTransmit, Ipv4Addr, MacAddr, RocePacket};
+use penstock_wire::{CmInfo, CmMessage, CmRequest, CmTransmit, Ipv4Addr, MacAddr, RocePacket};
 use std::sync::Arc;
 
 /// Wait before an opened connection that failed is opened again.
@@ -84,7 +84,10 @@ impl FrontEnd {
             now: Time::ZERO,
             stopped: false,
         };
-        let opener = plan.server.map(|server| CmOpener::new(CmOpenerConfig::default(), server));
+        // The standard connection manager has no keep-alives.
+        let keep_alive = CmOpenerConfig::default().keep_alive.filter(|_| plan.rdma_port.is_none());
+        let config = CmOpenerConfig { keep_alive, ..CmOpenerConfig::default() };
+        let opener = plan.server.map(|server| CmOpener::new(config, server));
         Ok(FrontEnd { side, listener, opener, open_at: Time::ZERO, source })
     }
 
@@ -197,10 +200,20 @@ impl FrontEnd {
 
     pub fn handle_request(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) -> Option<CmMessage> {
         self.side.now = now;
-        self.listener.handle_message(now, from, message, &mut self.side)
+        let answer = self.listener.handle_message(now, from, message, &mut self.side);
+        let is_closed = message.request == CmRequest::CloseQp && self.side.lanes[0].closing;
+        if let Some(opener) = self.opener.as_mut().filter(|_| is_closed && self.side.plan.rdma_port.is_some()) {
+            // Without keep-alives nothing else says that the server is to be opened again.
+            opener.forget();
+            self.open_at = now + REOPEN;
+        }
+        answer
     }
 
     pub fn handle_answer(&mut self, now: Time, from: Ipv4Addr, message: &CmMessage) {
+        if self.side.plan.rdma_port.is_some() && message.info_valid && message.request == CmRequest::OpenQp {
+            self.side.lanes[0].set_psn(message.other.psn);
+        }
         let event = self.opener.as_mut().and_then(|opener| opener.handle_message(now, from, message));
         self.on_event(now, event);
     }
@@ -225,6 +238,11 @@ impl FrontEnd {
         }
         let opener = self.opener.as_mut()?;
         opener.poll_transmit().map(|message| (CmAddress { ip: opener.ip(), port: opener.port() }, message))
+    }
+
+    /// What the server's connection manager answers, or what does not fit.
+    pub fn server_trouble(&mut self, trouble: String) {
+        self.side.lanes[0].trouble = Some(trouble);
     }
 
     fn on_event(&mut self, now: Time, event: Option<CmEvent>) {

@@ -193,6 +193,11 @@ impl Lane {
         Ok(self.local_info())
     }
 
+    /// PSN with which the next connection begins, as the server has set it.
+    pub fn set_psn(&mut self, psn: Psn) {
+        self.psn = psn;
+    }
+
     pub fn local_info(&self) -> CmInfo {
         CmInfo { qpn: self.qpn, psn: self.psn, rkey: 0, base: 0, ip: self.ip }
     }

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Frames that wait for the interface; above this number no front end gets a turn.
 const FULL: usize = 256;
-/// Acknowledgements and CNPs that may wait.
-const ANSWERS: Frames = Frames { longest: 128, count: 4096 };
+/// Acknowledgements, CNPs and messages of the connection manager that may wait.
+const ANSWERS: Frames = Frames { longest: 384, count: 4096 };
 /// Received frames are copied into pieces of one such block.
 const BLOCK: usize = 1 << 16;
 /// A signal is noticed within this time.

@@ -17,6 +17,7 @@ mod link;
 mod pacing;
 mod payload;
 mod plan;
+mod rdma;
 mod registers;
 mod tables;
 mod tcp;
@@ -35,6 +36,7 @@ use penstock_readout::ShareError;
 use penstock_units::Time;
 use penstock_wire::RocePacket;
 use plan::Plan;
+use rdma::RdmaPorts;
 use registers::Registers;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -46,6 +48,10 @@ pub use arguments::Arguments;
 const FARM: Time = Time::from_ms(100);
 /// Time between two looks at the messages of the connection manager.
 const CM: Time = Time::from_ms(1);
+
+/// Time for servers to answer DREQs at the end, and between two looks at what they answer.
+const HANG_UP: Time = Time::from_ms(1000);
+const CLOSING: Duration = Duration::from_millis(5);
 
 /// Receptions that empty the packet socket.
 const ROUNDS: usize = 16;
@@ -73,6 +79,8 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
         ips.iter().enumerate().map(|(k, &ip)| FrontEnd::new(&shared, share.clone(), k as u16, ip, link.mac()));
     let mut crowd = Crowd::of(front_ends.collect::<Result<_, _>>().map_err(Failure::Refused)?);
     let mut sockets = connect::Sockets::bind(&ips, &plan.allow).map_err(Failure::Refused)?;
+    crowd.rdma =
+        plan.rdma_port.map(|port| RdmaPorts::open(plan, port, link.mac())).transpose().map_err(Failure::Refused)?;
     let mut registers = Registers::bind(plan, link.mac()).map_err(Failure::Refused)?;
     if !plan.json {
         notify(tables::opening(plan, link.mac()));
@@ -83,12 +91,15 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
         if now >= cm_due {
             cm_due = now + CM;
             let arrived = sockets.receive();
-            if !arrived.is_empty() {
+            if !arrived.is_empty() || crowd.rdma.as_ref().is_some_and(RdmaPorts::has_arrivals) {
                 // A server acknowledges before it closes. After a pause of this process both are here, and what a closed
                 // queue pair has not seen acknowledged is sent again.
                 (0..ROUNDS).find(|_| !crowd.receive(now, &mut link));
             }
-            sockets.serve(now, arrived, &mut crowd.front_ends);
+            match &mut crowd.rdma {
+                Some(rdma) => rdma.serve(now, &mut crowd.front_ends, &mut link),
+                None => sockets.serve(now, arrived, &mut crowd.front_ends),
+            }
         }
         if now >= registers_due {
             registers_due = now + REGISTERS;
@@ -115,6 +126,7 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
             now = clock.now();
         }
     }
+    crowd.hang_up(&clock, &mut link);
     let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
     let faults = failure.into_iter().chain(crowd.refused).collect();
     let report = tables::report(&crowd.front_ends, now, strangers, (link.counts(), link.refusal()), faults);
@@ -130,11 +142,13 @@ struct Crowd {
     done: Option<Time>,
     /// Changes of servers that came too late.
     refused: Vec<String>,
+    /// None: FEROCE's connection manager.
+    rdma: Option<RdmaPorts>,
 }
 
 impl Crowd {
     fn of(front_ends: Vec<FrontEnd>) -> Crowd {
-        Crowd { front_ends, turn: 0, done: None, refused: Vec::new() }
+        Crowd { front_ends, turn: 0, done: None, refused: Vec::new(), rdma: None }
     }
 
     /// All messages are acknowledged, and the servers have closed their queue pairs or had time to.
@@ -172,12 +186,26 @@ impl Crowd {
     }
 
     fn receive(&mut self, now: Time, link: &mut Link) -> bool {
-        let front_ends = &mut self.front_ends;
+        let (front_ends, rdma) = (&mut self.front_ends, &mut self.rdma);
         let first = front_ends[0].ip().to_bits();
         link.receive(|packet: &RocePacket| {
             let k = packet.ip_dst.to_bits().wrapping_sub(first) as usize;
-            front_ends.get_mut(k).is_some_and(|front_end| front_end.handle_packet(now, packet))
+            let is_mad = rdma.as_mut().is_some_and(|rdma| rdma.take(k, packet));
+            is_mad || front_ends.get_mut(k).is_some_and(|front_end| front_end.handle_packet(now, packet))
         })
+    }
+
+    /// Closes the connections of the standard connection manager; those that a server does not answer for are left.
+    fn hang_up(&mut self, clock: &SessionClock, link: &mut Link) {
+        let end = clock.now() + HANG_UP;
+        while clock.now() < end {
+            let now = clock.now();
+            let waits = self.rdma.as_mut().is_some_and(|rdma| rdma.hang_up(now, link));
+            if link.flush(now).is_err() || !waits || link.wait(CLOSING).is_err() {
+                return;
+            }
+            self.receive(clock.now(), link);
+        }
     }
 
     fn transmit(&mut self, now: Time, link: &mut Link) -> bool {

@@ -7,6 +7,7 @@ use super::choices::{LawName, PayloadName, ProtocolName};
 use super::faults::FaultRates;
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
 use penstock_cli_common::arguments::allowed::Allowed;
+use penstock_cli_common::arguments::cm::CmName;
 use penstock_cli_common::arguments::number::positive;
 use penstock_readout::{Dataset, EventSource};
 use penstock_transport::{Mtu, RetryLimits};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub boards: u16,
     pub first_source: u16,
     pub server: Option<Ipv4Addr>,
+    /// Port of the server's standard connection manager; none: FEROCE's.
+    pub rdma_port: Option<u16>,
     /// Who may ask the connection manager.
     pub allow: Vec<Allowed>,
     pub slots: u32,
@@ -88,6 +91,7 @@ impl Plan {
             boards: a.boards.count,
             first_source: a.boards.first_source,
             server: a.boards.connect,
+            rdma_port: rdma_port(a)?,
             allow: a.boards.allow.clone(),
             slots: a.protocol.slots,
             slot_bytes: a.protocol.slot_size,
@@ -190,6 +194,15 @@ impl Plan {
     }
 }
 
+fn rdma_port(a: &Arguments) -> Result<Option<u16>, String> {
+    match (a.boards.cm, a.boards.connect, a.protocol.protocol) {
+        (CmName::Feroce, ..) => Ok(None),
+        (CmName::Rdma, _, ProtocolName::Tcp) => Err("--cm rdma: streams over TCP have no queue pairs".to_owned()),
+        (CmName::Rdma, None, _) => Err("--cm rdma: front ends open; name the server by --connect".to_owned()),
+        (CmName::Rdma, Some(_), _) => Ok(Some(a.boards.cm_port)),
+    }
+}
+
 fn recorded(a: &Arguments) -> Result<Option<Arc<EventSource>>, String> {
     match (&a.events.data, a.events.payload) {
         (Some(file), PayloadName::Recorded) => {
@@ -261,6 +274,9 @@ mod tests {
             ("--loss 2", "--loss 2"),
             ("--ack-loss 1", "--ack-loss 1"),
             ("--ack-corrupt nan", "--ack-corrupt NaN"),
+            ("--cm rdma", "--connect"),
+            ("--cm rdma --connect 10.0.0.1 --cm-port 0", "--cm-port"),
+            ("--cm rdma --connect 10.0.0.1 --protocol tcp", "--cm rdma"),
             ("--cc-share 0bps", "more than 0"),
             ("--cc-share 12Gbps", "up to --line-rate, 10Gbps"),
             ("--cc-share 39Mbps --cc off", "--cc dcqcn"),

@@ -28,13 +28,14 @@ use std::sync::Arc;
 
 use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RnrTimer};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RdmaCmMad, RnrTimer, RocePacket};
 
 pub use crate::device_memory::DeviceMemory;
 pub use crate::poll::{ClockHand, Latencies, PollMode, SessionClock};
 use crate::sys::Mapping;
 pub use frame_socket::SocketChoice;
 pub use in_process::InProcess;
+pub(crate) use packet::random_words;
 pub use packet::{PacketBackend, PacketConfig};
 pub use pull::{PullSettings, PullWindow};
 pub use responders::{Entropy, ResponderSettings};
@@ -207,6 +208,19 @@ pub trait Backend {
     fn connects_itself(&self) -> bool {
         false
     }
+
+    /// From now on [`Self::take_mad`] returns the packets to queue pair 1. False: the back end has no access to it.
+    fn open_management(&mut self) -> bool {
+        false
+    }
+
+    /// The next packet to queue pair 1.
+    fn take_mad(&mut self) -> Option<RocePacket> {
+        None
+    }
+
+    /// Sends a message of the standard connection manager; one that is lost is repeated by its sender.
+    fn send_mad(&mut self, _to: (MacAddr, Ipv4Addr), _mad: &RdmaCmMad) {}
 
     /// Whether it calls [`Memory::admit`] before it acknowledges a message. A NIC does not.
     fn admits_before_ack(&self) -> bool {

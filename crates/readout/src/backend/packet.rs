@@ -6,6 +6,7 @@
 //! Source: IBTA annex A17 (RoCEv2) through `penstock_transport`; packet(7).
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io;
 use std::net::UdpSocket;
 use std::time::SystemTime;
@@ -13,7 +14,7 @@ use std::time::SystemTime;
 use bytes::{Buf, Bytes, BytesMut};
 use penstock_transport::{Memory, Mtu, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RocePacket, UDP_PORT_ROCE};
+use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RdmaCmMad, RocePacket, GSI_QPN, UDP_PORT_ROCE};
 
 use super::claims::Claims;
 use super::frame_socket::{FrameSocket, OpenError, SocketChoice, FOREIGN_VLAN};
@@ -37,6 +38,8 @@ const BLOCK: usize = 1 << 20;
 const AROUND: usize = 81;
 /// The same without the Ethernet header, and some room for what the network adds.
 const BESIDE: usize = 80;
+/// Packets to queue pair 1 that may wait; more are dropped, and their senders repeat them.
+const MADS: usize = 256;
 /// How often the interface is looked after.
 const LOOK: Time = Time::from_ms(100);
 /// What one board may have under way while this process is not looking, and bounds of all together: kernel memory.
@@ -81,6 +84,8 @@ pub struct PacketBackend {
     /// Holds the port.
     _port: UdpSocket,
     responders: Responders,
+    /// Packets to queue pair 1; none where another connection manager is used.
+    mads: Option<VecDeque<RocePacket>>,
     block: BytesMut,
     replies: Vec<Bytes>,
     last_frame_at: Time,
@@ -138,7 +143,7 @@ impl PacketBackend {
             OpenError::Xdp(error) => BackendError::Unavailable(format!("{name}: no AF_XDP: {error}")),
         })?;
         let mac = MacAddr(interface.mac);
-        let mut responders = Responders::new(ip, mac, secrets()?);
+        let mut responders = Responders::new(ip, mac, random_words()?);
         config.pull.iter().try_for_each(|settings| responders.pull(settings))?;
         Ok(PacketBackend {
             notice: format!("{name}: {notice}"),
@@ -149,6 +154,7 @@ impl PacketBackend {
             socket,
             _port: port,
             responders,
+            mads: None,
             block: BytesMut::with_capacity(BLOCK),
             replies: Vec::new(),
             last_frame_at: Time::ZERO,
@@ -168,10 +174,14 @@ impl PacketBackend {
         })
     }
 
+    fn mac(&self) -> MacAddr {
+        self.address.mac.unwrap_or(MacAddr([0; 6]))
+    }
+
     /// Takes what is there, up to a batch. Whether anything was.
     fn take(&mut self, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> bool {
         let now = self.clock.now();
-        let (responders, block) = (&mut self.responders, &mut self.block);
+        let (responders, mads, block) = (&mut self.responders, &mut self.mads, &mut self.block);
         let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
         let foreign_vlan = &mut self.foreign_vlan;
         let arrivals = &mut self.arrivals;
@@ -186,6 +196,9 @@ impl PacketBackend {
                 }
             }
             match RocePacket::parse(&frame.freeze()) {
+                Ok(packet) if packet.bth.dest_qpn == GSI_QPN && mads.is_some() => {
+                    mads.iter_mut().filter(|mads| mads.len() < MADS).for_each(|mads| mads.push_back(packet.clone()));
+                }
                 Ok(packet) => responders.handle(now, &packet, memory, out),
                 Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
                 Err(_) => *malformed += 1,
@@ -307,7 +320,7 @@ fn mtu_warning(name: &str, has: usize, mtu: Mtu) -> Option<String> {
 }
 
 /// Words of the kernel's random source.
-fn secrets() -> Result<Box<dyn FnMut() -> u32 + Send>, BackendError> {
+pub(crate) fn random_words() -> Result<Box<dyn FnMut() -> u32 + Send>, BackendError> {
     let error = |e: getrandom::Error| BackendError::Unavailable(format!("the kernel gives no random numbers: {e}"));
     let mut pool = vec![0; 1024];
     getrandom::fill(&mut pool).map_err(error)?;
@@ -342,6 +355,21 @@ impl Backend for PacketBackend {
 
     fn admits_before_ack(&self) -> bool {
         true
+    }
+
+    fn open_management(&mut self) -> bool {
+        self.mads = Some(VecDeque::new());
+        true
+    }
+
+    fn take_mad(&mut self) -> Option<RocePacket> {
+        self.mads.as_mut()?.pop_front()
+    }
+
+    fn send_mad(&mut self, to: (MacAddr, Ipv4Addr), mad: &RdmaCmMad) {
+        let LocalAddress { ip, .. } = self.address;
+        let packet = mad.to_packet((self.mac(), ip), to);
+        self.send_err += self.socket.send(self.clock.now(), &[packet.emit()]);
     }
 
     fn share_receives(&mut self, pool: &PoolSpec) -> Result<u64, BackendError> {

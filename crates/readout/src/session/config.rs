@@ -35,6 +35,8 @@ pub struct SessionConfig {
     /// Wait that our RNR NAKs ask for.
     pub rnr_timer: RnrTimer,
     pub cm: CmOpenerConfig,
+    /// Boards open their connections by the standard connection manager (RDMA CM), to this port; none: FEROCE's.
+    pub rdma_port: Option<u16>,
     /// Wait before a board that failed is opened again, ps.
     pub reopen: Time,
     /// How long a board that opens its connection itself may take for all steps of it.
@@ -67,6 +69,7 @@ impl Default for SessionConfig {
             mtu: Mtu::B4096,
             rnr_timer: RnrTimer::from_code(12),
             cm: CmOpenerConfig::default(),
+            rdma_port: None,
             reopen: Time::from_ms(1000),
             half_open: CmListenerConfig::new(1).half_open,
             bring_up: Time::from_ms(5000),

@@ -11,6 +11,7 @@ mod error;
 mod first_event;
 mod listening;
 mod pool;
+mod rdma_port;
 mod report;
 mod rings;
 mod sockets;
@@ -40,6 +41,7 @@ use board::Board;
 use core::Core;
 use first_event::{FirstEvent, Patience};
 use pool::Pool;
+use rdma_port::RdmaPort;
 use rings::Rings;
 use sockets::{CmSocket, NoPort};
 
@@ -78,13 +80,14 @@ impl<S: EventSink> Session<S> {
     /// [`SessionError`], with what to do.
     pub fn new(
         config: SessionConfig,
-        backend: Box<dyn Backend>,
+        mut backend: Box<dyn Backend>,
         clock: SessionClock,
         sink: S,
     ) -> Result<Session<S>, SessionError> {
-        let socket: Box<dyn CmPort> = match backend.connects_itself() {
-            true => Box::new(NoPort),
-            false => Box::new(CmSocket::bind(backend.address().ip)?),
+        let socket: Box<dyn CmPort> = match config.rdma_port {
+            Some(port) => Box::new(RdmaPort::open(&mut *backend, port, &config)?),
+            None if backend.connects_itself() => Box::new(NoPort),
+            None => Box::new(CmSocket::bind(backend.address().ip)?),
         };
         Session::with_port(config, backend, socket, clock, sink)
     }
@@ -424,12 +427,14 @@ impl<S: EventSink> Session<S> {
     /// The whole report.
     pub fn report(&mut self) -> SessionReport {
         let cpu = thread_cpu_time().saturating_sub(self.cpu_at_start);
-        report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters(), self.strangers)
+        let strangers = self.strangers + self.socket.strangers();
+        report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters(), strangers)
     }
 
     /// Takes and sends what the connection manager has, and looks after queue pairs in error.
     fn connections(&mut self) -> Result<(), SessionError> {
         self.courtesy = COURTESY;
+        self.exchange();
         while let Some((from, message)) = self.socket.receive() {
             self.message(from, &message);
         }
@@ -449,6 +454,8 @@ impl<S: EventSink> Session<S> {
             }
             all_up &= board.is_up();
         }
+        self.exchange();
+        let core = &mut self.core;
         core.look_for_life();
         if let Some(pool) = &mut self.pool {
             pool.listen(core);
@@ -456,6 +463,12 @@ impl<S: EventSink> Session<S> {
         let is_calm = all_up && core.receiver.suspects().is_empty();
         self.cm_due = now + if is_calm { Time::from_ms(20) } else { SOON };
         Ok(())
+    }
+
+    fn exchange(&mut self) {
+        let Core { backend, boards, now, .. } = &mut self.core;
+        let has_qp = |qpn| boards.iter().any(|board| board.local_info().qpn == qpn);
+        self.socket.exchange(*now, &mut **backend, &has_qp);
     }
 
     fn message(&mut self, from: Ipv4Addr, message: &CmMessage) {

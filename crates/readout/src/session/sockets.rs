@@ -7,12 +7,23 @@
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 
-use penstock_wire::{CmMessage, Ipv4Addr, CM_LEN, CM_REQUEST_PORT};
+use penstock_units::Time;
+use penstock_wire::{CmMessage, Ipv4Addr, Qpn, CM_LEN, CM_REQUEST_PORT};
 
 use super::error::SessionError;
+use crate::backend::Backend;
 
 /// Where the messages of the connection manager come from and go to.
 pub trait CmPort {
+    /// Exchanges what waits with the network, before and after the messages of a turn. `has_qp`: whether a queue pair
+    /// of this number is a board's.
+    fn exchange(&mut self, _now: Time, _backend: &mut dyn Backend, _has_qp: &dyn Fn(Qpn) -> bool) {}
+
+    /// Messages of addresses that are no board's, where [`Self::receive`] does not return them.
+    fn strangers(&self) -> u64 {
+        0
+    }
+
     /// The next message and its source address; none when there are no more, or another source has its turn.
     fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)>;
 

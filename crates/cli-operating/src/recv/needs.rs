@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of `penstock recv` that need a back end.
+//! Promise: an option that would have no effect is refused by name.
+
+use super::arguments::{Arguments, BackendArguments};
+use super::choices::{BackendName, GpuDirectChoice};
+use clap::ValueEnum;
+use penstock_cli_common::arguments::cm::CmName;
+
+/// Refuses the options of another back end: they would have no effect.
+pub fn check_backend(given: &BackendArguments) -> Result<(), String> {
+    use BackendName::{Packet, Tcp, Verbs};
+    if given.pull && given.name != Packet {
+        let why = match given.name {
+            Tcp => "TCP has no RDMA READ",
+            _ => "READs by an RDMA NIC are not supported yet",
+        };
+        return Err(format!("--pull: {why}; use --backend packet"));
+    }
+    let options: [(&str, bool, &[BackendName]); 6] = [
+        ("--socket", given.socket.is_some(), &[Packet]),
+        ("--device", given.device.is_some(), &[Verbs]),
+        ("--gid", given.gid.is_some(), &[Verbs]),
+        ("--port", given.port.is_some(), &[Tcp]),
+        ("--mtu", given.mtu.is_some(), &[Verbs, Packet]),
+        ("--rnr-timer", given.rnr_timer.is_some(), &[Verbs, Packet]),
+    ];
+    match options.into_iter().find(|(_, is_given, of)| *is_given && !of.contains(&given.name)) {
+        Some((option, _, of)) => {
+            let named =
+                |name: &BackendName| name.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+            let (of, chosen) = (of.iter().map(named).collect::<Vec<_>>().join(" and "), named(&given.name));
+            Err(format!("{option}: an option of --backend {of}, not of {chosen}; leave it out"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Port of the standard connection manager; none: FEROCE's.
+pub fn rdma_port(arguments: &Arguments) -> Result<Option<u16>, String> {
+    match (arguments.boards.cm, arguments.backend.name) {
+        (CmName::Feroce, _) => Ok(None),
+        (CmName::Rdma, BackendName::Packet) => Ok(Some(arguments.boards.cm_port)),
+        (CmName::Rdma, _) => Err("--cm rdma: goes with --backend packet".to_owned()),
+    }
+}
+
+/// Refuses --gpu-direct where memory of a GPU cannot be written.
+pub fn check_direct(arguments: &Arguments) -> Result<(), String> {
+    /// A kernel reads words, after a header of 40 bytes.
+    const ALIGNMENT: u32 = 8;
+    let slot_bytes = arguments.memory.slot_size;
+    match arguments.gpu.gpu_direct {
+        GpuDirectChoice::Off => Ok(()),
+        GpuDirectChoice::On if arguments.backend.name != BackendName::Verbs => {
+            Err("--gpu-direct on: only an RDMA NIC writes to a GPU: add --backend verbs".to_owned())
+        }
+        _ if !slot_bytes.is_multiple_of(ALIGNMENT) => {
+            Err(format!("--slot-size {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock send --cm rdma` and `penstock recv --cm rdma` in two namespaces: the standard connection manager.
+
+Promise checked: boards connect, run and disconnect, run after run and after a crash, over a link that loses frames;
+strangers and ends that do not fit are rejected with the reason at both ends.
+"""
+
+import pytest
+from processes import killed
+from veth import METRICS, SERVER_IP, ended, first_board
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+PATIENT = ("--event-timeout", 5000)
+CM = ("--cm", "rdma")
+TO_SERVER = ("--connect", SERVER_IP, *CM)
+
+
+def verified(*processes):
+    """The JSON reports of processes that must end well."""
+    results = [ended(process) for process in processes]
+    for result in results:
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+    return [result.json() for result in results]
+
+
+@pytest.mark.parametrize("verb", [(), ("--send-verb",)], ids=["write", "send"])
+def test_two_runs_in_a_row_over_loss_have_each_event_once(network, tmp_path, verb):
+    faults = ("--loss", 0.02, "--duplicate", 0.02, "--reorder", 0.02, "--ack-loss", 0.02, "--ack-timeout", 16)
+    boards = [first_board(k) for k in range(3)]
+    sender = network.send("--boards", 3, "-n", 60, "-l", 3000, *TO_SERVER, *faults, *verb)
+    runs = [tmp_path / name for name in ("first", "second")]
+    reports = [
+        verified(network.recv(*boards, *CM, "--events", 30, "--payload", "prbs", "--out", run, *PATIENT))[0]
+        for run in runs
+    ]
+    sent = verified(sender)[0]
+    assert [report["readout"]["builder"]["events_complete"] for report in reports] == [30, 30]
+    assert [board["messages"] for board in sent["boards"]] == [60] * 3
+    assert all(board["lives"] >= 2 for board in sent["boards"]), "each run has a connection of its own"
+    done = ended(network.start("s", str(network.binary), "check", "--json", *map(str, runs)))
+    assert done.status == 0, done.stdout
+
+
+def test_a_board_that_is_not_in_the_list_is_rejected_and_the_others_run(network):
+    sender = network.send("-n", 40, "-l", 500, "--rate", 20, *TO_SERVER)
+    options = ["--iface", "veth1", "--ip", first_board(1), "--first-source", "1", "--seconds", "5", "--json"]
+    stranger = network.start("b", str(network.binary), "send", *options, *TO_SERVER)
+    received = verified(network.recv(first_board(), *CM, "--events", 40, *PATIENT), sender)[0]
+    assert received["cm_strangers"] > 0 and received["boards"][0]["lives"] == 1
+    report = ended(stranger).json()["boards"][0]
+    assert report["lives"] == 0
+    assert report["trouble"].startswith(f"{SERVER_IP}: "), report["trouble"]
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        (("--slots", 8), "set --slots and --slot-size equal at both ends"),
+        (("--mtu", 1024), "both ends must have --mtu 4096"),
+        (("--cm-port", 999), None),
+    ],
+    ids=["slots", "mtu", "port"],
+)
+def test_ends_that_do_not_fit_are_named(network, option, expected):
+    sender = network.send("-n", 5, "-l", 500, "--seconds", 4, *TO_SERVER, *option)
+    receiver = network.recv(first_board(), *CM, "--seconds", 5)
+    report, received = ended(sender).json(), ended(receiver)
+    trouble = report["boards"][0]["trouble"]
+    assert trouble.startswith(f"{SERVER_IP}: rejected: "), trouble
+    if expected is None:
+        assert trouble.endswith("nothing listens at this port")
+    else:
+        assert expected in received.stderr, received.stderr
+
+
+def test_a_server_that_was_killed_and_a_board_that_was_killed_are_connected_again(network, tmp_path):
+    sender = network.send("-n", 400, "-l", 1000, "--rate", 100, *TO_SERVER)
+    first = network.recv(first_board(), *CM, "--metrics", METRICS, "--out", tmp_path / "first", *PATIENT)
+    network.counted(50, "board_messages", first_board())
+    killed(first)
+    second = network.recv(first_board(), *CM, "--events", 100, "--out", tmp_path / "second", *PATIENT)
+    assert verified(second)[0]["readout"]["builder"]["events_complete"] == 100
+    killed(sender)
+    again = network.send("-n", 100, "-l", 1000, *TO_SERVER)
+    verified(network.recv(first_board(), *CM, "--events", 100, *PATIENT), again)
