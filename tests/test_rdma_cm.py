@@ -7,20 +7,12 @@ strangers and ends that do not fit are rejected with the reason at both ends.
 
 import pytest
 from processes import killed
-from veth import METRICS, SERVER_IP, ended, first_board
+from veth import METRICS, SERVER_IP, ended, first_board, sums, verified
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 PATIENT = ("--event-timeout", 5000)
 CM = ("--cm", "rdma")
 TO_SERVER = ("--connect", SERVER_IP, *CM)
-
-
-def verified(*processes):
-    """The JSON reports of processes that must end well."""
-    results = [ended(process) for process in processes]
-    for result in results:
-        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
-    return [result.json() for result in results]
 
 
 @pytest.mark.parametrize("verb", [(), ("--send-verb",)], ids=["write", "send"])
@@ -39,6 +31,32 @@ def test_two_runs_in_a_row_over_loss_have_each_event_once(network, tmp_path, ver
     assert all(board["lives"] >= 2 for board in sent["boards"]), "each run has a connection of its own"
     done = ended(network.start("s", str(network.binary), "check", "--json", *map(str, runs)))
     assert done.status == 0, done.stdout
+
+
+def test_boards_that_announce_are_read_run_after_run(network):
+    sender = network.send(
+        "--pull", "--boards", 2, "-n", 120, "-l", 3000, *TO_SERVER, "--loss", 0.01, "--ack-loss", 0.01
+    )
+    boards = [first_board(k) for k in range(2)]
+    for _ in range(2):
+        receiver = network.recv("--pull", *boards, *CM, "--events", 60, "--payload", "prbs", *PATIENT)
+        report = verified(receiver)[0]
+        assert report["readout"]["builder"]["events_complete"] == 60
+        assert sums(report, "pull_read") >= 120
+    assert [board["messages"] for board in verified(sender)[0]["boards"]] == [120, 120]
+
+
+@pytest.mark.parametrize("reader", ["recv", "send"])
+def test_an_end_without_pull_is_named(network, reader):
+    pull = {"recv": [], "send": [], reader: ["--pull"]}
+    sender = network.send(*pull["send"], "-n", 5, "-l", 500, "--seconds", 4, *TO_SERVER)
+    receiver = network.recv(*pull["recv"], first_board(), *CM, "--seconds", 5)
+    trouble, received = ended(sender).json()["boards"][0]["trouble"], ended(receiver)
+    if reader == "recv":
+        assert trouble == f"{SERVER_IP}: rejected: insufficient responder resources", trouble
+        assert "takes 0 READs at a time, this end has 16: set --pull at both ends or at neither" in received.stderr
+    else:
+        assert trouble == f"{SERVER_IP}: has no READs outstanding: set --pull at both ends or at neither", trouble
 
 
 def test_a_board_that_is_not_in_the_list_is_rejected_and_the_others_run(network):

@@ -188,7 +188,16 @@ fn forget(seen: &mut Seen, cm: &RdmaCm, connection: u32) {
 }
 
 fn bridge(input: &mut Input) {
-    let config = RdmaCmBridgeConfig { cm: config(), port: PORT, path: PATH, slots: 4, slot_bytes: 64, rnr_retry: 7 };
+    let config = RdmaCmBridgeConfig {
+        cm: config(),
+        port: PORT,
+        path: PATH,
+        slots: 4,
+        slot_bytes: 64,
+        rnr_retry: 7,
+        responder_resources: 0,
+        initiator_depth: input.u8() % 2,
+    };
     let (mut bridge, mut now) = (RdmaCmBridge::new(config, entropy()), Time::ZERO);
     let mut last = None;
     while !input.is_empty() {

@@ -49,8 +49,9 @@ pub use counters::ResponderCounters;
 pub use fault::Fault;
 pub use memory::{Access, Memory, MemoryRegion, Unreadable, Window};
 pub use rdma_cm::{
-    Entropy, RdmaCm, RdmaCmAgreed, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmCounters, RdmaCmEnd,
-    RdmaCmEvent, RdmaCmFailure, RdmaCmOffer, RdmaCmPath, RDMA_CM_OFFER_LEN, RDMA_CM_PRIVATE_LEN,
+    Entropy, RdmaCm, RdmaCmAgreed, RdmaCmArrival, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmCounters,
+    RdmaCmEnd, RdmaCmEvent, RdmaCmFailure, RdmaCmInbox, RdmaCmInboxCounters, RdmaCmOffer, RdmaCmPath,
+    RDMA_CM_OFFER_LEN, RDMA_CM_PRIVATE_LEN,
 };
 pub use receive::{RecvCompletion, RecvOpcode, RecvStatus, RecvWr};
 pub use refusals::{FrameRefusal, Refusals};

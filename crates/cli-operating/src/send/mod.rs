@@ -127,9 +127,13 @@ fn send(plan: &Plan) -> Result<Verdict, Failure> {
         }
     }
     crowd.hang_up(&clock, &mut link);
-    let strangers = tables::Strangers { cm: sockets.strangers(), ipbus: registers.strangers() };
+    let requests = tables::Requests {
+        cm_strangers: sockets.strangers() + crowd.rdma.as_ref().map_or(0, RdmaPorts::strangers),
+        ipbus_strangers: registers.strangers(),
+        rdma_cm: crowd.rdma.as_ref().map(RdmaPorts::counters).unwrap_or_default(),
+    };
     let faults = failure.into_iter().chain(crowd.refused).collect();
-    let report = tables::report(&crowd.front_ends, now, strangers, (link.counts(), link.refusal()), faults);
+    let report = tables::report(&crowd.front_ends, now, requests, (link.counts(), link.refusal()), faults);
     Ok(tables::print_report(&report, &report.faults, plan.json, tables::closing))
 }
 

@@ -6,9 +6,12 @@
 use super::front_end::FrontEnd;
 use super::link::{next_hop, Link};
 use super::plan::Plan;
-use penstock_transport::{Entropy, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmPath};
+use penstock_transport::{
+    Entropy, RdmaCmArrival, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmCounters, RdmaCmInbox,
+    RdmaCmInboxCounters, RdmaCmPath,
+};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, MacAddr, RdmaCmMad, RocePacket, GSI_QPN};
+use penstock_wire::{Ipv4Addr, MacAddr, RdmaCmMad, RocePacket, GSI_QPN, PULL_READS};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 
@@ -24,14 +27,13 @@ const RNR_RETRY: u8 = 7;
 /// The connection managers of all front ends.
 pub struct RdmaPorts {
     bridges: Vec<RdmaCmBridge>,
-    /// Packets to queue pair 1, with the number of their front end.
-    arrived: Vec<(usize, RocePacket)>,
+    /// Messages to each front end; its server is its only peer.
+    inboxes: Vec<RdmaCmInbox>,
     iface: String,
     ips: Vec<Ipv4Addr>,
     macs: BTreeMap<Ipv4Addr, MacAddr>,
     /// When the kernel is made to find a MAC address again.
     arp_due: Time,
-    pub malformed: u64,
 }
 
 impl RdmaPorts {
@@ -44,42 +46,43 @@ impl RdmaPorts {
             let limits = plan.limits;
             let path = RdmaCmPath { mtu: plan.mtu, retry_count: limits.retry_cnt, ack_timeout: limits.ack_timeout };
             let (slots, slot_bytes) = (plan.slots, plan.slot_bytes);
-            let config = RdmaCmBridgeConfig { cm, port, path, slots, slot_bytes, rnr_retry: RNR_RETRY };
+            let responder_resources = if plan.pull { PULL_READS } else { 0 };
+            let config = RdmaCmBridgeConfig {
+                cm,
+                port,
+                path,
+                slots,
+                slot_bytes,
+                rnr_retry: RNR_RETRY,
+                responder_resources,
+                initiator_depth: 0,
+            };
             Ok(RdmaCmBridge::new(config, entropy()?))
         });
         Ok(RdmaPorts {
             bridges: bridges.collect::<Result<_, String>>()?,
-            arrived: Vec::new(),
+            inboxes: ips.iter().map(|_| RdmaCmInbox::new(plan.server.into_iter().collect())).collect(),
             iface: plan.iface.clone(),
             ips,
             macs: BTreeMap::new(),
             arp_due: Time::ZERO,
-            malformed: 0,
         })
     }
 
     /// Takes a packet to front end `k`, if it is for the connection manager.
     pub fn take(&mut self, k: usize, packet: &RocePacket) -> bool {
-        let is_mad = packet.bth.dest_qpn == GSI_QPN && k < self.bridges.len();
-        if is_mad {
-            self.arrived.push((k, packet.clone()));
-        }
-        is_mad
+        let inbox = self.inboxes.get_mut(k).filter(|_| packet.bth.dest_qpn == GSI_QPN);
+        inbox.map(|inbox| inbox.push(packet)).is_some()
     }
 
     /// Whether packets wait for [`Self::serve`].
     pub fn has_arrivals(&self) -> bool {
-        !self.arrived.is_empty()
+        !self.inboxes.iter().all(RdmaCmInbox::is_empty)
     }
 
     /// Handles the messages that were received, and sends what is due.
     pub fn serve(&mut self, now: Time, front_ends: &mut [FrontEnd], link: &mut Link) {
-        for (k, packet) in std::mem::take(&mut self.arrived) {
-            match RdmaCmMad::of_packet(&packet) {
-                Some(Ok(mad)) => self.bridges[k].handle_mad(now, packet.ip_src, &mad),
-                _ => self.malformed += 1,
-            }
-        }
+        self.handle_mads(now, link);
         for (bridge, front_end) in self.bridges.iter_mut().zip(front_ends) {
             bridge.handle_timeout(now);
             pass_messages(bridge, now, front_end);
@@ -96,11 +99,7 @@ impl RdmaPorts {
 
     /// Closes all connections. False once nothing waits for an answer.
     pub fn hang_up(&mut self, now: Time, link: &mut Link) -> bool {
-        for (k, packet) in std::mem::take(&mut self.arrived) {
-            if let Some(Ok(mad)) = RdmaCmMad::of_packet(&packet) {
-                self.bridges[k].handle_mad(now, packet.ip_src, &mad);
-            }
-        }
+        self.handle_mads(now, link);
         for bridge in &mut self.bridges {
             bridge.handle_timeout(now);
             bridge.retain(now, |_| false);
@@ -110,14 +109,45 @@ impl RdmaPorts {
         self.bridges.iter().any(RdmaCmBridge::is_closing)
     }
 
+    /// Messages of addresses that are no server's.
+    pub fn strangers(&self) -> u64 {
+        self.inboxes.iter().map(|inbox| inbox.counters().strangers).sum()
+    }
+
+    /// Counts of all front ends together.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let (mut cm, mut arrived) = (RdmaCmCounters::default(), RdmaCmInboxCounters::default());
+        self.bridges.iter().for_each(|bridge| cm += *bridge.counters());
+        self.inboxes.iter().for_each(|inbox| arrived += *inbox.counters());
+        cm.with_inbox(&arrived).into_iter().collect()
+    }
+
+    /// Answers go to where the messages came from.
+    fn handle_mads(&mut self, now: Time, link: &mut Link) {
+        for k in 0..self.bridges.len() {
+            while let Some(RdmaCmArrival { from, mac, mad }) = self.inboxes[k].pop() {
+                self.bridges[k].handle_mad(now, from, &mad);
+                while let Some((to, mad)) = self.bridges[k].poll_transmit() {
+                    let mac = if to == from { Some(mac) } else { self.mac(now, self.ips[k], to) };
+                    self.queue(k, (mac, to), &mad, link);
+                }
+            }
+        }
+    }
+
     fn transmit(&mut self, now: Time, link: &mut Link) {
         for k in 0..self.bridges.len() {
             while let Some((to, mad)) = self.bridges[k].poll_transmit() {
-                // A message that cannot be sent is repeated.
-                if let Some(mac) = self.mac(now, self.ips[k], to) {
-                    link.queue(&mad.to_packet((link.mac(), self.ips[k]), (mac, to)));
-                }
+                let mac = self.mac(now, self.ips[k], to);
+                self.queue(k, (mac, to), &mad, link);
             }
+        }
+    }
+
+    /// A message that cannot be sent is repeated.
+    fn queue(&self, k: usize, (mac, to): (Option<MacAddr>, Ipv4Addr), mad: &RdmaCmMad, link: &mut Link) {
+        if let Some(mac) = mac {
+            link.queue(&mad.to_packet((link.mac(), self.ips[k]), (mac, to)));
         }
     }
 

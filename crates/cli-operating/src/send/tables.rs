@@ -13,6 +13,7 @@ use penstock_units::Time;
 use penstock_wire::gateware::CLOCK_HZ as BOARD_CLOCK_HZ;
 use penstock_wire::MacAddr;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 const CLOCK_KHZ: u32 = (BOARD_CLOCK_HZ / 1000) as u32;
 /// More front ends than this are not listed one by one.
@@ -22,9 +23,13 @@ const LISTED: usize = 32;
 pub struct Report {
     pub seconds: f64,
     pub boards: Vec<BoardReport>,
-    /// Messages to the connection manager, and to the registers, of addresses that --allow does not name.
+    /// Messages to the connection manager, and to the registers, of addresses that --allow does not name; with --cm rdma
+    /// messages of others than the server.
     pub cm_strangers: u64,
     pub ipbus_strangers: u64,
+    /// With --cm rdma.
+    #[serde(flatten)]
+    pub rdma_cm: BTreeMap<String, u64>,
     #[serde(flatten)]
     pub link: LinkCounts,
     pub faults: Vec<String>,
@@ -67,17 +72,19 @@ pub struct BoardReport {
     pub trouble: Option<String>,
 }
 
-/// Unanswered messages from addresses that --allow does not name.
-pub struct Strangers {
-    pub cm: u64,
-    pub ipbus: u64,
+/// What the connection manager and the registers have counted: messages of addresses that --allow does not name, and
+/// all counts of the standard connection manager.
+pub struct Requests {
+    pub cm_strangers: u64,
+    pub ipbus_strangers: u64,
+    pub rdma_cm: BTreeMap<String, u64>,
 }
 
 /// `refusal`: what the device refused.
 pub fn report(
     front_ends: &[FrontEnd],
     now: Time,
-    strangers: Strangers,
+    requests: Requests,
     (link, refusal): (LinkCounts, Option<String>),
     earlier: Vec<String>,
 ) -> Report {
@@ -128,8 +135,8 @@ pub fn report(
         faults.extend(refusal);
     }
     let boards = front_ends.iter().map(board).collect();
-    let Strangers { cm: cm_strangers, ipbus: ipbus_strangers } = strangers;
-    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, link, faults }
+    let Requests { cm_strangers, ipbus_strangers, rdma_cm } = requests;
+    Report { seconds: now.as_secs_f64(), boards, cm_strangers, ipbus_strangers, rdma_cm, link, faults }
 }
 
 pub fn opening(plan: &Plan, mac: MacAddr) -> String {

@@ -26,9 +26,9 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use penstock_transport::{Memory, Mtu, RecvOpcode, RecvStatus, RecvWr};
+use penstock_transport::{Memory, Mtu, RdmaCmInbox, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RdmaCmMad, RnrTimer, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RdmaCmMad, RnrTimer};
 
 pub use crate::device_memory::DeviceMemory;
 pub use crate::poll::{ClockHand, Latencies, PollMode, SessionClock};
@@ -209,14 +209,19 @@ pub trait Backend {
         false
     }
 
-    /// From now on [`Self::take_mad`] returns the packets to queue pair 1. False: the back end has no access to it.
-    fn open_management(&mut self) -> bool {
+    /// From now on packets to queue pair 1 go to `inbox`. False: the back end has no access to it.
+    fn open_management(&mut self, _inbox: RdmaCmInbox) -> bool {
         false
     }
 
-    /// The next packet to queue pair 1.
-    fn take_mad(&mut self) -> Option<RocePacket> {
+    /// The inbox of queue pair 1.
+    fn management(&mut self) -> Option<&mut RdmaCmInbox> {
         None
+    }
+
+    /// READs that it has outstanding at a board; 0: boards send.
+    fn outstanding_reads(&self) -> u8 {
+        0
     }
 
     /// Sends a message of the standard connection manager; one that is lost is repeated by its sender.

@@ -6,13 +6,12 @@
 //! Source: IBTA annex A17 (RoCEv2) through `penstock_transport`; packet(7).
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::io;
 use std::net::UdpSocket;
 use std::time::SystemTime;
 
 use bytes::{Buf, Bytes, BytesMut};
-use penstock_transport::{Memory, Mtu, RecvWr};
+use penstock_transport::{Memory, Mtu, RdmaCmInbox, RecvWr};
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, MacAddr, ParseError, RdmaCmMad, RocePacket, GSI_QPN, UDP_PORT_ROCE};
 
@@ -38,8 +37,6 @@ const BLOCK: usize = 1 << 20;
 const AROUND: usize = 81;
 /// The same without the Ethernet header, and some room for what the network adds.
 const BESIDE: usize = 80;
-/// Packets to queue pair 1 that may wait; more are dropped, and their senders repeat them.
-const MADS: usize = 256;
 /// How often the interface is looked after.
 const LOOK: Time = Time::from_ms(100);
 /// What one board may have under way while this process is not looking, and bounds of all together: kernel memory.
@@ -85,7 +82,7 @@ pub struct PacketBackend {
     _port: UdpSocket,
     responders: Responders,
     /// Packets to queue pair 1; none where another connection manager is used.
-    mads: Option<VecDeque<RocePacket>>,
+    management: Option<RdmaCmInbox>,
     block: BytesMut,
     replies: Vec<Bytes>,
     last_frame_at: Time,
@@ -154,7 +151,7 @@ impl PacketBackend {
             socket,
             _port: port,
             responders,
-            mads: None,
+            management: None,
             block: BytesMut::with_capacity(BLOCK),
             replies: Vec::new(),
             last_frame_at: Time::ZERO,
@@ -181,7 +178,7 @@ impl PacketBackend {
     /// Takes what is there, up to a batch. Whether anything was.
     fn take(&mut self, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> bool {
         let now = self.clock.now();
-        let (responders, mads, block) = (&mut self.responders, &mut self.mads, &mut self.block);
+        let (responders, management, block) = (&mut self.responders, &mut self.management, &mut self.block);
         let (bad_icrc, malformed) = (&mut self.bad_icrc, &mut self.malformed);
         let foreign_vlan = &mut self.foreign_vlan;
         let arrivals = &mut self.arrivals;
@@ -196,10 +193,10 @@ impl PacketBackend {
                 }
             }
             match RocePacket::parse(&frame.freeze()) {
-                Ok(packet) if packet.bth.dest_qpn == GSI_QPN && mads.is_some() => {
-                    mads.iter_mut().filter(|mads| mads.len() < MADS).for_each(|mads| mads.push_back(packet.clone()));
-                }
-                Ok(packet) => responders.handle(now, &packet, memory, out),
+                Ok(packet) => match management.as_mut().filter(|_| packet.bth.dest_qpn == GSI_QPN) {
+                    Some(inbox) => inbox.push(&packet),
+                    None => responders.handle(now, &packet, memory, out),
+                },
                 Err(ParseError::BadIcrc { .. }) => *bad_icrc += 1,
                 Err(_) => *malformed += 1,
             }
@@ -357,13 +354,18 @@ impl Backend for PacketBackend {
         true
     }
 
-    fn open_management(&mut self) -> bool {
-        self.mads = Some(VecDeque::new());
+    fn open_management(&mut self, inbox: RdmaCmInbox) -> bool {
+        self.management = Some(inbox);
+        self.responders.begin_as_peers_expect();
         true
     }
 
-    fn take_mad(&mut self) -> Option<RocePacket> {
-        self.mads.as_mut()?.pop_front()
+    fn outstanding_reads(&self) -> u8 {
+        self.responders.outstanding_reads()
+    }
+
+    fn management(&mut self) -> Option<&mut RdmaCmInbox> {
+        self.management.as_mut()
     }
 
     fn send_mad(&mut self, to: (MacAddr, Ipv4Addr), mad: &RdmaCmMad) {

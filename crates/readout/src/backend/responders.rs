@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use penstock_transport::{
-    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, QpState, RecvCompletion, RecvWr, ReplyMarking,
+    Access, CreditPolicy, Endpoint, Memory, MemoryRegion, Mtu, QpState, RecvCompletion, RecvWr, ReplyMarking,
     RequesterConfig, Responder, ResponderConfig, ResponderCounters,
 };
 use penstock_units::Time;
 use penstock_wire::gateware::FIRST_UDP_SPORT;
-use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket};
+use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket, PULL_READS};
 
 use super::lending::Lending;
 use super::pull::{Pull, PullCounters, PullSettings, Puller, Reading, INBOX_LEN};
@@ -95,14 +95,44 @@ pub(super) struct Responders {
     pool: Option<Lending>,
     /// None: boards send.
     pull: Option<Pull>,
+    /// Whether READs begin with the PSN that the board has named.
+    peer_sets_psn: bool,
 }
 
 impl Responders {
     pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, entropy: Entropy) -> Self {
         let (boards, by_qpn, closed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (settings, to_reply) = (ResponderSettings::default(), Vec::new());
-        let (unknown_qpn, pool, pull) = (0, None, None);
-        Responders { ip, mac, entropy, settings, boards, by_qpn, closed, to_reply, unknown_qpn, pool, pull }
+        let (unknown_qpn, pool, pull, peer_sets_psn) = (0, None, None, false);
+        Responders {
+            ip,
+            mac,
+            entropy,
+            settings,
+            boards,
+            by_qpn,
+            closed,
+            to_reply,
+            unknown_qpn,
+            pool,
+            pull,
+            peer_sets_psn,
+        }
+    }
+
+    /// From now on the first PSN of READs is the one that the board expects: the standard connection manager lets each
+    /// end set the other's (IBTA 12.7.31).
+    pub(super) fn begin_as_peers_expect(&mut self) {
+        self.peer_sets_psn = true;
+    }
+
+    /// READs that it has outstanding at a board.
+    pub(super) fn outstanding_reads(&self) -> u8 {
+        if self.pull.is_some() {
+            PULL_READS
+        } else {
+            0
+        }
     }
 
     /// From now on boards announce, and are read.
@@ -159,7 +189,7 @@ impl Responders {
 
     pub(super) fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (mac, settings) = (self.mac, self.settings);
-        let is_shared = self.pool.is_some();
+        let (is_shared, peer_sets_psn) = (self.pool.is_some(), self.peer_sets_psn);
         let reading = self.pull.as_ref().map(Pull::reading);
         let slot = self.slot(board)?;
         let local = Endpoint { mac, ip: slot.local.ip, qpn: slot.local.qpn };
@@ -175,7 +205,10 @@ impl Responders {
         // Whose receives are a pool's writes nowhere by itself.
         let mut responder = Responder::new(if is_shared { config } else { config.with_region(region) });
         match reading {
-            Some(reading) => slot.puller = Some(slot.pulled(local, remote, peer, reading)),
+            Some(reading) => {
+                let first = if peer_sets_psn { peer.psn } else { slot.local.psn };
+                slot.puller = Some(slot.pulled((local, remote), first, peer.mtu, reading));
+            }
             None => slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr)),
         }
         slot.responder = Some(responder);
@@ -387,8 +420,8 @@ impl Slot {
     }
 
     /// The READs of this queue pair.
-    fn pulled(&mut self, local: Endpoint, remote: Endpoint, peer: &PeerQp, reading: Reading) -> Puller {
-        let mut config = RequesterConfig::new(local, remote, self.local.psn, peer.mtu);
+    fn pulled(&mut self, (local, remote): (Endpoint, Endpoint), first: Psn, mtu: Mtu, reading: Reading) -> Puller {
+        let mut config = RequesterConfig::new(local, remote, first, mtu);
         config.limits.ack_timeout = reading.ack_timeout;
         config.marking.udp_sport = FIRST_UDP_SPORT | (local.qpn.value() as u16 & 0x3FFF);
         let mut puller = Puller::new(config, self.local.base, reading.longest);

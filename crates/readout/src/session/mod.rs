@@ -427,8 +427,10 @@ impl<S: EventSink> Session<S> {
     /// The whole report.
     pub fn report(&mut self) -> SessionReport {
         let cpu = thread_cpu_time().saturating_sub(self.cpu_at_start);
-        let strangers = self.strangers + self.socket.strangers();
-        report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters(), strangers)
+        let mut report =
+            report::of(&mut self.core, self.pool.as_ref(), self.poll, cpu, *self.listener.counters(), &*self.socket);
+        report.cm_strangers += self.strangers;
+        report
     }
 
     /// Takes and sends what the connection manager has, and looks after queue pairs in error.

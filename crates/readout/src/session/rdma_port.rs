@@ -6,14 +6,16 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use penstock_transport::{RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmPath};
+use penstock_transport::{
+    RdmaCmArrival, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmInbox, RdmaCmInboxCounters, RdmaCmPath,
+};
 use penstock_units::Time;
-use penstock_wire::{CmMessage, Ipv4Addr, MacAddr, Qpn, RdmaCmMad};
+use penstock_wire::{CmMessage, Ipv4Addr, MacAddr, Qpn};
 
 use super::config::SessionConfig;
 use super::error::SessionError;
 use super::sockets::CmPort;
-use crate::backend::{random_words, Backend, BackendError};
+use crate::backend::{random_words, Backend, BackendError, Counters};
 
 /// Connections that one board may hold: the next one, and one that ends.
 const OF_A_BOARD: usize = 2;
@@ -24,30 +26,31 @@ pub(super) struct RdmaPort {
     bridge: RdmaCmBridge,
     /// Where frames of each board come from.
     macs: BTreeMap<Ipv4Addr, MacAddr>,
-    boards: Vec<Ipv4Addr>,
     now: Time,
-    malformed: u64,
+    /// Counts of the packets to queue pair 1.
+    arrived: RdmaCmInboxCounters,
 }
 
 impl RdmaPort {
     /// Listens at a port of TCP's space.
     pub(super) fn open(backend: &mut dyn Backend, port: u16, config: &SessionConfig) -> Result<RdmaPort, SessionError> {
         let name = backend.name();
-        if !backend.open_management() {
+        let address = backend.address();
+        let mac = address.mac.map_or([0; 6], |mac| mac.0);
+        let (boards, count): (Vec<Ipv4Addr>, usize) =
+            (config.boards.iter().map(|board| board.ip).collect(), config.boards.len());
+        if !backend.open_management(RdmaCmInbox::new(boards.clone())) {
             let why = format!("--cm rdma: back end {name} has no access to queue pair 1; use --backend packet");
             return Err(BackendError::Unavailable(why).into());
         }
-        let address = backend.address();
-        let mac = address.mac.map_or([0; 6], |mac| mac.0);
-        let boards: Vec<Ipv4Addr> = config.boards.iter().map(|board| board.ip).collect();
         let of_one = boards.iter().map(|ip| boards.iter().filter(|other| *other == ip).count()).max().unwrap_or(1);
         let cm = RdmaCmConfig {
             port: Some(port),
             per_address: OF_A_BOARD * of_one,
-            allow: Some(boards.clone()),
+            allow: Some(boards),
             mtu: config.mtu,
             half_open: config.half_open,
-            ..RdmaCmConfig::new(address.ip, guid(mac), OF_A_BOARD * boards.len())
+            ..RdmaCmConfig::new(address.ip, guid(mac), OF_A_BOARD * count)
         };
         let slots = config.pool.map_or(config.slots, |_| 0);
         let config = RdmaCmBridgeConfig {
@@ -57,9 +60,11 @@ impl RdmaPort {
             slots,
             slot_bytes: config.slot_bytes,
             rnr_retry: RNR_RETRY,
+            responder_resources: 0,
+            initiator_depth: backend.outstanding_reads(),
         };
         let bridge = RdmaCmBridge::new(config, random_words()?);
-        Ok(RdmaPort { bridge, macs: BTreeMap::new(), boards, now: Time::ZERO, malformed: 0 })
+        Ok(RdmaPort { bridge, macs: BTreeMap::new(), now: Time::ZERO, arrived: RdmaCmInboxCounters::default() })
     }
 
     fn transmit(&mut self, backend: &mut dyn Backend, from: Option<(Ipv4Addr, MacAddr)>) {
@@ -84,22 +89,14 @@ fn guid(mac: [u8; 6]) -> u64 {
 impl CmPort for RdmaPort {
     fn exchange(&mut self, now: Time, backend: &mut dyn Backend, has_qp: &dyn Fn(Qpn) -> bool) {
         self.now = now;
-        while let Some(packet) = backend.take_mad() {
-            let (ip, mac) = (packet.ip_src, packet.eth_src);
-            match RdmaCmMad::of_packet(&packet) {
-                Some(Ok(mad)) => {
-                    if self.boards.contains(&ip) {
-                        self.macs.insert(ip, mac);
-                    }
-                    self.bridge.handle_mad(now, ip, &mad);
-                    self.transmit(backend, Some((ip, mac)));
-                }
-                Some(Err(error)) => {
-                    self.malformed += 1;
-                    tracing::debug!("{ip}: {error}");
-                }
-                None => {}
+        while let Some(inbox) = backend.management() {
+            self.arrived = *inbox.counters();
+            let Some(RdmaCmArrival { from, mac, mad }) = inbox.pop() else { break };
+            if inbox.has_peer(from) {
+                self.macs.insert(from, mac);
             }
+            self.bridge.handle_mad(now, from, &mad);
+            self.transmit(backend, Some((from, mac)));
         }
         self.bridge.handle_timeout(now);
         self.bridge.retain(now, has_qp);
@@ -107,7 +104,12 @@ impl CmPort for RdmaPort {
     }
 
     fn strangers(&self) -> u64 {
-        self.bridge.counters().strangers
+        self.arrived.strangers
+    }
+
+    fn counters(&self) -> Counters {
+        let all = self.bridge.counters().with_inbox(&self.arrived);
+        all.into_iter().map(|(name, n)| (name.into(), n)).collect()
     }
 
     fn receive(&mut self) -> Option<(Ipv4Addr, CmMessage)> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::board::BoardState;
 use super::core::Core;
 use super::pool::Pool;
+use super::sockets::CmPort;
 use crate::backend::{Counters, PollMode};
 use crate::builder::SourceCounters;
 use crate::poll::Latencies;
@@ -96,7 +97,7 @@ pub(super) fn of<S: EventSink>(
     poll: PollMode,
     cpu: Duration,
     cm: CmListenerCounters,
-    cm_strangers: u64,
+    port: &dyn CmPort,
 ) -> SessionReport {
     let boards = core.boards.iter().enumerate().map(|(i, board)| BoardReport {
         name: board.spec.name.clone(),
@@ -123,6 +124,7 @@ pub(super) fn of<S: EventSink>(
     if let Some(pool) = pool {
         counters.push(("srq_limit_reached".into(), pool.ran_low));
     }
+    counters.extend(port.counters());
     SessionReport {
         backend: core.backend.name(),
         poll: poll.to_string(),
@@ -137,6 +139,6 @@ pub(super) fn of<S: EventSink>(
         cm_refused: cm.refused,
         cm_ignored: cm.ignored,
         cm_half_open: cm.half_open,
-        cm_strangers,
+        cm_strangers: port.strangers(),
     }
 }

@@ -11,7 +11,7 @@ use penstock_units::Time;
 use penstock_wire::{CmMessage, Ipv4Addr, Qpn, CM_LEN, CM_REQUEST_PORT};
 
 use super::error::SessionError;
-use crate::backend::Backend;
+use crate::backend::{Backend, Counters};
 
 /// Where the messages of the connection manager come from and go to.
 pub trait CmPort {
@@ -22,6 +22,11 @@ pub trait CmPort {
     /// Messages of addresses that are no board's, where [`Self::receive`] does not return them.
     fn strangers(&self) -> u64 {
         0
+    }
+
+    /// What a connection manager of its own has counted.
+    fn counters(&self) -> Counters {
+        Counters::new()
     }
 
     /// The next message and its source address; none when there are no more, or another source has its turn.

@@ -20,6 +20,9 @@ use std::collections::VecDeque;
 /// Wait before a request that the owner has not answered is presented again.
 const AGAIN: Time = Time::from_ms(20);
 
+/// What to do where only one end reads.
+const PULL: &str = ": set --pull at both ends or at neither";
+
 /// The settings of a bridge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RdmaCmBridgeConfig {
@@ -35,6 +38,10 @@ pub struct RdmaCmBridgeConfig {
     pub slot_bytes: u32,
     /// How often the peer retries after our RNR NAK.
     pub rnr_retry: u8,
+    /// READs that a peer may have outstanding here; unless 0, one that has none does not fit.
+    pub responder_resources: u8,
+    /// READs that this end has outstanding; a peer that takes fewer does not fit.
+    pub initiator_depth: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,6 +240,11 @@ impl RdmaCmBridge {
             self.troubles.push_back((from, format!("requests path MTU {theirs}; both ends must have --mtu {ours}")));
             return self.cm.reject(connection, RejReason::InvalidMtu);
         }
+        if peer.responder_resources < self.config.initiator_depth {
+            let (theirs, ours) = (peer.responder_resources, self.config.initiator_depth);
+            self.troubles.push_back((from, format!("takes {theirs} READs at a time, this end has {ours}{PULL}")));
+            return self.cm.reject(connection, RejReason::InsufficientResources);
+        }
         let peer = info(peer, from);
         self.links.push(Link {
             connection,
@@ -251,15 +263,17 @@ impl RdmaCmBridge {
         let (ip, local) = (self.links[at].ip, self.links[at].local);
         let request = CmMessage::request(CmRequest::OpenQp, local, CmInfo::default());
         let offer = RdmaCmOffer::read(&agreed.peer.private);
-        if let Some(trouble) = offer.and_then(|offer| self.mismatch(&offer)) {
+        let never_reads = self.config.responder_resources > 0 && agreed.local.responder_resources == 0;
+        let no_reads = never_reads.then(|| format!("has no READs outstanding{PULL}"));
+        if let Some(trouble) = offer.and_then(|offer| self.mismatch(&offer)).or(no_reads) {
             self.links.swap_remove(at);
             self.cm.disconnect(now, connection);
             self.troubles.push_back((ip, trouble));
             return self.inbox.push_back((ip, request.answered(CmAnswer::Error, None)));
         }
-        let peer = info(&agreed.peer, ip);
+        // The peer begins with the PSN that we expect, and we with the one that it expects.
+        let peer = CmInfo { psn: agreed.local.psn, ..info(&agreed.peer, ip) };
         (self.links[at].phase, self.links[at].peer) = (Phase::Open, peer);
-        // We begin with the PSN that the peer expects.
         let mut answer = request.answered(CmAnswer::Ack, Some(peer));
         answer.other.psn = agreed.peer.psn;
         self.inbox.push_back((ip, answer));
@@ -314,8 +328,8 @@ impl RdmaCmBridge {
         RdmaCmEnd {
             qpn: info.qpn,
             psn: info.psn,
-            responder_resources: 0,
-            initiator_depth: 0,
+            responder_resources: self.config.responder_resources,
+            initiator_depth: self.config.initiator_depth,
             rnr_retry: self.config.rnr_retry,
             private,
         }

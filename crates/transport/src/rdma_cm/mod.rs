@@ -20,12 +20,14 @@
 mod bridge;
 mod counters;
 mod entry;
+mod inbox;
 mod manager;
 mod offer;
 mod requests;
 
 pub use bridge::{RdmaCmBridge, RdmaCmBridgeConfig};
 pub use counters::RdmaCmCounters;
+pub use inbox::{RdmaCmArrival, RdmaCmInbox, RdmaCmInboxCounters};
 pub use manager::{Entropy, RdmaCm};
 pub use offer::{RdmaCmOffer, RDMA_CM_OFFER_LEN};
 
