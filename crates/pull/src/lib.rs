@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The server's side of pull: boards announce fragments, and the server decides what crosses its link by requesting it
-//! with RDMA READs.
+//! Pull: boards announce fragments, and the server decides what crosses its link by requesting it with RDMA READs.
 //!
 //! - [`Scheduler`]: the fragments that wait at all boards of a server, oldest event first. It posts READs while less
 //!   than a window W of bytes is in flight.
 //! - [`Window`]: W itself, given or measured.
+//! - [`Announcements`]: when a board announces, and how many fragments it joins.
 //!
 //! **Bound.** Only what a READ has requested travels towards the server, and what boards announce. With several servers that read through one
 //! switch, no queue of data in it is longer than the sum of their windows, whatever the topology, the number of boards
@@ -16,12 +16,14 @@
 //! Sources: IBTA volume 1, 9.4.4 and 9.7.5.1.4 (READs, and how many may be outstanding); the order and the window are
 //! those of receiver-driven transports (NDP, SIGCOMM 2017; Homa, SIGCOMM 2018), with READs in place of credits.
 
+mod announcing;
 mod board;
 mod config;
 mod meter;
 mod scheduler;
 mod window;
 
+pub use announcing::Announcements;
 pub use board::{Fragment, Read};
 pub use config::{Config, ConfigError};
 pub use scheduler::{Counters, Refusal, Scheduler};

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The side of a queue pair that a server reads (`--pull`): announcements of messages, and answers to READs.
-//! Promise: a message stays in its slot until the READ of it can never be repeated. An idle front end announces at
-//! once; a busy one collects events while an announcement is not acknowledged.
+//! Promise: a message stays in its slot until the READ of it can never be repeated. Announcements are due as
+//! `penstock_pull::Announcements` says.
 //! Source: docs/fragments.md; IBTA 9.7.5 (duplicate READs).
 
 use super::payload::Messages;
 use bytes::Bytes;
+use penstock_pull::Announcements;
 use penstock_transport::{
     Access, Endpoint, Memory, MemoryRegion, Mtu, PayloadSource, QpState, Requester, Responder, ResponderConfig,
     ResponderCounters, SendWr, Unreadable, Verb,
 };
 use penstock_units::Time;
 use penstock_wire::{
-    announcement, CmInfo, Payload, Psn, RocePacket, ANNOUNCEMENT_EVENTS, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN,
-    PULL_READS,
+    announcement, CmInfo, Payload, Psn, RethRepr, RocePacket, ANNOUNCEMENT_EVENTS, ANNOUNCEMENT_SLOTS,
+    ANNOUNCEMENT_SLOT_LEN, PULL_READS,
 };
 use std::collections::VecDeque;
 
@@ -79,6 +80,12 @@ pub struct Announcer {
     responder: Responder,
     /// Not announced yet.
     entries: VecDeque<Entry>,
+    /// Announced messages that the server has not begun to read.
+    unread: VecDeque<u64>,
+    /// Messages that were announced together, last.
+    last: usize,
+    /// The last announcement ended at a gap or at the end of the ring: the next one belongs to it.
+    is_cut: bool,
     /// Announcements that are not acknowledged, and the number of the first one.
     sent: VecDeque<Bytes>,
     first: u64,
@@ -95,8 +102,19 @@ impl Announcer {
         let mut config = ResponderConfig::new(local, peer, expected_psn, mtu).with_region(region);
         config.responder_resources = PULL_READS;
         let responder = Responder::new(config);
-        let (entries, sent, reads) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Announcer { ring, rkey, responder, entries, sent, first: 0, reads, has_answers: false }
+        Announcer {
+            ring,
+            rkey,
+            responder,
+            entries: VecDeque::new(),
+            unread: VecDeque::new(),
+            last: 0,
+            is_cut: false,
+            sent: VecDeque::new(),
+            first: 0,
+            reads: VecDeque::new(),
+            has_answers: false,
+        }
     }
 
     /// Message `n` of this event waits for the server.
@@ -108,9 +126,14 @@ impl Announcer {
     pub fn announce(&mut self, requester: &mut Requester, peer: &CmInfo) {
         loop {
             let row = self.row();
-            let is_due = requester.outstanding_messages() == 0 || row == ANNOUNCEMENT_EVENTS;
-            let has_slot = self.sent.len() < ANNOUNCEMENT_SLOTS as usize;
-            let Some(first) = self.entries.front().copied().filter(|_| is_due && has_slot) else { return };
+            let is_cut = row < self.entries.len() && row < ANNOUNCEMENT_EVENTS;
+            let (outstanding, unread) = (requester.outstanding_messages(), self.unread.len());
+            let announced = Announcements { outstanding, unread, last: self.last };
+            let is_due = announced.is_next_due(is_cut || row == ANNOUNCEMENT_EVENTS);
+            let Some(first) = self.entries.front().copied().filter(|_| is_due) else { return };
+            self.last = if self.is_cut { self.last + row } else { row };
+            self.is_cut = is_cut;
+            self.unread.extend(self.entries.iter().take(row).map(|entry| entry.n));
             let lengths: Vec<u32> = self.entries.drain(..row).map(|entry| entry.len).collect();
             let from = (first.event, self.ring.address(first.n));
             let message = Bytes::from(announcement(from, self.rkey, self.ring.slot_bytes, &lengths));
@@ -159,6 +182,7 @@ impl Announcer {
         let ResponderCounters { rcvd_pkts, rx_read_requests, .. } = *self.responder.counters();
         self.responder.handle_packet(now, packet, &mut Store { ring: self.ring, messages });
         if let Some(reth) = packet.reth.filter(|_| self.responder.counters().rx_read_requests > rx_read_requests) {
+            self.read_begins(messages.done(), &reth);
             self.reads.push_back((reth.va, reth.va + u64::from(reth.dma_len)));
             if self.reads.len() > PULL_READS.into() {
                 self.free(messages, &mut ended);
@@ -166,6 +190,14 @@ impl Announcer {
         }
         self.has_answers = true;
         self.responder.counters().rcvd_pkts > rcvd_pkts
+    }
+
+    /// The server reads in the order of announcements.
+    fn read_begins(&mut self, done: u64, reth: &RethRepr) {
+        if let Some((n, _)) = self.ring.message_at(done, reth.va).filter(|_| reth.dma_len > 0) {
+            let begun = self.unread.partition_point(|unread| *unread <= n);
+            self.unread.drain(..begun);
+        }
     }
 
     /// The oldest READ cannot be repeated any more: its message has ended if it was read to its end.
@@ -215,6 +247,8 @@ mod tests {
     use penstock_transport::RequesterConfig;
     use penstock_wire::{Announcement, Ipv4Addr, MacAddr, Qpn};
 
+    /// Wire bytes of a packet besides its payload.
+    const ANNOUNCEMENT_WIRE: usize = 102;
     const END: Endpoint = Endpoint { mac: MacAddr([2; 6]), ip: Ipv4Addr::new(10, 0, 0, 2), qpn: Qpn::new(5) };
 
     fn announcer(slots: u32) -> (Announcer, Requester) {
@@ -243,8 +277,73 @@ mod tests {
         assert_eq!(posted(&board).len(), 1, "one is not acknowledged");
         (100..300).for_each(|n| board.push(n, 10 + n, 100));
         board.announce(&mut requester, &CmInfo::default());
-        assert_eq!(posted(&board).iter().map(Vec::len).collect::<Vec<_>>(), [1, 120, 120], "full ones go");
-        assert_eq!(board.entries.len(), 59);
+        assert_eq!(posted(&board).iter().map(Vec::len).collect::<Vec<_>>(), [1, 120], "a full one goes, no third one");
+        assert_eq!(board.entries.len(), 179);
+    }
+
+    /// A server that acknowledges at once and has this number of READs outstanding reads messages of 1000 bytes from a
+    /// board that always has more. Wire bytes of announcements in parts of those of the messages.
+    fn cost(slots: u32, outstanding: u64) -> f64 {
+        let (mut board, mut announced) = (announcer(slots).0, 0);
+        let (mut pushed, mut read, mut wire) = (0_u64, 0_u64, 0);
+        while read < 100_000 {
+            // A slot is free once 16 further READs have followed.
+            while pushed < read.saturating_sub(16) + u64::from(slots) {
+                board.push(pushed, pushed, 100);
+                pushed += 1;
+            }
+            // Each has a requester without anything outstanding: all is acknowledged.
+            let mut requester = announcer(slots).1;
+            board.announce(&mut requester, &CmInfo::default());
+            while let Some(message) = board.sent.front() {
+                wire += ANNOUNCEMENT_WIRE + message.len();
+                announced += Announcement::parse(message).unwrap().iter().count() as u64;
+                board.acknowledged();
+            }
+            for _ in 0..outstanding.min(announced - read) {
+                let reth = RethRepr { va: board.ring.address(read), rkey: 7, dma_len: 100 };
+                board.read_begins(read, &reth);
+                read += 1;
+            }
+        }
+        wire as f64 / (read as f64 * (1000 + ANNOUNCEMENT_WIRE) as f64)
+    }
+
+    #[test]
+    fn announcements_of_a_busy_board_cost_less_than_one_hundredth_of_its_messages() {
+        for (slots, outstanding) in [(64, 1), (64, 16), (256, 1), (256, 16), (1000, 16)] {
+            let cost = cost(slots, outstanding);
+            assert!(cost < 0.01, "{slots} slots, {outstanding} READs: {cost}");
+            assert!(cost > 0.004, "a length has four bytes: {cost}");
+        }
+    }
+
+    #[test]
+    fn a_board_whose_messages_wait_to_be_read_joins_those_that_follow() {
+        let (mut board, _) = announcer(100);
+        let announce = |board: &mut Announcer| {
+            board.announce(&mut announcer(100).1, &CmInfo::default());
+            let lengths: Vec<usize> = posted(board).iter().map(Vec::len).collect();
+            (0..board.sent.len()).for_each(|_| board.acknowledged());
+            lengths
+        };
+        let read = |board: &mut Announcer, n| {
+            board.read_begins(n, &RethRepr { va: board.ring.address(n), rkey: 7, dma_len: 100 });
+        };
+        board.push(0, 0, 100);
+        assert_eq!(announce(&mut board), [1]);
+        (1..5).for_each(|n| board.push(n, n, 100));
+        assert!(announce(&mut board).is_empty(), "message 0 is not being read");
+        read(&mut board, 0);
+        assert_eq!(announce(&mut board), [4]);
+        board.push(5, 5, 100);
+        read(&mut board, 1);
+        assert!(announce(&mut board).is_empty());
+        read(&mut board, 2);
+        assert_eq!(announce(&mut board), [1], "half of the last ones are being read");
+        (6..103).filter(|n| *n != 50).for_each(|n| board.push(n, n, 100));
+        assert_eq!(announce(&mut board), [44, 49], "up to the gap, and up to the end of the ring");
+        assert_eq!((board.last, board.entries.len()), (44 + 49, 3));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The announcements of a board that is read by its server: which messages it has, where and how long they are.
-//! Promise: an idle board announces at once; a busy one joins messages until half of the announcement before is being
-//! read, or one is full; no more than two are outstanding.
+//! Promise: that of `penstock_pull::Announcements`.
 //! Source: `penstock_wire::announcement`; IBTA vol. 1 clause 9.7 through the requester.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use penstock_pull::Announcements;
 use penstock_transport::{PayloadSource, RequestFault, Requester, RequesterConfig, RequesterState, SendWr, Verb};
 use penstock_wire::{
     announcement, Payload, RocePacket, ANNOUNCEMENT_EVENTS, ANNOUNCEMENT_HEADER_LEN, ANNOUNCEMENT_SLOTS,
@@ -15,8 +15,6 @@ use penstock_wire::{
 
 use crate::units::Time;
 
-/// Announcements outstanding.
-const MOST: usize = 2;
 /// Addresses from one message to the next: the longest message. The memory is as long as it needs to be, because nobody
 /// looks at it; what a board may hold is limited by its slots.
 const STRIDE: u32 = 1 << 31;
@@ -116,8 +114,8 @@ impl Announcer {
             let span = self.most_events as u64;
             let is_full = self.waiting.back().is_some_and(|(last, _)| *last >= first + span - 1);
             let outstanding = self.requester.outstanding_messages();
-            let is_due = outstanding == 0 && unread <= self.last / 2 || is_full && outstanding < MOST;
-            if !is_due || self.fault().is_some() {
+            let announced = Announcements { outstanding, unread, last: self.last };
+            if !announced.is_next_due(is_full) || self.fault().is_some() {
                 return;
             }
             self.post(first, first + span);
