@@ -58,6 +58,12 @@ def test_a_stored_run_opens_from_its_file_with_the_values_of_the_trace(
     samples = (3, 41, 60)
     found = browse("stored", f"file://{report}", *samples)
     assert found["asked"] == [], "a report loads nothing"
+    summary = run.summary()
+    goodput, bottleneck = summary["readout"]["goodput_gbps"], summary["verdict"]["bottleneck"]
+    tiles = [tile.splitlines() for tile in found["tiles"]]
+    assert tiles[0] == ["Throughput", f"{goodput:.2f} Gb/s", "stored over the whole run, 3 boards"]
+    assert tiles[1][2] == f"at most, {bottleneck['from']} > {bottleneck['to']}, the bottleneck"
+    assert found["narrow"], "it fits a phone's width of 390 px"
     assert found["state"] == "stored run, done"
     for sample in samples:
         read = found["read"][str(sample)]
@@ -99,7 +105,7 @@ def test_a_laboratory_shows_what_all_flows_did_the_verdict_and_what_was_in_force
     tile = found["tiles"]["CNPs"]
     assert cnps > 140 and tile["value"] == str(cnps)
     assert re.fullmatch(r"received by all; \d+ cut the rate of the first 128 of 140 flows", tile["of"])
-    assert found["tiles"]["Throughput"]["of"] == "payload, 140 flows"
+    assert found["tiles"]["Throughput"]["of"] == "payload over the whole run, 140 flows"
     assert found["verdict"] == summary["verdict"]["sentences"]
     [switch] = summary["switches"]
     assert f"buffer {switch['buffer_bytes'] / 1e6:.1f} MB, K_min 50.0 kB, K_max 200 kB" in found["inForce"][0]

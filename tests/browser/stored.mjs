@@ -11,6 +11,7 @@ await inBrowser(async (page) => {
   await page.goto(url);
   await rows(page, 1);
   await page.waitForSelector("#senders tbody tr");
+  const tiles = await page.locator("#tiles div").allInnerTexts();
   const read = {};
   for (const sample of samples) {
     await page.keyboard.press("Home");
@@ -64,9 +65,18 @@ await inBrowser(async (page) => {
     contrast[theme] = await page.evaluate(leastContrast);
   }
   const state = await page.textContent("#state");
+  const drawn = await ink(page);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const isNarrow = () => document.documentElement.scrollWidth <= 390;
+  const narrow = await page.waitForFunction(isNarrow).then(
+    () => true,
+    () => false,
+  );
   return {
+    tiles,
+    narrow,
     read,
-    ink: await ink(page),
+    ink: drawn,
     reached,
     keys,
     contrast,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The charts, below each other with one axis of simulated time: throughput, rates, alpha with CNPs, the queue.
+// The charts, below each other with one axis of simulated time: throughput, rates, alpha with CNPs, events, the
+// queue.
 // Promise: one redraw per frame, as many points as pixels; cursor and zoom are shared by all.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { indexed, make } from "./dom";
-import { alphaFrame, queueFrame, rateFrame, throughputFrame, type Frame, type Scene } from "./frames";
+import { alphaFrame, eventsFrame, queueFrame, rateFrame, throughputFrame, type Frame, type Scene } from "./frames";
 import { drawFront, drawUnder } from "./marks";
 import type { Palette } from "./palette";
 
@@ -46,6 +47,14 @@ const CHARTS: Chart[] = [
     frame: alphaFrame,
   },
   {
+    id: "events",
+    title: "Events built",
+    quantity: "events",
+    label: "Number of events that are complete and stored",
+    height: 122,
+    frame: eventsFrame,
+  },
+  {
     id: "queue",
     title: "Switch queue",
     quantity: "waiting [kB]",
@@ -75,7 +84,8 @@ export class Charts {
 
   /** The quantities of the vertical axes, as they are drawn. */
   get axes(): string[] {
-    return this.plots.map(({ plot }) => String(plot.axes[1]?.label ?? ""));
+    const shown = this.plots.filter(({ card }) => !card.hidden);
+    return shown.map(({ plot }) => String(plot.axes[1]?.label ?? ""));
   }
 
   /** Draws a moment of the run. */
@@ -88,6 +98,8 @@ export class Charts {
     for (const entry of this.plots) {
       const { plot, chart } = entry;
       const frame = chart.frame(scene, Math.max(50, plot.bbox.width / devicePixelRatio));
+      entry.card.hidden = frame.absent;
+      if (frame.absent) continue;
       if (frame.shape !== entry.shape) this.reshape(entry, frame);
       entry.frame = frame;
       plot.batch(() => {

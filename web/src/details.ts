@@ -4,7 +4,8 @@
 import { byId, make, setText } from "./dom";
 import * as format from "./format";
 import type { Scene } from "./frames";
-import type { Summary, SwitchInForce } from "./protocol";
+import { queueName } from "./model";
+import type { Bottleneck, Summary, SwitchInForce } from "./protocol";
 
 /** Sum over all senders of their latest values; NaN if none has one. */
 function total({ model, view }: Scene, series: string): number {
@@ -66,6 +67,24 @@ function shown({ model: { manifest } }: Scene): string {
     : `all ${format.count(all)} ${noun(manifest.kind)}`;
 }
 
+/** The results of a run that is over, unless a moment of it is looked at. */
+function results({ model, view }: Scene): Summary | null {
+  return model.progress.phase === "ended" && view.cursor === null ? model.summary : null;
+}
+
+/** What the whole run has stored, or carried where it stores nothing; NaN: it is not over. */
+function stored(scene: Scene): number {
+  const summary = results(scene);
+  return summary?.readout?.goodput_gbps ?? summary?.aggregate_gbps ?? NaN;
+}
+
+/** The bottleneck of a run that is over, if it is the queue that is shown. */
+function bottleneck(scene: Scene): Bottleneck | null {
+  const found = results(scene)?.verdict?.bottleneck ?? null;
+  const name = scene.model.manifest.queues[scene.queue]?.name ?? "";
+  return found && name.startsWith(queueName(found)) ? found : null;
+}
+
 /** Throughput of all senders, including those that are not shown, where the run reports it. */
 function wholeThroughput(scene: Scene): number {
   const { model, view } = scene;
@@ -107,14 +126,29 @@ interface Tile {
 const TILES: Tile[] = [
   {
     name: "Throughput",
-    value: (scene) => `${format.fixed(wholeThroughput(scene) / 1e9, 2)} Gb/s`,
-    of: ({ model: { manifest } }) =>
-      `${manifest.throughput === "payload" ? "payload" : "on the wire"}, ${format.count(manifest.all_senders)} ${noun(manifest.kind)}`,
+    value: (scene) => {
+      const whole = stored(scene);
+      return `${format.fixed(Number.isNaN(whole) ? wholeThroughput(scene) / 1e9 : whole, 2)} Gb/s`;
+    },
+    of: (scene) => {
+      const { manifest } = scene.model;
+      const senders = `${format.count(manifest.all_senders)} ${noun(manifest.kind)}`;
+      if (Number.isNaN(stored(scene)))
+        return `${manifest.throughput === "payload" ? "payload" : "on the wire"}, ${senders}`;
+      return `${results(scene)?.readout ? "stored" : "payload"} over the whole run, ${senders}`;
+    },
   },
   {
     name: "Queue",
-    value: ({ model, view, queue }) => format.bytes(model.latest(model.manifest.queues[queue]?.series.depth, view.row)),
-    of: ({ model, queue }) => model.manifest.queues[queue]?.name ?? "",
+    value: (scene) => {
+      const { model, view, queue } = scene;
+      const latest = model.latest(model.manifest.queues[queue]?.series.depth, view.row);
+      return format.bytes(bottleneck(scene)?.peak_queue_bytes ?? latest);
+    },
+    of: (scene) => {
+      const name = scene.model.manifest.queues[scene.queue]?.name ?? "";
+      return bottleneck(scene) ? `at most, ${name}, the bottleneck` : name;
+    },
   },
   {
     name: "Packets marked",

@@ -46,6 +46,8 @@ export interface Frame {
   /** Moments at which somebody changed something. */
   flags: number[];
   note: string;
+  /** The run has nothing of this kind. */
+  absent: boolean;
   /** Equal shapes have the same series in the same colours. */
   shape: string;
 }
@@ -81,6 +83,7 @@ function frameOf(scene: Scene, shape: Buckets, thinning: Thinning): Frame {
     bands: [],
     flags: model.applied.map((one) => one.at_ps / 1e9),
     note: "",
+    absent: false,
     shape: "",
   };
 }
@@ -243,6 +246,23 @@ export function queueFrame(scene: Scene, room: number): Frame {
   frame.note = queue
     ? `kB waiting in ${queue.name}; ${pauses ? `pauses: ${format.count(pauses)} (bands)` : "no pauses"}`
     : "this run has no switch";
+  frame.shape = key(frame);
+  return frame;
+}
+
+/** How many events were complete and stored, by time. */
+export function eventsFrame(scene: Scene, room: number): Frame {
+  const { model, palette } = scene;
+  const { shape } = windowOf(scene, room / 2);
+  const frame = frameOf(scene, shape, "extremes");
+  const built = model.manifest.totals.find((total) => total.name === "events built");
+  frame.absent = built === undefined;
+  const points = thin(model.column(built?.column), shape, "extremes", 1);
+  frame.series.push({ points, stroke: palette.queue, width: 1.6, step: true });
+  const { done, total } = model.progress;
+  if (total > 0) frame.levels.push({ at: total, name: `all ${format.count(total)}`, dash: [6, 4] });
+  frame.high = Math.max(ceiling(greatest([points])), total * 1.12);
+  frame.note = `complete and stored: ${format.count(done)} of ${format.count(total)}`;
   frame.shape = key(frame);
   return frame;
 }

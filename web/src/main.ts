@@ -39,7 +39,9 @@ const charts = new Charts(byId("charts"), {
 });
 Object.assign(window, { penstock: { model, view, redraws, axes: () => charts.axes } });
 const table = new SenderTable((sender) => change(() => selection.toggle(sender)));
-const details = new Details((queue) => change(() => (scene.queue = queue)));
+/** The queue that the user has chosen. */
+let chosenQueue: number | null = null;
+const details = new Details((queue) => change(() => (scene.queue = chosenQueue = queue)));
 const feed = new Feed(model, (another) => {
   source = feed.link;
   if (another) shape = true;
@@ -85,12 +87,13 @@ function rebuild(): void {
   if (run !== shownRun) {
     shownRun = run;
     selection.first(firstSenders());
-    scene.queue = 0;
+    chosenQueue = null;
     setText(byId("title"), manifest.title);
     document.title = `${manifest.title.split("/").pop()} – Penstock`;
     table.build(manifest.senders);
     controls.build();
   }
+  scene.queue = chosenQueue ?? model.mainQueue;
   controls.update();
   details.build(scene);
 }

@@ -2,7 +2,12 @@
 // The page's model of the run: growing columns of doubles, and their descriptions.
 // Promise: values equal those of the trace; NaN if there is none.
 
-import type { Applied, Hello, Manifest, Progress, Rows, Settings, Stored, Summary } from "./protocol";
+import type { Applied, Bottleneck, Hello, Manifest, Progress, Rows, Settings, Stored, Summary } from "./protocol";
+
+/** The name of the queue in front of a link. */
+export function queueName({ from, to }: Bottleneck): string {
+  return `${from} > ${to}`;
+}
 
 const EMPTY = new Float64Array(0);
 
@@ -27,6 +32,12 @@ export class Model {
   rows = 0;
   stride = 1;
   private columns: Float64Array[] = [];
+
+  /** The queue at the bottleneck of a run that is over, else the first one. */
+  get mainQueue(): number {
+    const found = this.summary?.verdict?.bottleneck;
+    return Math.max(0, found ? this.manifest.queues.findIndex(({ name }) => name.startsWith(queueName(found))) : 0);
+  }
 
   /** Milliseconds of simulated time from one row to the next. */
   get stepMs(): number {

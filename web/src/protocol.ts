@@ -105,13 +105,24 @@ export interface SwitchInForce {
   }[];
 }
 
+/** The link of the verdict, and the longest queue in front of it. */
+export interface Bottleneck {
+  from: string;
+  to: string;
+  peak_queue_bytes: number;
+}
+
 /** The parts of summary.json that the page looks at. */
 export interface Summary {
   end?: string;
   settings?: Record<string, string>;
   boards?: { name: string; counters?: Record<string, number>; responder?: Record<string, number> }[];
   flows?: { name: string; cnps?: number; [key: string]: unknown }[];
-  verdict?: { sentences: string[] };
+  verdict?: { sentences: string[]; bottleneck?: Bottleneck | null };
+  /** Of a readout: what was stored over the whole run. */
+  readout?: { goodput_gbps: number };
+  /** Payload of all flows over the whole run. */
+  aggregate_gbps?: number;
   switches?: SwitchInForce[];
 }
 

@@ -21,6 +21,18 @@ function model(rows: number): Model {
   return run;
 }
 
+test("the queue that is shown first is that of the bottleneck, once it is known", () => {
+  const run = model(1);
+  const queue = (name: string) => ({ name, series: {} });
+  run.manifest = { ...run.manifest, queues: [queue("leaf0 > root"), queue("root > server0, class 3")] };
+  assert.equal(run.mainQueue, 0);
+  const verdict = { sentences: [], bottleneck: { from: "root", to: "server0", peak_queue_bytes: 7 } };
+  run.summary = { verdict };
+  assert.equal(run.mainQueue, 1);
+  run.summary = { verdict: { ...verdict, bottleneck: { ...verdict.bottleneck, from: "leaf1" } } };
+  assert.equal(run.mainQueue, 0, "a queue that is not shown");
+});
+
 test("rows that are sent twice or late come to their place", () => {
   const run = model(3000);
   run.add({ from: 2998, values: [[2998, null, 3000]] });
