@@ -3,6 +3,7 @@
 //! Promise: hosts come in the order of the topology, each once; no host is paired with itself.
 
 use penstock_netsim::Stream;
+use std::collections::BTreeSet;
 
 use crate::topology::{NodeKind, Topology};
 
@@ -13,13 +14,16 @@ pub enum PatternError {
         "`{pattern}` names no host; {existing}; allowed are names, * for any part, {{0..7}} for a range of numbers"
     )]
     NoMatch { pattern: String, existing: String },
+    #[error("`{pattern}` names number {number}, and no host has it; {existing}")]
+    Missing { pattern: String, number: u64, existing: String },
     #[error("`{0}` is a switch; allowed are hosts")]
     Switch(String),
     #[error("`{0}` has a range that is none; write it as board{{0..7}}")]
     Range(String),
 }
 
-/// The hosts that a list of patterns names.
+/// The hosts that a list of patterns names. Every number of a range must be that of a host: a scenario of fewer boards
+/// than it says would carry another load.
 pub fn expand_names(topology: &Topology, patterns: &[String]) -> Result<Vec<usize>, PatternError> {
     let mut hosts: Vec<usize> = Vec::new();
     let mut add = |found: &[usize]| {
@@ -38,12 +42,17 @@ pub fn expand_names(topology: &Topology, patterns: &[String]) -> Result<Vec<usiz
             continue;
         }
         let pieces = pieces(pattern)?;
-        let found = topology.of_kind(NodeKind::Host).filter(|host| matches(&pieces, topology.name(*host)));
+        let existing = || topology.names(|node| node.kind == NodeKind::Host);
+        let mut numbers = vec![BTreeSet::new(); pieces.len()];
+        let found =
+            topology.of_kind(NodeKind::Host).filter(|host| matches(&pieces, topology.name(*host), &mut numbers));
         let found: Vec<usize> = found.collect();
         add(&found);
         if found.is_empty() {
-            let existing = topology.names(|node| node.kind == NodeKind::Host);
-            return Err(PatternError::NoMatch { pattern: pattern.clone(), existing });
+            return Err(PatternError::NoMatch { pattern: pattern.clone(), existing: existing() });
+        }
+        if let Some(number) = pieces.iter().zip(&numbers).find_map(|(piece, found)| piece.missing(found)) {
+            return Err(PatternError::Missing { pattern: pattern.clone(), number, existing: existing() });
         }
     }
     Ok(hosts)
@@ -55,6 +64,16 @@ enum Piece<'a> {
     Any,
     /// A number in this range, both ends included.
     Range(u64, u64),
+}
+
+impl Piece<'_> {
+    /// The first number of a range that is not there.
+    fn missing(&self, there: &BTreeSet<u64>) -> Option<u64> {
+        match self {
+            Piece::Range(low, high) => (*low..=*high).find(|number| !there.contains(number)),
+            Piece::Text(_) | Piece::Any => None,
+        }
+    }
 }
 
 fn pieces(pattern: &str) -> Result<Vec<Piece<'_>>, PatternError> {
@@ -79,15 +98,20 @@ fn pieces(pattern: &str) -> Result<Vec<Piece<'_>>, PatternError> {
     Ok(pieces)
 }
 
-fn matches(pieces: &[Piece], name: &str) -> bool {
+/// Whether a name fits; the numbers that it has where pieces are ranges are noted by piece.
+fn matches(pieces: &[Piece], name: &str, numbers: &mut [BTreeSet<u64>]) -> bool {
     match pieces {
         [] => name.is_empty(),
-        [Piece::Text(text), rest @ ..] => name.strip_prefix(text).is_some_and(|name| matches(rest, name)),
-        [Piece::Any, rest @ ..] => (0..=name.len()).any(|at| matches(rest, &name[at..])),
+        [Piece::Text(text), rest @ ..] => {
+            name.strip_prefix(text).is_some_and(|name| matches(rest, name, &mut numbers[1..]))
+        }
+        [Piece::Any, rest @ ..] => (0..=name.len()).any(|at| matches(rest, &name[at..], &mut numbers[1..])),
         [Piece::Range(low, high), rest @ ..] => {
             let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let number = name[..digits].parse::<u64>();
-            number.is_ok_and(|number| (*low..=*high).contains(&number)) && matches(rest, &name[digits..])
+            let number = name[..digits].parse::<u64>().ok().filter(|number| (*low..=*high).contains(number));
+            let fits = number.is_some() && matches(rest, &name[digits..], &mut numbers[1..]);
+            numbers[0].extend(number.filter(|_| fits));
+            fits
         }
     }
 }
@@ -151,14 +175,15 @@ mod tests {
     #[test]
     fn patterns_name_hosts_in_order() {
         assert_eq!(expand(&["board1"]), Ok(vec![2]));
-        assert_eq!(expand(&["board{8..99}", "server*"]), Ok(vec![9, 10, 11, 12, 13]));
+        assert_eq!(expand(&["board{8..11}", "server*"]), Ok(vec![9, 10, 11, 12, 13]));
         assert_eq!(expand(&["*1"]), Ok(vec![2, 12]));
         assert_eq!(expand(&["*"]).unwrap().len(), 13, "the switch is no host");
     }
 
     #[test]
     fn patterns_that_name_nothing_are_refused() {
-        let report = [&["bord*"][..], &["switch"], &["board{1-3}"], &["board{20..30}"]].map(|p| expand(p).unwrap_err());
+        let report = [&["bord*"][..], &["switch"], &["board{1-3}"], &["board{20..30}"], &["board{8..99}"]]
+            .map(|p| expand(p).unwrap_err());
         insta::assert_snapshot!(report.join("\n"));
     }
 
