@@ -123,11 +123,21 @@ impl Board {
 
     /// Whether another READ may be posted, if the window has room.
     #[inline]
-    pub(crate) fn is_ready(&self, outstanding: u8) -> bool {
+    pub(crate) fn is_ready(&self, outstanding: u8, share: u64) -> bool {
         self.answers == Answers::Timely
             && self.in_flight.len() < usize::from(outstanding)
-            && self.wire_in_flight < self.limit
+            && self.wire_in_flight < self.limit_with(share)
             && self.posted < self.fragments.len()
+    }
+
+    /// The bytes that may be in flight, where all boards have equal shares of the window: that share, unless less was
+    /// found to be enough.
+    #[inline]
+    pub(crate) fn limit_with(&self, share: u64) -> u64 {
+        match self.lowered_at {
+            Time::ZERO => self.limit.max(share),
+            _ => self.limit,
+        }
     }
 
     /// The next part of `size` bytes; all of the rest if it is no longer than `longest`.

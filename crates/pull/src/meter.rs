@@ -11,6 +11,8 @@ const FIRST_ROUND_TRIP: Time = Time::from_us(4);
 /// Packets that a measured window has in addition: one waits for room, one is on its way from a board to a switch, and
 /// one makes up for a shortest round trip that was that of a short fragment.
 const EXCESS: u64 = 3;
+/// A way is long if it takes this number of times what the server's line takes for the window.
+const FAR: u64 = 16;
 /// READs that share a window, at least. Each is a whole number of packets.
 const READS_OF_A_WINDOW: u64 = 8;
 
@@ -21,10 +23,14 @@ pub(crate) struct Meter {
     source: Window,
     bytes: u64,
     mtu: u32,
+    /// The longest packet on the wire.
+    packet: u64,
     /// Payload of the longest READs, bytes.
     read_size: u32,
     /// The longest payload that fits into the window.
     longest: u32,
+    /// Whether it follows from ways that were measured.
+    is_measured: bool,
     epoch: Epoch,
     /// The fastest READ of the epoch before.
     fastest_before: Time,
@@ -50,8 +56,10 @@ impl Meter {
             source: config.window,
             bytes: 0,
             mtu: config.mtu,
+            packet: config.wire_bytes(config.mtu),
             read_size: 0,
             longest: 0,
+            is_measured: false,
             epoch: Epoch::EMPTY,
             fastest_before: Time::MAX,
         };
@@ -91,6 +99,21 @@ impl Meter {
         (size, size.saturating_add(size / 2).min(self.longest).max(size))
     }
 
+    /// The least part of a window with which a board may begin; none before ways have been measured.
+    #[inline]
+    pub(crate) fn large_share(&self) -> u64 {
+        match self.is_measured {
+            true => 2 * READS_OF_A_WINDOW * self.packet,
+            false => u64::MAX,
+        }
+    }
+
+    /// Packets of the READs that share a part of the window.
+    #[inline]
+    pub(crate) fn packets_of(&self, share: u64) -> u32 {
+        u32::try_from(share / READS_OF_A_WINDOW / self.packet).unwrap_or(u32::MAX)
+    }
+
     /// Packets of the longest READ.
     #[inline]
     pub(crate) fn longest_packets(&self) -> u32 {
@@ -117,6 +140,19 @@ impl Meter {
         }
     }
 
+    /// The way of a board: the one that was measured, or else a round trip that is far longer than any wait for the line.
+    /// Boards far away may never find the line idle.
+    #[inline]
+    pub(crate) fn likely_way(&self, measured: Option<Time>, shortest: Time) -> Option<Time> {
+        match self.source {
+            Window::Given(_) => None,
+            Window::Measured { line } => {
+                let is_far = || shortest > line.time_for(self.bytes).saturating_mul(FAR);
+                measured.or_else(|| is_far().then_some(shortest))
+            }
+        }
+    }
+
     /// A READ of `wire` bytes has arrived after `round_trip`, at a board whose way takes `way`, if that is measured.
     #[inline]
     pub(crate) fn measure(&mut self, config: &Config, wire: u64, round_trip: Time, way: Option<Time>) {
@@ -131,6 +167,7 @@ impl Meter {
             let epoch = std::mem::replace(&mut self.epoch, Epoch::EMPTY);
             self.fastest_before = epoch.fastest;
             if let Some(mean) = epoch.weighted_ns.checked_div(u128::from(epoch.measured)) {
+                self.is_measured = true;
                 self.set(config, Time::from_ns(u64::try_from(mean).unwrap_or(u64::MAX / 1_000)));
             }
         }

@@ -87,6 +87,8 @@ pub struct Scheduler {
     order: BinaryHeap<Turn>,
     /// Boards with READs in flight, by the time at which they were looked at last.
     timed: VecDeque<(Time, usize)>,
+    /// Boards with fragments that have not arrived.
+    active: u64,
     meter: Meter,
     in_flight: u64,
     unanswered: u64,
@@ -109,6 +111,7 @@ impl Scheduler {
             boards: (0..boards).map(|_| Board::new(first_limit(&config))).collect(),
             order: BinaryHeap::with_capacity(boards),
             timed: VecDeque::new(),
+            active: 0,
             in_flight: 0,
             unanswered: 0,
             arrived: 0,
@@ -153,6 +156,7 @@ impl Scheduler {
             if board.fragments.len() >= self.config.slots as usize {
                 return Err(Refusal::TooMany(self.config.slots));
             }
+            self.active += u64::from(board.fragments.is_empty());
             board.fragments.push_back(fragment);
         }
         board.last_event = Some(event);
@@ -164,18 +168,20 @@ impl Scheduler {
     /// The READ to post now; `None` while nothing is announced or the window has no room for the next one.
     #[inline]
     pub fn poll_read(&mut self, now: Time) -> Option<Read> {
+        let share = self.share();
         loop {
             let &Reverse((rank, _, index)) = self.order.peek()?;
             if rank >= self.held_from {
                 return None;
             }
             let board = &mut self.boards[index];
-            if !board.is_ready(self.config.outstanding) {
+            if !board.is_ready(self.config.outstanding, share) {
                 self.order.pop();
                 board.is_queued = false;
                 continue;
             }
-            let read = board.part(index, self.meter.read_sizes(board.packets))?;
+            let packets = board.packets.max(self.meter.packets_of(board.limit_with(share).min(share)));
+            let read = board.part(index, self.meter.read_sizes(packets))?;
             let wire = self.config.wire_bytes(read.length);
             let in_flight = self.in_flight + wire;
             if in_flight > self.meter.bytes() {
@@ -214,6 +220,7 @@ impl Scheduler {
                 }
             }
         }
+        self.active -= u64::from(board.fragments.is_empty());
         self.arrived += posted.wire;
         self.counters.arrivals += 1;
         self.counters.bytes += u64::from(posted.read.length);
@@ -227,6 +234,7 @@ impl Scheduler {
     /// of them in flight bring nothing, and the room is given to boards whose way is free.
     #[inline]
     fn measure(&mut self, now: Time, index: usize, posted: &Posted) {
+        let share = self.share();
         let board = &mut self.boards[index];
         let round_trip = now.saturating_sub(posted.at);
         let shortest = &mut board.shortest[usize::from(posted.read.length >= self.config.mtu)];
@@ -235,10 +243,11 @@ impl Scheduler {
         let carried = self.arrived - posted.arrived - posted.wire;
         let way = self.meter.way(round_trip, posted.wire, carried).filter(|_| posted.was_quiet);
         board.way = board.way.into_iter().chain(way).min();
-        self.meter.measure(&self.config, posted.wire, round_trip, board.way);
+        let way = self.meter.likely_way(board.way, *shortest);
+        self.meter.measure(&self.config, posted.wire, round_trip, way);
         if round_trip > usual.saturating_add(usual / 2) {
             if posted.at >= board.lowered_at {
-                board.limit = (board.limit.min(self.meter.bytes()) / 2).max(posted.wire);
+                board.limit = (board.limit_with(share).min(self.meter.bytes()) / 2).max(posted.wire);
                 board.lowered_at = now;
                 board.packets = (board.packets / 2).max(1);
             }
@@ -256,6 +265,18 @@ impl Scheduler {
             board.limit += posted.wire;
         } else {
             board.limit += (posted.wire * posted.wire / board.limit).max(1);
+        }
+    }
+
+    /// The window in equal parts for all boards that have something to be read, if such a part is large: over long ways a
+    /// board that began with little would need many round trips to get it. Over short ways little is enough.
+    #[inline]
+    fn share(&self) -> u64 {
+        let share = self.meter.bytes() / self.active.max(1);
+        if share >= self.meter.large_share() {
+            share
+        } else {
+            0
         }
     }
 
@@ -303,6 +324,7 @@ impl Scheduler {
         }
         let is_timed = board.is_timed;
         let forgotten = std::mem::replace(board, Board { is_timed, ..Board::new(first_limit(&self.config)) });
+        self.active -= u64::from(!forgotten.fragments.is_empty());
         if forgotten.is_queued {
             self.order.retain(|&Reverse((_, _, queued))| queued != index);
         }
@@ -315,8 +337,9 @@ impl Scheduler {
     }
 
     fn enqueue(&mut self, index: usize) {
+        let share = self.share();
         let board = &mut self.boards[index];
-        if !board.is_queued && board.is_ready(self.config.outstanding) {
+        if !board.is_queued && board.is_ready(self.config.outstanding, share) {
             if let Some(fragment) = board.next() {
                 self.order.push(Reverse((fragment.rank, board.wire_in_flight, index)));
                 board.is_queued = true;

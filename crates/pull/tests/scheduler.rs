@@ -270,6 +270,26 @@ fn boards_on_slow_lines_do_not_keep_fast_ones_from_the_server() {
 }
 
 #[test]
+fn long_ways_are_filled_within_a_few_round_trips() {
+    let line = Rate::from_gbps(100);
+    let ways = vec![(Time::from_us(800), Rate::from_gbps(10)); 32];
+    // The second half of ten round trips.
+    let (rates, _, _) = read_for(Time::from_ms(8), line, &ways, 100_000);
+    let fills = rates.iter().sum::<f64>() * 8.0 / line.bits_per_second() as f64;
+    assert!(fills > 0.9, "{fills}");
+}
+
+#[test]
+fn boards_far_away_and_boards_nearby_fill_the_line_together() {
+    let line = Rate::from_gbps(100);
+    let way = |board| Time::from_us(if board < 10 { 400 } else { 4 });
+    let ways: Vec<_> = (0..20).map(|board| (way(board), Rate::from_gbps(10))).collect();
+    let (rates, _, _) = read_for(Time::from_ms(40), line, &ways, 100_000);
+    let fills = rates.iter().sum::<f64>() * 8.0 / line.bits_per_second() as f64;
+    assert!(fills > 0.8, "{fills}: {rates:?}");
+}
+
+#[test]
 fn many_slow_lines_fill_a_fast_one_with_a_window_that_does_not_grow_by_itself() {
     let line = Rate::from_gbps(100);
     for length in [3_000, 60_000, 1 << 20] {
