@@ -51,7 +51,7 @@ def prove(proof: Proof, built: model.Model) -> Finding:
         return Finding("proof", False, f"{broken.reached} breaks after reset:\n{broken}")
     if proof.bounded:
         return Finding(f"all runs of {proof.depth} cycles", True)
-    broken = engine.step(built.asserts, proof.depth)
+    broken = engine.step(built.asserts, proof.depth, proof.apart)
     if broken:
         return Finding("proof", False, f"{broken.reached} is not inductive at depth {proof.depth}:\n{broken}")
     return Finding(f"induction, k = {proof.depth}", True)

@@ -79,15 +79,31 @@ def base(system: System, depth: int, window: int = 1) -> Trace | None:
         for _ in requested:
             run.extend()
         _assume(solver, run, requested[0])
-        if found := _solve_all(solver, run, requested):
+        if found := _solve_all(solver, run, requested, sorted(system.bads)):
             return found
         for cycle in requested[1:]:
             _assume(solver, run, cycle)
     return None
 
 
-def step(system: System, depth: int) -> Trace | None:
-    """A run of `depth` good cycles from any state, then a bad one; None when induction holds."""
+def step(system: System, depth: int, apart: bool = False) -> Trace | None:
+    """A run of `depth` good cycles from any state, then a bad one; None when induction holds.
+
+    `apart`: each property has a solver of its own, which is faster where single questions are hard.
+    """
+    # What is shown first may help the next: lemmas have early names.
+    names = sorted(system.bads)
+    for at in range(len(names) if apart else 1):
+        run, solver = _after_good_cycles(system, depth)
+        for name in names[:at]:
+            solver.assert_formula(_not(run, run.holds(depth, system.bads[name])))
+        requested = names[at : at + 1] if apart else names
+        if found := _solve_all(solver, run, range(depth, depth + 1), requested):
+            return found
+    return None
+
+
+def _after_good_cycles(system: System, depth: int) -> tuple[Unrolled, Bitwuzla]:
     run = Unrolled(system, TermManager(), first=False)
     solver = Bitwuzla(run.terms, _options())
     for cycle in range(depth + 1):
@@ -95,7 +111,7 @@ def step(system: System, depth: int) -> Trace | None:
         _assume(solver, run, cycle)
         for value in system.bads.values() if cycle < depth else ():
             solver.assert_formula(_not(run, run.holds(cycle, value)))
-    return _solve_all(solver, run, range(depth, depth + 1))
+    return run, solver
 
 
 def follow(system: System, run: Trace, name: str, start: dict[str, int] | None = None) -> Trace | None:
@@ -132,10 +148,9 @@ def _not(run: Unrolled, formula: Term) -> Term:
     return run.terms.mk_term(Kind.NOT, [formula])
 
 
-def _solve_all(solver: Bitwuzla, run: Unrolled, window: range) -> Trace | None:
+def _solve_all(solver: Bitwuzla, run: Unrolled, window: range, names: list[str]) -> Trace | None:
     """One property after the other: far easier than all at once."""
-    # What is shown first may help the next: lemmas have early names.
-    return next(filter(None, (_solve(solver, run, name, window) for name in sorted(run.system.bads))), None)
+    return next(filter(None, (_solve(solver, run, name, window) for name in names)), None)
 
 
 def _solve(solver: Bitwuzla, run: Unrolled, name: str, window: range) -> Trace | None:

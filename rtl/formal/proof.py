@@ -30,6 +30,7 @@ class Proof:
     cycles: int = 12  # covers are reached and mutants are caught within as many
     # Of how many cycles one question asks: it pays where such a question is little harder than one about a cycle.
     window: int = 1
+    apart: bool = False  # in the induction each property has a solver of its own: faster where each is hard
     mutants: tuple[Mutant, ...] = ()
     props: str = ""
     # Of a cover that lies deep: the one from the end of whose run it is searched.
