@@ -19,15 +19,6 @@ module packet_header
   localparam int unsigned RethBytes = 16;
   localparam int unsigned ImmBytes = 4;
 
-  // Spreads queue pairs over the ECMP paths, in 0xC000 .. 0xFFFF: the local number XOR the peer's with
-  // its halves exchanged, then the upper ten of the 24 bits folded onto the lower 14. Queue pairs that
-  // differ in the low 12 bits of one of the two numbers alone have different ports.
-  function automatic logic [15:0] hashed_port(logic [23:0] local_number, logic [23:0] remote_number);
-    logic [23:0] mixed;
-    mixed = local_number ^ {remote_number[11:0], remote_number[23:12]};
-    return {2'b11, mixed[13:0] ^ {4'b0, mixed[23:14]}};
-  endfunction
-
   logic [7:0] position, base;
   logic [13:0] overhead, words;   // of four octets
   logic carry, unused;            // unused: the retry policy is the requester's affair

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: SHL-2.1
+// RDMA READ responder: requests of peers in, packets with the bytes of the memory at m_axi out, for the framer that the
+// requester's packets pass, too. Its own scheduler grants packets to queue pairs by the same pacer.
+// Promise: see read_engine and read_fetch, which it joins. Requests beyond those that wait here are lost as on a wire;
+// memory that fails ends the queue pair with a NAK (remote operational error).
+//
+//   requests -> queue -> read_engine -> queue -----------> headers
+//                grants ---^  +------> read_fetch -> m_axi, payloads
+module read_responder
+  import penstock_pkg::*;
+  import roce_read_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64,
+  parameter int unsigned N_QP   = 4
+) (
+  input  logic                 clk,
+  input  logic                 rst,
+  input  logic [23:0]          qpn_base,
+
+  input  read_request_t        request,
+  input  logic                 request_valid,
+
+  output logic                 cfg_rd,
+  output qp_t                  cfg_qp,
+  input  qp_cfg_t              cfg,
+  input  read_cfg_t            window,
+  input  logic [N_QP-1:0]      ready,
+  output logic                 fault_valid,  // a NAK has left that ends the queue pair
+  output qp_t                  fault_qp,
+
+  // congestion control and pause; a packet is charged when it is chosen, in a cycle with sent_ready
+  input  logic [N_QP-1:0]      eligible,
+  output logic [N_QP-1:0]      backlog,
+  output logic                 sent_valid,
+  output qp_t                  sent_qp,
+  output logic [15:0]          sent_bytes,
+  input  logic                 sent_ready,
+  input  logic                 tx_paused,
+
+  output tx_hdr_t              hdr,
+  output logic                 hdr_valid,
+  input  logic                 hdr_ready,
+  output logic [DATA_W-1:0]    m_axis_tdata,
+  output logic [DATA_W/8-1:0]  m_axis_tkeep,
+  output logic                 m_axis_tvalid,
+  input  logic                 m_axis_tready,
+  output logic                 m_axis_tlast,
+  output logic                 m_axis_soon,  // see read_fetch
+
+  output axi_pkg::axi_rd_req_t m_axi_req,
+  input  axi_pkg::axi_rd_rsp_t m_axi_rsp,
+  input  logic [DATA_W-1:0]    m_axi_rdata,
+
+  output logic                 stat_read,     // READs accepted
+  output logic                 stat_repeat,   // ... again
+  output logic                 stat_nak,
+  output logic                 stat_dropped   // requests without an answer
+);
+  localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
+  localparam int unsigned Requests = 16;
+  localparam int unsigned Replies = 16;
+  localparam int unsigned SettleCycles = 3;  // from a charge to what the pacer makes of it
+
+  // ---- requests -----------------------------------------------------------------------------------
+  read_request_t waiting;
+  logic waits, taken, requests_room, overflow_q, ignored;
+  logic [$clog2(Requests):0] unused_level;
+  sync_fifo #(.W($bits(read_request_t)), .DEPTH(Requests)) u_requests (
+    .clk, .rst,
+    .s_data (request),
+    .s_valid(request_valid),
+    .s_ready(requests_room),
+    .m_data (waiting),
+    .m_valid(waits),
+    .m_ready(taken),
+    .level  (unused_level)
+  );
+  always_ff @(posedge clk) overflow_q <= request_valid && !requests_room && !rst;
+  assign stat_dropped = overflow_q || ignored;
+
+  // ---- turns ----------------------------------------------------------------------------------------
+  logic grant_valid, grant_ready, may_send, sending, job_room, reply_valid, reply_sent, replies_room;
+  logic [$clog2(SettleCycles+1)-1:0] settle_q;
+  logic [$clog2(Replies):0] replies_level;
+  qp_t grant_qp;
+  assign may_send = job_room && replies_level < ($clog2(Replies) + 1)'(Replies) && !tx_paused && settle_q == '0;
+  tx_scheduler #(.N_QP(N_QP), .GapCycles(1)) u_scheduler (
+    .clk, .rst,
+    .ready(backlog), .eligible,
+    .room (may_send && !sending),
+    .grant_valid, .grant_qp, .grant_ready
+  );
+
+  // ---- operations -------------------------------------------------------------------------------------
+  read_reply_t reply, leaving;
+  logic [63:0] reply_addr;
+  logic leaves, reply_waits;
+  read_engine #(.N_QP(N_QP)) u_engine (
+    .clk, .rst, .qpn_base,
+    .arriving(request_valid && requests_room), .arriving_qp(request.qp),
+    .request(waiting), .request_valid(waits), .request_taken(taken),
+    .grant_qp, .grant_valid, .grant_ready, .work(backlog), .sending, .eligible, .may_send,
+    .cfg_rd, .cfg_qp, .cfg, .window, .ready,
+    .drained(!reply_waits),
+    .reply, .reply_addr, .reply_wire_bytes(sent_bytes), .reply_valid, .reply_ready(sent_ready),
+    .stat_read, .stat_repeat, .stat_nak,
+    .stat_dropped(ignored)
+  );
+  assign reply_sent = reply_valid && sent_ready;
+  assign sent_valid = reply_sent;
+  assign sent_qp    = reply.qp;
+  always_ff @(posedge clk) begin
+    if (reply_sent) settle_q <= $bits(settle_q)'(SettleCycles);
+    else if (settle_q != '0) settle_q <= settle_q - 1'b1;
+    if (rst) settle_q <= '0;
+  end
+
+  // ---- packets: headers wait for their payload -----------------------------------------------------------
+  logic has_payload, packet_valid, packet_bad, unreadable, discards;
+  sync_fifo #(.W($bits(read_reply_t)), .DEPTH(Replies)) u_replies (
+    .clk, .rst,
+    .s_data (reply),
+    .s_valid(reply_sent),
+    .s_ready(replies_room),
+    .m_data (leaving),
+    .m_valid(reply_waits),
+    .m_ready(leaves),
+    .level  (replies_level)
+  );
+  read_fetch #(.DATA_W(DATA_W), .PACKETS(Replies)) u_fetch (
+    .clk, .rst,
+    .job_room,
+    .job_valid(reply_sent && reply.len != '0), .job_addr(reply_addr), .job_len(reply.len),
+    .packet_valid, .packet_bad, .packet_taken(leaves && has_payload),
+    .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast, .m_axis_soon,
+    .m_axi_req, .m_axi_rsp, .m_axi_rdata
+  );
+
+  // One NAK names memory that fails; what fails after it is not answered.
+  assign has_payload = leaving.len != '0;
+  assign unreadable  = has_payload && packet_bad;
+  assign discards    = unreadable && !ready[leaving.qp[QpW-1:0]];
+  assign hdr_valid   = reply_waits && (!has_payload || (packet_valid && !discards));
+  assign leaves      = reply_waits && (!has_payload ? hdr_ready : packet_valid && (hdr_ready || discards));
+  assign fault_valid = hdr_valid && hdr_ready && (leaving.is_fatal || unreadable);
+  assign fault_qp    = leaving.qp;
+
+  always_comb begin
+    hdr             = '0;
+    hdr.dst_mac     = leaving.dst_mac;
+    hdr.dst_ip      = leaving.dst_ip;
+    hdr.udp_sport   = leaving.udp_sport;
+    hdr.tos         = leaving.tos;
+    hdr.dest_qpn    = leaving.dest_qpn;
+    hdr.psn         = leaving.psn;
+    hdr.opcode      = unreadable ? OpcodeAck : leaving.opcode;
+    hdr.has_imm     = leaving.has_aeth || unreadable;  // the AETH is in its place
+    hdr.imm         = {unreadable ? SyndromeNakOperational : leaving.syndrome, leaving.msn};
+    hdr.payload_len = unreadable ? '0 : leaving.len;
+  end
+
+`ifndef SYNTHESIS
+  a_reply_taken : assert property (@(posedge clk) disable iff (rst) reply_sent |-> replies_room);
+`endif
+endmodule

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: SHL-2.1
+// What a request does to the state of its queue pair as a responder; combinational.
+// IBTA volume 1, 9.7.4.1 (checks), 9.7.5.1 (duplicates), 9.7.5.2 (NAKs); responder.rs of crates/transport. A sequence NAK
+// that still waits when there is cause for a later one is replaced.
+module read_rules
+  import penstock_pkg::*;
+  import roce_read_pkg::*;
+(
+  input  read_row_t     row,
+  input  logic          is_read,
+  input  logic          is_whole,   // a RETH and nothing more
+  input  logic [4:0]    resources,
+  input  psn_t          distance,   // from the expected PSN
+  input  logic [23:0]   psns,       // packets of its answer
+  input  logic          too_long,   // above 2^31 bytes
+  input  logic          permitted,  // its bytes are in the window
+  output read_row_t     next,
+  output logic          executes,   // a READ in order: its entry is row.next
+  output logic          searches,   // a READ that may be a repetition
+  output logic          refuses     // a NAK
+);
+  logic [4:0] limit;
+  entry_t     oldest;
+  logic       in_order, ahead, full, invalid;
+
+  assign limit    = resources > 5'(Entries) ? 5'(Entries) : resources;
+  assign oldest   = row.next - entry_t'(row.count);
+  assign full     = row.count >= limit;
+  assign in_order = !row.failed && distance == '0;
+  assign ahead    = !row.failed && distance != '0 && !distance[$bits(psn_t)-1];
+  assign searches = !row.failed && distance[$bits(psn_t)-1] && is_read;
+  // Too many: the oldest READ that would be forgotten has not been answered.
+  assign invalid  = !is_read || limit == '0 || !is_whole || too_long
+                  || (full && row.pending[oldest] && !row.repeated[oldest]);
+  assign executes = in_order && !invalid && permitted;
+  assign refuses  = (in_order && !executes) || (ahead && !row.refused);
+
+  always_comb begin
+    next = row;
+    if (refuses) begin
+      next.refused = 1'b1;
+      next.failed  = in_order;
+      next.nak     = '{
+        valid: 1'b1, psn: row.expected, msn: row.msn, later: '0,
+        syndrome: ahead ? SyndromeNakSequence : invalid ? SyndromeNakInvalid : SyndromeNakAccess
+      };
+    end
+    if (executes) begin
+      next.refused  = 1'b0;
+      next.expected = row.expected + psns;
+      next.msn      = row.msn + 1'b1;
+      next.next     = row.next + 1'b1;
+      if (full) next.pending[oldest] = 1'b0;
+      else next.count = row.count + 1'b1;
+      next.pending[row.next]   = 1'b1;
+      next.repeated[row.next]  = 1'b0;
+      next.nak.later[row.next] = 1'b1;
+    end
+  end
+endmodule

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types shared by the parts of the READ responder: requests, windows, and the state of a queue pair as a responder.
+// IBTA volume 1, 9.7 (reliable service), 9.4.4 (RDMA READ); the rules are those of crates/transport (responder.rs).
+package roce_read_pkg;
+  import penstock_pkg::*;
+  import roce_pkg::reth_t;
+
+  // READs of a queue pair that are remembered: the most responder resources that a peer may be given.
+  localparam int unsigned Entries = 16;
+  typedef logic [$clog2(Entries)-1:0] entry_t;
+
+  localparam logic [7:0] OpcodeReadRequest = 8'h0C;
+  localparam logic [7:0] OpcodeReadFirst   = 8'h0D;
+  localparam logic [7:0] OpcodeReadMiddle  = 8'h0E;
+  localparam logic [7:0] OpcodeReadLast    = 8'h0F;
+  localparam logic [7:0] OpcodeReadOnly    = 8'h10;
+
+  // AETH syndromes, IBTA table 44. The responder has no receive queue: its credits are not valid.
+  localparam logic [7:0] SyndromeAck             = 8'h1F;
+  localparam logic [7:0] SyndromeNakSequence     = 8'h60;
+  localparam logic [7:0] SyndromeNakInvalid      = 8'h61;
+  localparam logic [7:0] SyndromeNakAccess       = 8'h62;
+  localparam logic [7:0] SyndromeNakOperational  = 8'h63;
+
+  // A request packet of the peer of a ready queue pair.
+  typedef struct packed {
+    qp_t   qp;
+    logic  is_read;
+    logic  is_whole;  // a RETH and nothing more
+    psn_t  psn;
+    reth_t reth;
+  } read_request_t;
+
+  // Settings of a queue pair: its window, and what it answers. An address in the window is that of the memory's port.
+  typedef struct packed {
+    logic [4:0]  resources;  // READs that may be outstanding, 0 to 16; 0: none is served
+    psn_t        psn;        // of the peer's first request
+    logic [31:0] rkey;
+    logic [63:0] base;       // multiples of 64 bytes
+    logic [63:0] length;
+  } read_cfg_t;
+
+  // A READ that was executed.
+  typedef struct packed {
+    psn_t        first;
+    logic [23:0] packets;    // of its answer
+    reth_t       reth;
+  } executed_t;
+
+  // What is left of its answer.
+  typedef struct packed {
+    psn_t        psn;
+    logic [63:0] va;
+    logic [31:0] left;       // bytes
+    logic        begun;      // a packet of it was sent
+    logic [23:0] msn;
+  } answer_t;
+
+  // A NAK that waits. It precedes the answers to READs in `later`, and follows all others.
+  typedef struct packed {
+    logic               valid;
+    logic [7:0]         syndrome;
+    psn_t               psn;
+    logic [23:0]        msn;
+    logic [Entries-1:0] later;
+  } nak_t;
+
+  typedef struct packed {
+    psn_t               expected;  // of the next request in order
+    logic [23:0]        msn;       // requests executed
+    logic               refused;   // a sequence NAK is out for `expected`
+    logic               failed;    // a fatal NAK waits or is out: requests are dropped
+    entry_t             next;      // entry of the next READ
+    logic [4:0]         count;     // READs that are remembered: the entries before `next`
+    logic [Entries-1:0] pending;   // their answers are not complete
+    logic [Entries-1:0] repeated;  // ... and were requested again
+    nak_t               nak;
+  } read_row_t;
+
+  // A packet to send, its payload being fetched.
+  typedef struct packed {
+    qp_t                    qp;
+    logic                   is_fatal;  // a NAK that ends the queue pair
+    logic [47:0]            dst_mac;
+    logic [31:0]            dst_ip;
+    logic [15:0]            udp_sport;
+    logic [7:0]             tos;
+    logic [23:0]            dest_qpn;
+    logic [7:0]             opcode;
+    psn_t                   psn;
+    logic                   has_aeth;
+    logic [7:0]             syndrome;
+    logic [23:0]            msn;
+    logic [PayloadLenW-1:0] len;
+  } read_reply_t;
+
+  function automatic logic is_fatal(logic [7:0] syndrome);
+    return syndrome != SyndromeNakSequence;
+  endfunction
+
+  // Requests of a reliable connection, whether they are served or not (IBTA table 38).
+  function automatic logic is_rc_request(logic [7:0] opcode);
+    return opcode[7:5] == '0 && (opcode < 8'h0D || opcode > 8'h12);
+  endfunction
+
+  // Packets of an answer; one of no bytes has one packet.
+  function automatic logic [23:0] packets(logic [31:0] len, mtu_e mtu);
+    logic [31:0] len_minus_1;
+    len_minus_1 = len - 1'b1;
+    return len == '0 ? 24'd1 : 24'(len_minus_1 >> (4'd7 + 4'(mtu))) + 1'b1;
+  endfunction
+endpackage

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: SHL-2.1
+// read_responder with its memory as flat ports, and its events for the model of the bench.
+`include "axi_ports.svh"
+module read_responder_bench
+  import penstock_pkg::*;
+  import roce_read_pkg::*;
+#(
+  parameter int unsigned DATA_W = 64,
+  parameter int unsigned N_QP   = 4
+) (
+  input  logic                          clk,
+  input  logic                          rst,
+  input  logic [23:0]                   qpn_base,
+  input  logic [$bits(read_request_t)-1:0] request,
+  input  logic                          request_valid,
+  output logic                          cfg_rd,
+  output qp_t                           cfg_qp,
+  input  logic [$bits(qp_cfg_t)-1:0]    cfg,
+  input  logic [$bits(read_cfg_t)-1:0]  window,
+  input  logic [N_QP-1:0]               ready,
+  output logic                          fault_valid,
+  output qp_t                           fault_qp,
+  input  logic [N_QP-1:0]               eligible,
+  output logic [N_QP-1:0]               backlog,
+  output logic                          sent_valid,
+  output qp_t                           sent_qp,
+  output logic [15:0]                   sent_bytes,
+  input  logic                          sent_ready,
+  input  logic                          tx_paused,
+  output logic [$bits(tx_hdr_t)-1:0]    hdr,
+  output logic                          hdr_valid,
+  input  logic                          hdr_ready,
+  output logic [DATA_W-1:0]             m_axis_tdata,
+  output logic [DATA_W/8-1:0]           m_axis_tkeep,
+  output logic                          m_axis_tvalid,
+  input  logic                          m_axis_tready,
+  output logic                          m_axis_tlast,
+  output logic                          m_axis_soon,
+  // a request was carried out, or had come for a queue pair that was closed meanwhile
+  output logic                          executed,
+  output logic                          ignored,
+  output logic [$bits(read_request_t)-1:0] executed_request,
+  output logic                          stat_read,
+  output logic                          stat_repeat,
+  output logic                          stat_nak,
+  output logic                          stat_dropped,
+  `AXI_MASTER_PORTS(m_axi, 32, DATA_W)
+);
+  `AXI_MASTER(m_axi, 32)
+
+  assign m_axi_req.wr = '0;
+  assign m_axi_wdata  = '0;
+
+  read_responder #(.DATA_W(DATA_W), .N_QP(N_QP)) u_dut (
+    .m_axi_req(m_axi_req.rd), .m_axi_rsp(m_axi_rsp.rd),
+    .*
+  );
+
+  assign executed         = u_dut.taken;
+  assign executed_request = u_dut.waiting;
+  assign ignored          = u_dut.u_engine.closed;
+
+  wire unused = &{1'b0, m_axi_rsp.wr};
+endmodule
