@@ -28,6 +28,8 @@ IMPOSSIBLE = [
     ("penstock_core", {"WITH_SOURCE": 2}, "must be 0 or 1"),
     ("penstock_core", {"RETRANSMIT": 2}, "must be 0 or 1"),
     ("penstock_core", {"WITH_SERVICES": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "it must be 1: streams"),
+    ("penstock_core", {"WITH_READ": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_READ": 1, "STORE": 1}, "must be 1 and 0"),
     ("penstock_1g", {"CLK_KHZ": 10_000}, "19532 or more"),
     ("segmenter", {"RING_BYTES": 5000}, "a power of two, 8192"),
     ("segmenter", {"SLOTS": 2048}, "a power of two, 2 to 1024"),

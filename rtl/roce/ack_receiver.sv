@@ -5,7 +5,8 @@
 module ack_receiver
   import penstock_pkg::*;
 #(
-  parameter int unsigned N_QP = 4
+  parameter int unsigned N_QP = 4,
+  parameter bit WITH_READ = 1'b0  // requests of peers are handed on
 ) (
   input logic clk,
   input logic rst,
@@ -14,6 +15,9 @@ module ack_receiver
 
   input rx_roce_t rx,
   input logic     rx_valid,
+  input roce_pkg::reth_t reth,  // with rx, and whether the packet ends before it or with it
+  input logic     reth_is_short,
+  input logic     reth_is_whole,
 
   // Queue-pair table.
   output logic               cfg_rd,
@@ -25,6 +29,8 @@ module ack_receiver
   output logic       ack_valid,
   output logic       cnp_valid,
   output qp_t        cnp_qp,
+  output roce_read_pkg::read_request_t request,
+  output logic       request_valid,
 
   output logic stat_unknown_qp,
   output logic stat_wrong_peer,
@@ -84,13 +90,34 @@ module ack_receiver
     endcase
   end
 
+  // ---- requests of the peer ------------------------------------------------------------------------
+  logic is_request;
+  if (WITH_READ) begin : gen_requests
+    logic is_read, whole_q, short_q;
+    roce_pkg::reth_t reth_q;
+    assign is_read    = rx_q.opcode == roce_read_pkg::OpcodeReadRequest;
+    assign is_request = roce_read_pkg::is_rc_request(rx_q.opcode) && !(is_read && short_q);
+    always_ff @(posedge clk) begin
+      if (rx_valid) {reth_q, whole_q, short_q} <= {reth, reth_is_whole, reth_is_short};
+      if (rx_valid_q) request <= '{
+        qp: rx_q.dest_qpn[7:0], is_read: is_read, is_whole: whole_q, psn: rx_q.psn, reth: reth_q
+      };
+      request_valid <= accepted & is_request & ~rst;
+    end
+  end else begin : gen_no_requests
+    assign is_request    = 1'b0;
+    assign request       = '0;
+    assign request_valid = 1'b0;
+    wire unused_reth = &{1'b0, reth, reth_is_short, reth_is_whole};
+  end
+
   always_ff @(posedge clk) begin
     ack_valid       <= accepted & is_ack & ~rst;
     cnp_valid       <= accepted & is_cnp & ~rst;
     stat_unknown_qp <= rx_valid_q & ~exists_q & ~rst;
     stat_wrong_peer <= rx_valid_q & exists_q & ~from_peer & ~rst;
     stat_not_ready  <= rx_valid_q & exists_q & from_peer & ~ready_q & ~rst;
-    stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~rst;
+    stat_unserved   <= accepted & ~is_ack & ~is_cnp & ~is_request & ~rst;
     if (rx_valid_q) begin
       ack <= '{
         qp: rx_q.dest_qpn[7:0], kind: kind, psn: rx_q.psn, value: rx_q.syndrome[4:0], msn: rx_q.msn

@@ -9,7 +9,8 @@ module qp_table
 #(
   parameter int unsigned N_QP    = 4,
   parameter int unsigned N_PORTS = 2,
-  parameter bit          RETRANSMIT = 1'b1  // 0: retry_cnt and rnr_retry are 0
+  parameter bit          RETRANSMIT = 1'b1, // 0: retry_cnt and rnr_retry are 0
+  parameter bit          WITH_READ  = 1'b0  // the rows have a window, for the last port
 ) (
   input logic clk,
   input logic rst,
@@ -20,6 +21,7 @@ module qp_table
   input  qp_t     [N_PORTS-1:0] cfg_qp,
   input  logic    [N_PORTS-1:0] cfg_rd,
   output qp_cfg_t [N_PORTS-1:0] cfg,
+  output roce_read_pkg::read_cfg_t window,
 
   // State: commands of software go out, failures come in; `ready` are the queue pairs that accept packets of their peer.
   output logic                 cmd_valid,
@@ -71,6 +73,16 @@ module qp_table
   endfunction
   localparam row_t Kept = kept_bits();
 
+  // The same of a window: whole multiples of 64 bytes.
+  function automatic row_t kept_of_window();
+    kept_of_window = '1;
+    kept_of_window[QpReadPsn[4:2]]      = 32'h00FF_FFFF;
+    kept_of_window[QpReadBaseLo[4:2]]   = 32'hFFFF_FFC0;
+    kept_of_window[QpReadLengthLo[4:2]] = 32'hFFFF_FFC0;
+    kept_of_window[QpReadDepth[4:2]]    = 32'h0000_001F;
+    kept_of_window[Words-1]             = '0;
+  endfunction
+
   // verilator lint_off UNUSEDSIGNAL
   // (the holes of a register)
   function automatic qp_cfg_t cfg_of(row_t row);
@@ -101,7 +113,7 @@ module qp_table
   wire qp_t qp = access_q.addr[QpRowAddrW+:8];
   wire qp_exists = 32'(qp) < N_QP;
 
-  logic [31:0] kept;  // the word of the row that `addr` names
+  logic [31:0] kept, read_word;  // the word that `addr` names: of the row, of its window
   wire write = (state_q == StAnswer) && access_q.is_wr && qp_exists;
   wire in_row = addr < QpRowAddrW'(4 * Words);
   wire [31:0] merged = (kept & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten);
@@ -145,7 +157,7 @@ module qp_table
       QpStage:                word = stage;
       QpCongestion:           word = congestion;
       QpRpCnpHandled:         word = st_cc.cnp_handled;
-      default:                word = in_row ? kept & Kept[addr[4:2]] : '0;
+      default:                word = in_row ? kept & Kept[addr[4:2]] : read_word;
     endcase
   end
 
@@ -195,6 +207,51 @@ module qp_table
         .rd_data(row[w])
       );
     end
+  end
+
+  // ---- windows -------------------------------------------------------------------------------------
+  if (WITH_READ) begin : gen_windows
+    localparam row_t KeptRead = kept_of_window();
+    localparam int unsigned Reader = N_PORTS - 1;
+    wire in_window = addr[QpRowAddrW-1:5] == QpReadPsn[QpRowAddrW-1:5];
+    row_t row;
+    logic [31:0] kept_read;
+    ram_sdp #(
+      .W    (32),
+      .DEPTH(Words << QpW),
+      .BLOCK(1'b1)
+    ) u_words (
+      .clk,
+      .wr_en  (write && in_window),
+      .wr_addr({qp[QpW-1:0], addr[4:2]}),
+      .wr_data((kept_read & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten)),
+      .rd_en  (state_q == StFetch),
+      .rd_addr({qp[QpW-1:0], addr[4:2]}),
+      .rd_data(kept_read)
+    );
+    for (genvar w = 0; w < Words; w++) begin : gen_word
+      ram_sdp #(
+        .W    (32),
+        .DEPTH(1 << QpW)
+      ) u_row (
+        .clk,
+        .wr_en  (write && in_window && addr[4:2] == 3'(w)),
+        .wr_addr(qp[QpW-1:0]),
+        .wr_data(((kept_read & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten)) & KeptRead[w]),
+        .rd_en  (cfg_rd[Reader]),
+        .rd_addr(cfg_qp[Reader][QpW-1:0]),
+        .rd_data(row[w])
+      );
+    end
+    assign read_word = in_window ? kept_read & KeptRead[addr[4:2]] : '0;
+    assign window    = '{
+      resources: row[QpReadDepth[4:2]][4:0], psn: row[QpReadPsn[4:2]][23:0], rkey: row[QpReadRkey[4:2]],
+      base: {row[QpReadBaseHi[4:2]], row[QpReadBaseLo[4:2]]}, length: {row[QpReadLengthHi[4:2]], row[QpReadLengthLo[4:2]]}
+    };
+    wire unused_rows = &{1'b0, row};
+  end else begin : gen_no_windows
+    assign read_word = '0;
+    assign window    = '0;
   end
 
   // ---- state --------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ module roce_transport
   parameter int unsigned AXI_ADDR_W = 64,
   parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
-  parameter bit          WITH_QCN   = 1'b1
+  parameter bit          WITH_QCN   = 1'b1,
+  parameter bit          WITH_READ  = 1'b0     // peers may READ the memory at m_axi; STORE is 0 then
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -86,7 +87,7 @@ module roce_transport
   import roce_tx_pkg::qp_count_e, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
 
   // ---- queue-pair table ----------------------------------------------------------------------------------
-  localparam int unsigned NCfg = 2;  // readers of queue-pair rows: transport, acknowledgement receiver
+  localparam int unsigned NCfg = 2 + 32'(WITH_READ);  // readers of rows: transport, acknowledgements, READs
 
   qp_t       [NCfg-1:0] cfg_qp;
   logic      [NCfg-1:0] cfg_rd;
@@ -94,6 +95,7 @@ module roce_transport
   logic                 cmd_valid;
   qp_t                  cmd_qp, st_qp;
   qp_state_e            cmd_state, st_state;
+  roce_read_pkg::read_cfg_t window;
   logic                 st_drained;
   psn_t                 st_una, st_nxt, st_wr;
   qp_count_e            st_count;
@@ -105,7 +107,8 @@ module roce_transport
   qp_table #(
     .N_QP(N_QP),
     .N_PORTS(NCfg),
-    .RETRANSMIT(RETRANSMIT)
+    .RETRANSMIT(RETRANSMIT),
+    .WITH_READ(WITH_READ)
   ) u_qp_table (
     .clk,
     .rst,
@@ -114,6 +117,7 @@ module roce_transport
     .cfg_qp,
     .cfg_rd,
     .cfg,
+    .window,
     .cmd_valid,
     .cmd_qp,
     .cmd_state,
@@ -140,14 +144,21 @@ module roce_transport
   logic [31:0] keep_alive_ticks_q;  // a doubtful peer is probed at once
   always_ff @(posedge clk) keep_alive_ticks_q <= probe ? 32'd1 : settings.keep_alive_ticks;
 
+  // The requester's packets are [0], answers to READs [1].
   tx_hdr_t hdr;
+  tx_hdr_t [1:0] hdrs;
   logic hdr_valid, hdr_ready;
+  logic [1:0] hdrs_valid, hdrs_ready, parts_tvalid, parts_tready, parts_tlast;
+  logic [1:0][DATA_W-1:0] parts_tdata;
+  logic [1:0][DATA_W/8-1:0] parts_tkeep;
   ack_event_t ack;
   logic ack_valid;
-  logic [N_QP-1:0] cc_eligible, backlog;
-  logic sent_valid;
-  qp_t sent_qp;
-  logic [15:0] sent_bytes;
+  logic [N_QP-1:0] cc_eligible, backlog, message_backlog;
+  logic sent_valid, message_sent, tx_cmd_valid;
+  qp_t sent_qp, message_qp, tx_cmd_qp;
+  qp_state_e tx_cmd_state;
+  logic [15:0] sent_bytes, message_bytes;
+  axi_pkg::axi_req_t store_req;
   logic stat_valid, stat_init;
   qp_t stat_qp;
   psn_t stat_psn;
@@ -186,36 +197,36 @@ module roce_transport
     .m_axis_cpl_tdata,
     .m_axis_cpl_tvalid,
     .m_axis_cpl_tready,
-    .hdr,
-    .hdr_valid,
-    .hdr_ready,
-    .m_axis_tdata (payload_tdata),
-    .m_axis_tkeep (payload_tkeep),
-    .m_axis_tvalid(payload_tvalid),
-    .m_axis_tready(payload_tready),
-    .m_axis_tlast (payload_tlast),
+    .hdr          (hdrs[0]),
+    .hdr_valid    (hdrs_valid[0]),
+    .hdr_ready    (hdrs_ready[0]),
+    .m_axis_tdata (parts_tdata[0]),
+    .m_axis_tkeep (parts_tkeep[0]),
+    .m_axis_tvalid(parts_tvalid[0]),
+    .m_axis_tready(parts_tready[0]),
+    .m_axis_tlast (parts_tlast[0]),
     .ack,
     .ack_valid,
     .cfg_qp(cfg_qp[0]),
     .cfg_rd(cfg_rd[0]),
     .cfg   (cfg[0]),
-    .cmd_valid,
-    .cmd_qp,
-    .cmd_state,
+    .cmd_valid(tx_cmd_valid),
+    .cmd_qp   (tx_cmd_qp),
+    .cmd_state(tx_cmd_state),
     .qp_err_valid,
     .qp_err_qp,
     .ready,
     .stale(transport_stat.stale_message),
     .cc_eligible,
-    .backlog,
-    .sent_valid,
-    .sent_qp,
-    .sent_bytes,
+    .backlog   (message_backlog),
+    .sent_valid(message_sent),
+    .sent_qp   (message_qp),
+    .sent_bytes(message_bytes),
     .tx_paused,
     .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
     .store_write_error(transport_stat.store_write_error),
     .store_read_error (transport_stat.store_read_error),
-    .m_axi_req,
+    .m_axi_req(store_req),
     .m_axi_wdata,
     .m_axi_rsp,
     .m_axi_rdata,
@@ -321,7 +332,9 @@ module roce_transport
 
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
   rx_roce_t rx;
-  logic rx_valid;
+  logic rx_valid, reth_is_short, reth_is_whole, request_valid;
+  roce_pkg::reth_t reth;
+  roce_read_pkg::read_request_t request;
   logic cnp_valid;
   qp_t cnp_qp;
 
@@ -348,13 +361,17 @@ module roce_transport
   );
 
   ack_receiver #(
-    .N_QP(N_QP)
+    .N_QP(N_QP),
+    .WITH_READ(WITH_READ)
   ) u_ack_receiver (
     .clk,
     .rst,
     .qpn_base(settings.qpn_base),
     .rx,
     .rx_valid,
+    .reth,
+    .reth_is_short,
+    .reth_is_whole,
     .cfg_rd(cfg_rd[1]),
     .cfg_qp(cfg_qp[1]),
     .cfg   (cfg[1]),
@@ -363,6 +380,8 @@ module roce_transport
     .ack_valid,
     .cnp_valid,
     .cnp_qp,
+    .request,
+    .request_valid,
     .stat_unknown_qp(receive_stat.unknown_qp),
     .stat_wrong_peer(receive_stat.wrong_peer),
     .stat_not_ready (receive_stat.not_ready),
@@ -389,6 +408,127 @@ module roce_transport
     .stat_sample_dropped(transport_stat.sample_dropped),
     .*
   );
+
+  // ---- READs of peers --------------------------------------------------------------------------------------
+  if (WITH_READ) begin : gen_read
+    if (STORE != roce_tx_pkg::StoreOnChip) begin : gen_bad_store
+      $fatal(1, "%m: WITH_READ is 1 with STORE %0d; the rings must be on chip, STORE 0", STORE);
+    end
+
+    logic fault_valid, fault_q, answer_sent, answer_soon;
+    qp_t fault_qp, fault_qp_q, answer_qp;
+    logic [15:0] answer_bytes;
+    logic [N_QP-1:0] answer_backlog;
+    logic [3:0] unused_stats;
+
+    reth_parser #(
+      .DATA_W(DATA_W)
+    ) u_reth_parser (
+      .clk,
+      .rst,
+      .s_axis_tdata (s_axis_rx_tdata),
+      .s_axis_tvalid(s_axis_rx_tvalid),
+      .s_axis_tlast (s_axis_rx_tlast),
+      .reth,
+      .is_short(reth_is_short),
+      .is_whole(reth_is_whole)
+    );
+
+    read_responder #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP)
+    ) u_responder (
+      .clk,
+      .rst,
+      .qpn_base(settings.qpn_base),
+      .request,
+      .request_valid,
+      .cfg_rd(cfg_rd[NCfg-1]),
+      .cfg_qp(cfg_qp[NCfg-1]),
+      .cfg   (cfg[NCfg-1]),
+      .window,
+      .ready,
+      .fault_valid,
+      .fault_qp,
+      .eligible  (cc_eligible),
+      .backlog   (answer_backlog),
+      .sent_valid(answer_sent),
+      .sent_qp   (answer_qp),
+      .sent_bytes(answer_bytes),
+      .sent_ready(!message_sent),
+      .tx_paused,
+      .hdr          (hdrs[1]),
+      .hdr_valid    (hdrs_valid[1]),
+      .hdr_ready    (hdrs_ready[1]),
+      .m_axis_tdata (parts_tdata[1]),
+      .m_axis_tkeep (parts_tkeep[1]),
+      .m_axis_tvalid(parts_tvalid[1]),
+      .m_axis_tready(parts_tready[1]),
+      .m_axis_tlast (parts_tlast[1]),
+      .m_axis_soon  (answer_soon),
+      .m_axi_req    (m_axi_req.rd),
+      .m_axi_rsp    (m_axi_rsp.rd),
+      .m_axi_rdata,
+      .stat_read   (unused_stats[0]),
+      .stat_repeat (unused_stats[1]),
+      .stat_nak    (unused_stats[2]),
+      .stat_dropped(unused_stats[3])
+    );
+    assign m_axi_req.wr = store_req.wr;
+
+    packet_mux #(
+      .DATA_W(DATA_W)
+    ) u_mux (
+      .clk,
+      .rst,
+      .s_hdr        (hdrs),
+      .s_hdr_valid  (hdrs_valid),
+      .s_hdr_ready  (hdrs_ready),
+      .s_axis_tdata (parts_tdata),
+      .s_axis_tkeep (parts_tkeep),
+      .s_axis_tvalid(parts_tvalid),
+      .s_axis_tready(parts_tready),
+      .s_axis_tlast (parts_tlast),
+      .s_axis_soon  ({answer_soon, 1'b0}),
+      .hdr,
+      .hdr_valid,
+      .hdr_ready,
+      .m_axis_tdata (payload_tdata),
+      .m_axis_tkeep (payload_tkeep),
+      .m_axis_tvalid(payload_tvalid),
+      .m_axis_tready(payload_tready),
+      .m_axis_tlast (payload_tlast)
+    );
+
+    // A fault ends the queue pair as software's command does; that of software goes first.
+    assign tx_cmd_valid = cmd_valid || fault_q;
+    assign tx_cmd_qp    = cmd_valid ? cmd_qp : fault_qp_q;
+    assign tx_cmd_state = cmd_valid ? cmd_state : QpErr;
+    always_ff @(posedge clk) begin
+      if (fault_valid) fault_qp_q <= fault_qp;
+      fault_q <= (fault_valid || (fault_q && cmd_valid)) && !rst;
+    end
+
+    assign backlog    = message_backlog | answer_backlog;
+    assign sent_valid = message_sent || answer_sent;
+    assign sent_qp    = message_sent ? message_qp : answer_qp;
+    assign sent_bytes = message_sent ? message_bytes : answer_bytes;
+    wire unused_read = &{1'b0, unused_stats, store_req.rd};
+  end else begin : gen_no_read
+    assign {reth, reth_is_short, reth_is_whole} = '0;
+    assign {hdr, hdr_valid, hdrs_ready[0]} = {hdrs[0], hdrs_valid[0], hdr_ready};
+    assign {payload_tdata, payload_tkeep, payload_tvalid, payload_tlast} =
+      {parts_tdata[0], parts_tkeep[0], parts_tvalid[0], parts_tlast[0]};
+    assign parts_tready = {1'b0, payload_tready};
+    assign {hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1], parts_tvalid[1], parts_tlast[1]} = '0;
+    assign {tx_cmd_valid, tx_cmd_qp, tx_cmd_state} = {cmd_valid, cmd_qp, cmd_state};
+    assign {backlog, sent_valid, sent_qp, sent_bytes} = {message_backlog, message_sent, message_qp, message_bytes};
+    assign m_axi_req = store_req;
+    wire unused_read = &{
+      1'b0, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
+      parts_tvalid[1], parts_tready[1], parts_tlast[1]
+    };
+  end
 
   assign transport_stat.outcome = stat;
   assign receive_stat.cnp = cnp_valid;

@@ -84,9 +84,12 @@ module penstock_core
   if (CLK_KHZ < 1000 || CLK_KHZ > 1_000_000) begin : gen_check_clk_khz
     $fatal(1, "%m: CLK_KHZ is %0d; it must be 1000 to 1000000", CLK_KHZ);
   end
-  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1 || RETRANSMIT > 1) begin : gen_check_options
-    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d; each must be 0 or 1", WITH_QCN,
-      WITH_SOURCE, WITH_SERVICES, RETRANSMIT);
+  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1 || RETRANSMIT > 1 || WITH_READ > 1) begin : gen_check_options
+    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d, WITH_READ %0d; each must be 0 or 1",
+      WITH_QCN, WITH_SOURCE, WITH_SERVICES, RETRANSMIT, WITH_READ);
+  end
+  if (WITH_READ == 1 && (WITH_ROCE == 0 || STORE != 0)) begin : gen_check_read
+    $fatal(1, "%m: WITH_READ is 1 with WITH_ROCE %0d and STORE %0d; they must be 1 and 0", WITH_ROCE, STORE);
   end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
@@ -129,7 +132,8 @@ module penstock_core
     .RETRANSMIT(RETRANSMIT),
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
-    .WITH_SERVICES(WITH_SERVICES)
+    .WITH_SERVICES(WITH_SERVICES),
+    .WITH_READ(WITH_READ)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -239,7 +243,8 @@ module penstock_core
     .WITH_TCP(WITH_TCP),
     .N_STREAMS(N_STREAMS),
     .RETRANSMIT(RETRANSMIT == 1),
-    .WITH_QCN(WITH_QCN == 1)
+    .WITH_QCN(WITH_QCN == 1),
+    .WITH_READ(WITH_READ == 1)
   ) u_transports (
     .probe(cm_status.probe),
     .s_axis_desc_tdata (desc_tdata),

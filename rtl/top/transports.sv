@@ -21,6 +21,7 @@ module transports
   parameter  int unsigned N_STREAMS  = 4,
   parameter  bit          RETRANSMIT = 1'b1,    // of RoCE
   parameter  bit          WITH_QCN   = 1'b1,
+  parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
@@ -106,6 +107,7 @@ module transports
     $fatal(1, "%m: N_QP is %0d with N_STREAMS %0d; together they must be 256 or less", N_QP, N_STREAMS);
   end
   localparam int unsigned MemoryW = $clog2(RING_BYTES) + $clog2(Targets);  // address bits of all rings
+  localparam bit Memory = STORE == 1 || WITH_READ;
   if (STORE == 1 && (AXI_ADDR_W < MemoryW || AXI_ADDR_W > 64)) begin : gen_check_addr_w
     $fatal(1, "%m: AXI_ADDR_W is %0d; it must be %0d to 64 for %0d rings of %0d bytes", AXI_ADDR_W, MemoryW, Targets,
       RING_BYTES);
@@ -178,7 +180,7 @@ module transports
     target_rows #(.N_FIRST(N_QP)) u_meter_rows (
       .req(meter_req), .first_req(meter_reqs[0]), .second_req(meter_reqs[1])
     );
-    if (STORE == 1) begin : gen_memory
+    if (Memory) begin : gen_memory
       axi_mux #(
         .DATA_W(DATA_W)
       ) u_memory (
@@ -223,7 +225,7 @@ module transports
     assign rings_wdata        = axi_wdata[Side];
   end
 
-  if (STORE == 1) begin : gen_guard
+  if (Memory) begin : gen_guard
     axi_reset_guard #(
       .DATA_W(DATA_W)
     ) u_guard (
@@ -254,7 +256,8 @@ module transports
       .AXI_ADDR_W(AXI_ADDR_W),
       .RING_FILL(RING_FILL),
       .RETRANSMIT(RETRANSMIT),
-      .WITH_QCN(WITH_QCN)
+      .WITH_QCN(WITH_QCN),
+      .WITH_READ(WITH_READ)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),
       .s_axis_desc_tvalid(desc_tvalid[0]),

@@ -313,3 +313,20 @@ async def queue_pair_rows_are_reached_at_their_stride(dut):
         assert await registers.read("qp.dst_ip", qp) == 0x0A000000 + qp
         assert await registers.read("qp.rkey", qp) == 0xC0DE0000 + qp
     assert await registers.read("qp.rkey", 255) == 0
+
+
+@cocotb.test()
+async def a_window_for_reads_has_whole_blocks_of_64_bytes_in_its_row_alone(dut):
+    registers = await start(dut)
+    kept = {
+        "psn": 0x00FFFFFF, "rkey": 0xFFFFFFFF, "base_lo": 0xFFFFFFC0, "base_hi": 0xFFFFFFFF,
+        "length_lo": 0xFFFFFFC0, "length_hi": 0xFFFFFFFF, "depth": 0x1F,
+    }  # fmt: skip
+    for qp in range(2):
+        for name in kept:
+            await registers.write(f"qp.read_{name}", 0, qp)
+    for name in kept:
+        await registers.write(f"qp.read_{name}", 0xFFFFFFFF, 1)
+    for name, mask in kept.items():
+        assert await registers.read(f"qp.read_{name}", 1) == mask, name
+        assert await registers.read(f"qp.read_{name}", 0) == 0, name

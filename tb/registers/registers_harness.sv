@@ -121,9 +121,11 @@ module registers_harness
   counters u_counters (.clk, .rst, .clear(settings.clear), .pulse, .req(counters_req), .rsp(counters_rsp));
 
   roce_tx_pkg::qp_count_e st_count;
+  roce_read_pkg::read_cfg_t window;
   qp_table #(
     .N_QP(N_QP),
-    .N_PORTS(1)
+    .N_PORTS(1),
+    .WITH_READ(1'b1)
   ) u_qp_table (
     .req         (qp_req),
     .rsp         (qp_rsp),
@@ -144,6 +146,6 @@ module registers_harness
     .*
   );
 
-  wire unused = &{1'b0, settings, st_count, params, qcn_params};
+  wire unused = &{1'b0, settings, st_count, window, params, qcn_params};
 
 endmodule
