@@ -99,6 +99,7 @@ package ctrl_pkg;
     logic cnp_refused;
     logic cnm;
     logic cnm_not_ready;
+    roce_read_pkg::read_stat_t reads;
   } receive_stat_t;
 
 endpackage

@@ -76,6 +76,13 @@ module event_counters
   assign pulse[CntRxCnmPackets]         = receive.cnm;
   assign pulse[CntRxCnmNotReady]        = receive.cnm_not_ready;
   assign pulse[CntRxCnpRefused]         = receive.cnp_refused;
+  assign pulse[CntRxReadRequests]       = receive.reads.read;
+  assign pulse[CntDuplicateRequest]     = receive.reads.repeated;
+  assign pulse[CntReadDropped]          = receive.reads.dropped;
+  assign pulse[CntNakSequenceSent]      = receive.reads.nak_sequence;
+  assign pulse[CntRespInvalidRequests]  = receive.reads.nak_invalid;
+  assign pulse[CntRespRemoteAccessErrors] = receive.reads.nak_access;
+  assign pulse[CntRespRemoteOperationalErrors] = receive.reads.nak_operational;
 
   assign pulse[CntTcpRxSegments]        = tcp.rx.segment;
   assign pulse[CntTcpRxBadChecksum]     = tcp.rx.bad_checksum;

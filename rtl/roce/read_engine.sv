@@ -48,10 +48,7 @@ module read_engine
   output logic              reply_valid,
   input  logic              reply_ready,
 
-  output logic              stat_read,     // a READ was accepted
-  output logic              stat_repeat,   // ... again
-  output logic              stat_nak,
-  output logic              stat_dropped   // a request gets no answer
+  output read_stat_t        stat           // all but nak_operational
 );
   import roce_tx_pkg::valid_mtu, roce_tx_pkg::mtu_bytes, roce_tx_pkg::hashed_port;
 
@@ -322,10 +319,15 @@ module read_engine
   assign reply_wire_bytes = {words, 2'(FixedBytes % 4)};
 
   always_ff @(posedge clk) begin
-    stat_read    <= leaves && !closed && executes_q && !rst;
-    stat_repeat  <= leaves && !closed && repeats_q && !rst;
-    stat_nak     <= leaves && !closed && is_nak_q && !rst;
-    stat_dropped <= leaves && is_request_q && (closed || drops_q) && !rst;
+    stat <= '0;
+    if (leaves && !rst) begin
+      stat.read         <= !closed && executes_q;
+      stat.repeated     <= !closed && repeats_q;
+      stat.dropped      <= is_request_q && (closed || drops_q);
+      stat.nak_sequence <= !closed && is_nak_q && row_q.nak.syndrome == SyndromeNakSequence;
+      stat.nak_invalid  <= !closed && is_nak_q && row_q.nak.syndrome == SyndromeNakInvalid;
+      stat.nak_access   <= !closed && is_nak_q && row_q.nak.syndrome == SyndromeNakAccess;
+    end
   end
 
   wire unused = &{1'b0, cfg, qp_q};

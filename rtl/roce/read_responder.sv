@@ -51,10 +51,7 @@ module read_responder
   input  axi_pkg::axi_rd_rsp_t m_axi_rsp,
   input  logic [DATA_W-1:0]    m_axi_rdata,
 
-  output logic                 stat_read,     // READs accepted
-  output logic                 stat_repeat,   // ... again
-  output logic                 stat_nak,
-  output logic                 stat_dropped   // requests without an answer
+  output read_stat_t           stat
 );
   localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
   localparam int unsigned Requests = 16;
@@ -63,7 +60,8 @@ module read_responder
 
   // ---- requests -----------------------------------------------------------------------------------
   read_request_t waiting;
-  logic waits, taken, requests_room, overflow_q, ignored;
+  logic waits, taken, requests_room, overflow_q;
+  read_stat_t engine_stat;
   logic [$clog2(Requests):0] unused_level;
   sync_fifo #(.W($bits(read_request_t)), .DEPTH(Requests)) u_requests (
     .clk, .rst,
@@ -76,7 +74,6 @@ module read_responder
     .level  (unused_level)
   );
   always_ff @(posedge clk) overflow_q <= request_valid && !requests_room && !rst;
-  assign stat_dropped = overflow_q || ignored;
 
   // ---- turns ----------------------------------------------------------------------------------------
   logic grant_valid, grant_ready, may_send, sending, job_room, reply_valid, reply_sent, replies_room;
@@ -103,8 +100,7 @@ module read_responder
     .cfg_rd, .cfg_qp, .cfg, .window, .ready,
     .drained(!reply_waits),
     .reply, .reply_addr, .reply_wire_bytes(sent_bytes), .reply_valid, .reply_ready(sent_ready),
-    .stat_read, .stat_repeat, .stat_nak,
-    .stat_dropped(ignored)
+    .stat(engine_stat)
   );
   assign reply_sent = reply_valid && sent_ready;
   assign sent_valid = reply_sent;
@@ -144,6 +140,12 @@ module read_responder
   assign leaves      = reply_waits && (!has_payload ? hdr_ready : packet_valid && (hdr_ready || discards));
   assign fault_valid = hdr_valid && hdr_ready && (leaving.is_fatal || unreadable);
   assign fault_qp    = leaving.qp;
+
+  always_comb begin
+    stat                 = engine_stat;
+    stat.dropped         = engine_stat.dropped || overflow_q;
+    stat.nak_operational = unreadable && hdr_valid && hdr_ready;
+  end
 
   always_comb begin
     hdr             = '0;

@@ -94,6 +94,17 @@ package roce_read_pkg;
     logic [PayloadLenW-1:0] len;
   } read_reply_t;
 
+  // Counters of the responder, one pulse each.
+  typedef struct packed {
+    logic read;         // READs accepted
+    logic repeated;     // ... again
+    logic dropped;      // requests without an answer
+    logic nak_sequence; // NAKs, by their syndromes
+    logic nak_invalid;
+    logic nak_access;
+    logic nak_operational;
+  } read_stat_t;
+
   function automatic logic is_fatal(logic [7:0] syndrome);
     return syndrome != SyndromeNakSequence;
   endfunction

@@ -419,7 +419,6 @@ module roce_transport
     qp_t fault_qp, fault_qp_q, answer_qp;
     logic [15:0] answer_bytes;
     logic [N_QP-1:0] answer_backlog;
-    logic [3:0] unused_stats;
 
     reth_parser #(
       .DATA_W(DATA_W)
@@ -469,10 +468,7 @@ module roce_transport
       .m_axi_req    (m_axi_req.rd),
       .m_axi_rsp    (m_axi_rsp.rd),
       .m_axi_rdata,
-      .stat_read   (unused_stats[0]),
-      .stat_repeat (unused_stats[1]),
-      .stat_nak    (unused_stats[2]),
-      .stat_dropped(unused_stats[3])
+      .stat         (receive_stat.reads)
     );
     assign m_axi_req.wr = store_req.wr;
 
@@ -513,9 +509,10 @@ module roce_transport
     assign sent_valid = message_sent || answer_sent;
     assign sent_qp    = message_sent ? message_qp : answer_qp;
     assign sent_bytes = message_sent ? message_bytes : answer_bytes;
-    wire unused_read = &{1'b0, unused_stats, store_req.rd};
+    wire unused_read = &{1'b0, store_req.rd};
   end else begin : gen_no_read
     assign {reth, reth_is_short, reth_is_whole} = '0;
+    assign receive_stat.reads = '0;
     assign {hdr, hdr_valid, hdrs_ready[0]} = {hdrs[0], hdrs_valid[0], hdr_ready};
     assign {payload_tdata, payload_tkeep, payload_tvalid, payload_tlast} =
       {parts_tdata[0], parts_tkeep[0], parts_tvalid[0], parts_tlast[0]};

@@ -106,6 +106,7 @@ async def reads_return_the_bytes_of_their_windows_through_loss_while_messages_le
     for tag, payload in enumerate(messages):
         assert board.peer.memory[tag * 0x4000 : tag * 0x4000 + len(payload)] == payload
     assert [await board.state(qp) for qp in range(2)] == [RTS, RTS]
+    assert await board.count("rx_read_requests") == sum(len(reader.reads) for reader in readers)
 
 
 async def fills_the_line(dut, mtu: int) -> None:
@@ -171,3 +172,4 @@ async def what_the_window_does_not_permit_is_refused_and_ends_the_queue_pair_alo
         await Timer(1000, "ns")
         assert await board.state(qp) == ERR and await board.state(1 - qp) == (ERR if qp else RTS)
     assert await board.count("qp_errors") == 2
+    assert [await board.count(f"resp_{name}") for name in ("remote_access_errors", "invalid_requests")] == [1, 1]

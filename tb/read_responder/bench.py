@@ -7,7 +7,7 @@ gateware takes them.
 
 import itertools
 import random
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,12 @@ BENCH = Bench(
 CLOCK_NS = 10
 SIZE, BASE = 1 << 17, 0xABC100
 CREDITS = 0x1F
+REFUSALS = {
+    NAK_SEQUENCE: "nak_sequence",
+    NAK_INVALID: "nak_invalid",
+    NAK_ACCESS: "nak_access",
+    NAK_OPERATIONAL: "nak_operational",
+}
 
 
 class Harness:
@@ -56,7 +62,9 @@ class Harness:
         self.faults: list[int] = []
         self.read_words: set[int] = set()  # addresses
         self.permitted: set[int] = set()  # ... of packets that were chosen
-        self.dropped = self.executed = self.cycle = self.charged = 0
+        self.counted: Counter[str] = Counter()  # read_stat_t
+        self.refused: Counter[str] = Counter()  # NAKs that left, by their counter
+        self.executed = self.cycle = self.charged = 0
         self.ready = 0
         self.gap = lambda: 12 if self.lanes == 8 else 2  # cycles from a request to the next one
 
@@ -143,7 +151,7 @@ class Harness:
                 dut.eligible.value = sum((rng.random() < self.eligible) << qp for qp in range(self.n_qp))
             await ReadOnly()
             self.cycle += 1
-            self.dropped += dut.stat_dropped.value == 1
+            self.counted.update(structs.unpack("read_stat_t", int(dut.stat_bits.value)))
             if dut.executed.value == 1:
                 self.executed += 1
                 if dut.ignored.value == 0:
@@ -184,6 +192,8 @@ class Harness:
         assert seen == reply, f"{seen} in place of {reply}"
         assert (hdr["dst_ip"], hdr["dst_mac"], hdr["dest_qpn"]) == (reply.qp + 1, reply.qp + 2, self.dest_qpn(reply.qp))
         assert hdr["udp_sport"] == 0xC000 + reply.qp and not hdr["has_reth"] and not hdr["ack_req"]
+        if reply.opcode == ACK:
+            self.refused[REFUSALS[reply.aeth[0]]] += 1
         self.packets.append((reply, b""))
 
     async def _packets(self) -> None:
@@ -213,6 +223,9 @@ class Harness:
         await ClockCycles(self.dut.clk, cycles)
         await self.until(lambda: not self.expected and int(self.dut.backlog.value) == 0)
         await ClockCycles(self.dut.clk, cycles)
+        assert {name: self.counted[name] for name in REFUSALS.values()} == {
+            n: self.refused[n] for n in REFUSALS.values()
+        }
 
 
 def packed(request: Request) -> int:

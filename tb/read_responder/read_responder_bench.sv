@@ -40,16 +40,16 @@ module read_responder_bench
   output logic                          executed,
   output logic                          ignored,
   output logic [$bits(read_request_t)-1:0] executed_request,
-  output logic                          stat_read,
-  output logic                          stat_repeat,
-  output logic                          stat_nak,
-  output logic                          stat_dropped,
+  output logic [$bits(read_stat_t)-1:0] stat_bits,
   `AXI_MASTER_PORTS(m_axi, 32, DATA_W)
 );
   `AXI_MASTER(m_axi, 32)
 
   assign m_axi_req.wr = '0;
   assign m_axi_wdata  = '0;
+
+  read_stat_t stat;
+  assign stat_bits = stat;
 
   read_responder #(.DATA_W(DATA_W), .N_QP(N_QP)) u_dut (
     .m_axi_req(m_axi_req.rd), .m_axi_rsp(m_axi_rsp.rd),
