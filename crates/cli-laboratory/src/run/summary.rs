@@ -28,14 +28,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// True with a readout if every event of the scenario is complete and equals what was sent, and every sender has
-    /// its acknowledgements. The laboratory's verdict without one.
+    /// True with a readout if every event of the scenario is complete and equals what was sent, every sender has its
+    /// acknowledgements, and no queue was longer than pull allows. The laboratory's verdict without one.
     pub fn verdict(&self) -> Verdict {
         let verified = match &self.readout {
             Some(readout) => {
                 readout.events_complete == readout.events_wanted
                     && readout.byte_exact
                     && self.lab.flows.iter().all(|flow| flow.failed.is_none())
+                    && self.lab.is_within_bound()
             }
             None => self.lab.is_verified(),
         };

@@ -58,14 +58,18 @@ pub struct LabSummary {
 
 impl LabSummary {
     /// The run came to its end, no sender gave up, nothing of a lossless class was dropped by a switch, no queue was
-    /// longer than pull allows, and of the events none was lost and none is overdue: what the command's exit status 0 says. What is in flight when the time
-    /// of the run is over, or has just been triggered, is no fault.
+    /// longer than pull allows, and of the events none was lost and none is overdue: what the command's exit status 0
+    /// says. What is in flight when the time of the run is over, or has just been triggered, is no fault.
     pub fn is_verified(&self) -> bool {
         let failed = self.flows.iter().any(|flow| flow.failed.is_some());
         let dropped = self.switches.iter().any(|switch| switch.dropped_headroom > 0);
         let missed = self.events.is_some_and(|events| events.lost + events.overdue > 0);
-        let bounded = self.pull.as_ref().is_none_or(PullSummary::is_within_bound);
-        self.end == "done" && !failed && !dropped && !missed && bounded
+        self.end == "done" && !failed && !dropped && !missed && self.is_within_bound()
+    }
+
+    /// No queue was longer than pull allows.
+    pub fn is_within_bound(&self) -> bool {
+        self.pull.as_ref().is_none_or(PullSummary::is_within_bound)
     }
 }
 
