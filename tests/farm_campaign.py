@@ -89,7 +89,8 @@ class Farm:
     def software(self) -> subprocess.Popen:
         first = len(VERBS)
         here = ("--iface", "veth1", "--ip", self.boards[first], "--first-source", first, "--boards", SOFTWARE)
-        events = ("--by-event", "--rate", 1e9 / INTERVAL_NS, "-l", LENGTH)
+        # A receiver that has no processor for half a second, on a busy machine, is not dead: 8 x 0.54 s.
+        events = ("--by-event", "--rate", 1e9 / INTERVAL_NS, "-l", LENGTH, "--ack-timeout", 17)
         return self.network.start("d", *map(str, (self.network.binary, "send", "--json", *here, *events, *RING)))
 
     def coordinate(self, *options: str) -> None:
@@ -187,7 +188,8 @@ class Farm:
             assert "is another server's: refused" not in result.stderr, f"{result.stderr}\n{output[1].stdout}"
             faults = result.json()["faults"]
             assert self.run.troubled or not faults, f"server {server}: {faults}\n{result.stderr}\n{output[1].stdout}"
-        return self.settled()
+        reports = [f"server {server}: {result.stderr}" for server, result in results.items()]
+        return self.settled("\n".join([output[1].stdout, *reports]))
 
     def kill(self, dice: Random) -> str:
         """Some servers, the coordinator too or not; they come back together or one after the other."""
@@ -293,8 +295,8 @@ class Farm:
         rows = next(table["live"] for table in reversed(all_of) if table["first"] <= event)
         return rows[event % len(rows)] if rows else None
 
-    def settled(self) -> str:
-        """Every event of the run that has ended."""
+    def settled(self, reports: str = "") -> str:
+        """Every event of the run that has ended; `reports`: those of coordinator and receivers, for a failure."""
         begin, self.following = self.span()
         folders = [folder for of in self.run.folders.values() for folder in of if folder.exists()]
         check = [self.network.binary, "check", "--recover", "--servers", self.table, "--json", *folders]
@@ -318,7 +320,9 @@ class Farm:
         owners = {event: self.owner(event) for event in (*kept, *lost)}
         assert all(owners[event] == server for event, server in kept.items()), "each at its server"
         in_trouble = {owners[event] for event in (*lost, *incomplete)}
-        assert in_trouble <= self.run.troubled, f"{in_trouble} have lost events, {self.run.troubled} were in trouble"
+        if not in_trouble <= self.run.troubled:
+            lacks = f"lost: {lost}\nincomplete: {incomplete}\n{reports}"
+            raise AssertionError(f"{in_trouble} have lost events, {self.run.troubled} were in trouble\n{lacks}")
         lacking = dict(Counter(source for sources in incomplete.values() for source in sources))
         text = f"events {begin} to {stop - 1}, {len(lost)} lost, {len(incomplete)} incomplete"
         text += f" for want of boards {lacking}" if incomplete else ""
