@@ -6,9 +6,9 @@
 //! - [`Window`]: W itself, given or measured.
 //! - [`Announcements`]: when a board announces, and how many fragments it joins.
 //!
-//! **Bound.** Only what a READ has requested travels towards the server, and what boards announce. With several servers that read through one
-//! switch, no queue of data in it is longer than the sum of their windows, whatever the topology, the number of boards
-//! and the speed of the links; READs to boards that stopped answering are counted apart
+//! **Bound.** Only what a READ has requested travels towards the server, and what boards announce. With several servers
+//! that read through one switch, no queue of data in it is longer than the sum of their windows, whatever the topology,
+//! the number of boards and the speed of the links; READs to boards that stopped answering are counted apart
 //! ([`Scheduler::unanswered`]), since they may still be answered. A READ that is answered twice (go-back-N after a
 //! loss) adds at most its own length for each repetition.
 //!
