@@ -40,11 +40,11 @@ OFF = {"--board-patience": "8s", "--start-patience": "10s"}
 BOUND_S = 100  # far more than an end takes, on a busy machine; without a bound it lasts until the next event
 
 
-def board(network: Network, k: int, events: int) -> subprocess.Popen:
+def board(network: Network, k: int, events: int, interval: str = "20us") -> subprocess.Popen:
     """Board `k` of two, with so many events."""
     command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/64", "--json")
     ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
-    which = ("--events", events, "--stay", "--by-event", "--data", DATA, "--interval", "20us")
+    which = ("--events", events, "--stay", "--by-event", "--data", DATA, "--interval", interval)
     return network.start("b", *map(str, (*command, *ring, *which)))
 
 
@@ -197,3 +197,26 @@ def test_a_receiver_that_is_killed_again_and_again_gets_its_queue_pairs_each_tim
         network.counted(1, "boards_up", address=METRICS[1])
     for process in (first, second, coordinator, resting):
         killed(process)
+
+
+def test_boards_that_are_busy_at_times_of_their_own_give_an_event_one_time(network, tmp_path):
+    """Triggers come late, each board's by another time, and receivers refuse fragments whose times differ by 1 us."""
+    network.address("s", SERVERS[1])
+    file, table = farm_file(tmp_path, boards=2), tmp_path / "servers.toml"
+    boards = [board(network, k, 100_000, "4us") for k in range(2)]
+    coordinator = farm(network, file, {})
+    until("the file of servers", table.exists)
+    running = receivers(network, table, [tmp_path / f"run.{server}" for server in (0, 1)])
+    for address in METRICS:
+        network.counted(2, "events_complete", address=address)
+    for k, packets in enumerate((1, 4)):
+        limits = [f"timing.ring_{side}={packets}" for side in ("high", "low")]
+        network.output("s", str(network.binary), "ctl", "set", BOARDS[k], *limits, "--patience", "20s")
+    for address in METRICS:
+        network.counted(200, "events_complete", address=address)
+    results = end(network, file, running, coordinator)
+    for result in results:
+        assert result.status == 0 and result.json()["readout"]["builder"]["strays_timestamp"] == 0, result
+    for process in boards:
+        process.send_signal(signal.SIGINT)
+        ended(process)

@@ -173,6 +173,22 @@ impl Board {
         self.detector.honour_busy(honours_busy);
     }
 
+    /// Triggers that the gateware has held up by more than `most` cycles are held until [`Board::shift_triggers`]: its
+    /// clock can be set back by as much before, so that events keep their times.
+    pub fn hold_late_triggers(&mut self, most: u64) {
+        self.detector.hold_late(most);
+    }
+
+    /// The cycles by which the next trigger is late, if it is held for that and the gateware would take it.
+    pub fn late_trigger(&self) -> Option<u64> {
+        self.detector.late(self.cycle)
+    }
+
+    /// All triggers that have not come yet come so many cycles later.
+    pub fn shift_triggers(&mut self, cycles: u64) {
+        self.detector.shift(cycles);
+    }
+
     /// Events that were lost since the last call, as their triggers came while the gateware was busy.
     pub fn take_lost_events(&mut self) -> usize {
         self.detector.take_lost()

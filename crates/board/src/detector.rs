@@ -3,8 +3,9 @@
 //! on every input.
 //! Promise: triggers are accepted at most once per event, in order, none before its time. While the gateware is busy, or
 //! refuses a trigger, the event waits and its trigger is repeated; or the trigger comes all the same, and the event is
-//! lost if it is refused. The gateware assigns number, type and time of an event: the fragments carry only the number
-//! from `m_axis_trigger`. The tuser of an input is `fragment_t` of `rtl/event/event_pkg.sv`.
+//! lost if it is refused. Triggers that the gateware has held up for too long can be held until all are shifted. The
+//! gateware assigns number, type and time of an event: the fragments carry only the number from `m_axis_trigger`. The
+//! tuser of an input is `fragment_t` of `rtl/event/event_pkg.sv`.
 
 use crate::ffi::Pins;
 use crate::message::word_of;
@@ -52,6 +53,10 @@ pub(crate) struct DetectorPort {
     /// Bytes of a beat.
     lanes: usize,
     honours_busy: bool,
+    /// The most cycles by which a trigger may come late; none: it may come at any time.
+    most_late: Option<u64>,
+    /// Cycles by which all triggers come later than their events say.
+    shift: u64,
     trigger: Trigger,
     /// Events that were lost since [`DetectorPort::take_lost`].
     lost: usize,
@@ -67,6 +72,8 @@ impl DetectorPort {
         Self {
             lanes,
             honours_busy: true,
+            most_late: None,
+            shift: 0,
             trigger: Trigger::Waits,
             lost: 0,
             waiting: VecDeque::new(),
@@ -88,6 +95,31 @@ impl DetectorPort {
     /// for those that it accepts.
     pub fn honour_busy(&mut self, honours_busy: bool) {
         self.honours_busy = honours_busy;
+    }
+
+    /// While busy is heeded, a trigger that would come later than by `most` cycles is held until [`Self::shift`]. Events
+    /// pushed from here on come in their cycle.
+    pub fn hold_late(&mut self, most: u64) {
+        (self.most_late, self.shift) = (Some(most), 0);
+    }
+
+    /// The cycles by which the next trigger is late at this cycle, if it is held and the front end would take it.
+    pub fn late(&self, cycle: u64) -> Option<u64> {
+        let late = cycle.saturating_sub(self.due(self.waiting.front()?));
+        (self.trigger == Trigger::Ready && self.is_too_late(late)).then_some(late)
+    }
+
+    /// All triggers that have not come, and those of later events, come so many cycles later.
+    pub fn shift(&mut self, cycles: u64) {
+        self.shift += cycles;
+    }
+
+    fn is_too_late(&self, late: u64) -> bool {
+        self.honours_busy && self.most_late.is_some_and(|most| late > most)
+    }
+
+    fn due(&self, event: &DetectorEvent) -> u64 {
+        event.cycle + self.shift
     }
 
     /// Events whose trigger was refused since the last call, and that are not triggered again.
@@ -148,8 +180,11 @@ impl DetectorPort {
     /// The pins of this cycle.
     pub fn drive(&mut self, cycle: u64, pins: &mut Pins) {
         pins.trigger_valid = 0;
-        if let (Trigger::Ready, Some(event)) = (self.trigger, self.waiting.front().filter(|event| event.cycle <= cycle))
-        {
+        let is_in_time = |event: &&DetectorEvent| {
+            let due = self.due(event);
+            due <= cycle && !self.is_too_late(cycle - due)
+        };
+        if let (Trigger::Ready, Some(event)) = (self.trigger, self.waiting.front().filter(is_in_time)) {
             (pins.trigger_valid, pins.trigger_number, pins.trigger_type) = (1, event.number, event.trigger_type);
         }
         (pins.event_tvalid, pins.event_tlast) = (0, 0);
@@ -363,6 +398,30 @@ mod tests {
             let most = if number % 4 == 0 { 1 } else { 40 };
             assert!((due..due + most).contains(&at), "trigger {number} at cycle {at}");
         }
+    }
+
+    #[test]
+    fn a_trigger_that_is_too_late_is_held_until_all_are_shifted_and_then_comes_in_its_cycle() {
+        let mut port = DetectorPort::new(8);
+        port.hold_late(64);
+        (0..3).for_each(|number| port.push(event(number)));
+        let mut pins = Pins::default();
+        // The cycles in which a trigger is shown; the gate opens after each.
+        let mut shown = |port: &mut DetectorPort, cycles: std::ops::Range<u64>, busy: u8| -> Vec<u64> {
+            cycles
+                .filter(|cycle| {
+                    pins.trigger_gate = pins.trigger_valid;
+                    pins.trigger_busy = busy.max(pins.trigger_valid);
+                    port.drive(*cycle, &mut pins);
+                    port.observe(&pins);
+                    pins.trigger_valid != 0
+                })
+                .collect()
+        };
+        assert_eq!((shown(&mut port, 0..300, 1), port.late(300)), (vec![], None), "it is busy");
+        assert_eq!((shown(&mut port, 300..350, 0), port.late(350)), (vec![], Some(350)));
+        port.shift(400);
+        assert_eq!((shown(&mut port, 350..700, 0), port.late(700)), (vec![400, 500, 600], None));
     }
 
     #[test]

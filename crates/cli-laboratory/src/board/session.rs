@@ -8,7 +8,7 @@ use super::destinations::Destinations;
 use super::plan::{MessagePlan, Plan, Start};
 use super::slices::{self, Slicing};
 use super::target::{Opening, Target};
-use crate::gateware::BoardSource;
+use crate::gateware::{postpone_late, BoardSource, BEFORE_TRIGGERS, LATE};
 use penstock_board::live::{Activity, LiveBoard, WireTime};
 use penstock_board::{qp_register, regs, EventsConfig, RateSample, RegisterError, WhileBusy};
 use penstock_cli_common::outcome::Failure;
@@ -122,9 +122,6 @@ const DRAINED_CYCLES: u64 = 1024;
 /// Streams that a receiver has reset in a row without acknowledging a message of theirs, until it is taken that it wants
 /// none of them: one that is restarted resets the first, one that has just begun to listen maybe another.
 const RESETS: usize = 3;
-
-/// Time from the opening of a connection to the first trigger: the clock is set meanwhile.
-const BEFORE_TRIGGERS: Time = Time::from_us(10);
 
 /// How long a server that could not be reached again is left alone.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -422,6 +419,7 @@ impl Session {
 
     /// Takes what has been sampled and measured meanwhile.
     fn look(&mut self) -> Result<(), RegisterError> {
+        postpone_late(&mut self.board, &mut self.origin)?;
         while let Some(completion) = self.board.poll_completion() {
             match self.by_event {
                 true => {
@@ -514,6 +512,9 @@ impl Session {
                 let first = times.get(next as usize).copied().unwrap_or_default();
                 self.origin = self.origin.max((self.board.now() + BEFORE_TRIGGERS).saturating_sub(first));
                 self.board.board().set_clock(self.origin)?;
+                if self.by_event {
+                    self.board.board().hold_late_triggers(LATE);
+                }
                 self.board.set_source(Box::new(BoardSource::new(
                     self.board.clock(),
                     source,

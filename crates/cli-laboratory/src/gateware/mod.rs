@@ -6,7 +6,7 @@ mod source;
 mod triggers;
 
 pub use meters::Meters;
-pub use source::{recorded_stream, BoardSource, LEAD};
+pub use source::{postpone_late, recorded_stream, BoardSource, BEFORE_TRIGGERS, LATE, LEAD};
 pub use triggers::Triggers;
 
 /// IP ECN codepoint ECT(0): the flow may be marked instead of dropped (RFC 3168).

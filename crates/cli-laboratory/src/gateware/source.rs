@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data of one board's detector: the raw samples of an event per trigger. The gateware makes the messages.
 
-use penstock_board::{DetectorEvent, Feed, LineClock, MessageSource, StreamPiece};
+use penstock_board::live::LiveBoard;
+use penstock_board::{DetectorEvent, Feed, LineClock, MessageSource, RegisterError, StreamPiece};
 use penstock_readout::EventSource;
 use penstock_units::Time;
 use std::sync::Arc;
 
 /// How long before its trigger an event may be handed to a board: as soon as it has room.
 pub const LEAD: Time = Time::MAX;
+
+/// The latest that a trigger may come in a farm, cycles: less than servers allow between the times of one event.
+pub const LATE: u64 = 64;
+
+/// Gives triggers of a live board, which its busy gateware has held up by more than [`LATE`], their times back: the
+/// detector stands still for as long, and so does the board's clock, whose 0 is at `origin`. Other boards have the same
+/// events at the same times.
+///
+/// # Errors
+/// The board refuses.
+pub fn postpone_late(board: &mut LiveBoard, origin: &mut Time) -> Result<(), RegisterError> {
+    let Some(late) = board.board().late_trigger() else { return Ok(()) };
+    let clock = board.clock();
+    let cycles = late + clock.cycle_from(BEFORE_TRIGGERS);
+    *origin = *origin + clock.time(cycles);
+    board.board().set_clock(*origin)?;
+    board.board().shift_triggers(cycles);
+    Ok(())
+}
+
+/// How long before the first trigger a board's clock is set.
+pub const BEFORE_TRIGGERS: Time = Time::from_us(10);
 
 /// The samples of one board, event after event, at the times of the run's triggers.
 pub struct BoardSource {
