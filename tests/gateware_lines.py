@@ -5,6 +5,7 @@ holds at each rate, and a board has as much under way as its rings hold.
 """
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import pytest
 from conftest import TIMEOUT_S, Penstock
 from scapy.utils import PcapNgReader
 from test_board_tcp import SHARED, Cable, fragments, verified
+from test_farm import SERVERS, as_recorded, board, changes, ended, farm, farm_file, killed, notices_of, recv, stored
+from test_farm_runs import check, flows, span
 from test_gateware_sender import ONE_FLOW, TWO_FLOWS, both, marks, register, total
 from test_run import TCP, assert_verified
+from veth import Network, until
 
 # The line, how long it takes for what is sent, and what a scenario needs beside it: the clock of the slow front ends
 # is not that of the laboratory's host on such a link.
@@ -125,3 +129,42 @@ def test_a_live_board_with_tcp_sends_every_event_on_this_line(
     finally:
         cable.close()
     assert fragments(tmp_path / "run") == {n: [recorded[n % len(recorded), 0::SHARED].tobytes()] for n in range(events)}
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_boards_of_different_lines_follow_one_coordinator(
+    all_tops: Penstock, network: Network, recorded: np.ndarray, tmp_path: Path
+) -> None:
+    """A run of two servers, of which one dies and returns, and its end at one event for all."""
+    network.binary = all_tops.binary
+    network.address("s", SERVERS[1])
+    lines = ("1Gbps", "10Gbps", "100Gbps")
+    file, table = farm_file(tmp_path, boards=len(lines)), tmp_path / "servers.toml"
+    coordinator = farm(network, file, "--begin")
+    until("the file of servers", table.exists)
+    out = [tmp_path / name for name in ("run.0", "run.1", "run.1.back")]
+    receivers = [recv(network, server, table, out[server]) for server in (0, 1)]
+    boards = [board(network, k, "--line", line) for k, line in enumerate(lines)]
+    flows(network)
+
+    killed(receivers[1])
+    until("a change of servers", lambda: len(changes(table)) == 1)
+    receivers[1] = recv(network, 1, table, out[2])
+    until("the change back", lambda: len(changes(table)) == 2)
+    flows(network)
+    assert ended(network.start("s", str(network.binary), "farm", file, "--end")).status == 0
+    assert [ended(process).status for process in receivers] == [0, 0]
+    assert not any(notice["is_fault"] for notice in notices_of(coordinator))
+    for process in boards:
+        process.send_signal(signal.SIGINT)
+        ended(process)
+
+    _, report = check(network, table, out, "--recover")
+    _, end = span(table)
+    kept = [stored(folder) for folder in out]
+    numbers = sorted(number for events in kept for number in events)
+    lost = {number for of in report["missing_of"] for number in of["numbers"]}
+    assert {of["server"] for of in report["missing_of"]} <= {1}, "only the dead server lost events"
+    assert len(set(numbers)) == len(numbers) and {*numbers, *lost} == set(range(end))
+    for events in kept:
+        as_recorded(events, recorded, len(lines))

@@ -60,11 +60,11 @@ def recv(network: Network, server: int, table, out, boards: list[str] = BOARDS) 
     return network.recv(*boards, *share, *ring, "--state", "none", "--out", out)
 
 
-def board(network: Network, k: int, interval: str = "20us", pace: str = "1") -> subprocess.Popen:
+def board(network: Network, k: int, *options: str, interval: str = "20us", pace: str = "1") -> subprocess.Popen:
     command = (network.binary, "board", "--packet", "veth1", "--ip", BOARDS[k], "--share", f"{k}/{SHARED}", "--json")
     ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--ack-timeout", TIMEOUT_CODE, "--retry-cnt", RETRIES)
     events = ("--events", EVENTS, "--by-event", "--verb", VERBS[k], "--data", DATA, "--interval", interval)
-    return network.start("b", *map(str, (*command, *ring, *events, "--pace", pace)))
+    return network.start("b", *map(str, (*command, *ring, *events, "--pace", pace, *options)))
 
 
 def farm(network: Network, file, *options: object) -> subprocess.Popen:

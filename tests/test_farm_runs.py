@@ -156,7 +156,7 @@ def test_runs_of_servers_of_different_weights_follow_each_other_at_any_rate(
     faster line is ahead of the other one by as much as the servers take."""
     network.address("s", SERVERS[1])
     file, table = farm_file(tmp_path, boards=BOARDS, weights=weights), tmp_path / "servers.toml"
-    boards = [board(network, k, interval, pace) for k, pace in enumerate(paces)]
+    boards = [board(network, k, interval=interval, pace=pace) for k, pace in enumerate(paces)]
     following, name = 0, None
     for run in range(2):
         coordinator = farm(network, file, "--begin")

@@ -474,7 +474,7 @@ def test_without_descriptors_boards_wait_or_go_on_and_the_reason_is_named(networ
 
     # Consumers take all that are left; then a file is full, and there is none for the next.
     socket = tmp_path / "events"
-    out = ("--out", tmp_path / "run", "--file-mb", 1, "--serve", socket)
+    out = ("--out", tmp_path / "run", "--file-size", "1MB", "--serve", socket)
     receiver = limited(network, 40, *boards(2), "--events", 400, *out, *PATIENT)
     network.sees("12B7")
     holder = (

@@ -325,7 +325,7 @@ impl FromStr for Series {
             Some((len, count)) => (len, Some(number::<u32>(count)?)),
             None => (text, None),
         };
-        let len = number::<u32>(len)?;
+        let len = bytes::<u32>(len)?;
         match (len, count) {
             (0, _) | (0x8000_0001.., _) => Err(format!("{len} bytes: a message has 1 to 2147483648")),
             (_, Some(0)) => Err("0 messages: give 1 or more, or no count at all".into()),
@@ -453,5 +453,15 @@ mod tests {
         for text in ["10.0.0.0", "10.0.0.255", "10.0.0.254/24", "10.0.0.0/31", "10.0.0.255/32"] {
             assert_eq!(text.parse::<Network>().unwrap().ip.to_string(), text.split('/').next().unwrap());
         }
+    }
+
+    #[test]
+    fn the_length_of_a_series_may_have_a_unit() {
+        let read = |text: &str| text.parse::<Series>().map(|series| (series.len, series.count));
+        assert_eq!(read("4KiBx3"), Ok((4096, Some(3))));
+        assert_eq!(read("4096x3"), Ok((4096, Some(3))));
+        assert_eq!(read("64kB"), Ok((64_000, None)));
+        assert!(read("4kilo").unwrap_err().contains("KiB"));
+        assert!(read("0B").unwrap_err().contains("a message has 1 to"));
     }
 }

@@ -211,12 +211,12 @@ pub struct StorageArguments {
     /// Contents of a row of the files
     #[arg(long, value_enum, default_value = "events")]
     pub rows: Rows,
-    /// Megabytes after which a file is closed and the next one started
-    #[arg(long, default_value_t = 4000, value_name = "MB")]
-    pub file_mb: u64,
+    /// Bytes after which a file is closed and the next one started
+    #[arg(long, default_value = "4GB", value_name = "BYTES", value_parser = bytes::<u64>)]
+    pub file_size: u64,
     /// Seconds after which a file is closed and the next one started
     #[arg(long, default_value_t = 600, value_name = "S", value_parser = whole_seconds::<u64>)]
-    pub file_seconds: u64,
+    pub file_time: u64,
     /// Milliseconds after which rows are written at the latest, even if the row group (16 MiB) is not full: a killed
     /// process loses later rows, and those that the disk has not taken
     #[arg(long, default_value_t = 1000, value_name = "MS", requires = "out", value_parser = milliseconds::<u64>)]
@@ -256,9 +256,12 @@ pub struct GpuArguments {
     /// Folder for the charges of the LST camera's waveforms, computed on the GPU
     #[arg(long, value_name = "FOLDER", requires = "gpu", conflicts_with = "payload")]
     pub gpu_charges: Option<PathBuf>,
-    /// Megabytes that go to the GPU at a time; three times as much memory is pinned. At least an event
-    #[arg(long, value_name = "MB", requires = "gpu", default_value = "16")]
-    pub gpu_batch_mb: NonZeroUsize,
+    /// Bytes that go to the GPU at a time; three times as much memory is pinned. At least an event
+    #[arg(
+        long, value_name = "BYTES", requires = "gpu", default_value = "16MB",
+        value_parser = |text: &str| above_zero(bytes::<usize>(text)),
+    )]
+    pub gpu_batch: usize,
 }
 
 /// The reporting of the run.

@@ -88,7 +88,7 @@ impl Opened {
             None => OnGpu::new(sink, &gpu, work, config),
         };
         let on_gpu =
-            on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch-mb or --slot-size"))?;
+            on_gpu.map_err(|error| format!("GPU {index}: {error}; try a smaller --gpu-batch or --slot-size"))?;
         let report = on_gpu.report();
         Ok((Box::new(on_gpu), report))
     }

@@ -328,8 +328,8 @@ fn files(storage: &StorageArguments) -> RunOptions {
     let encoders = storage.encoders.unwrap_or_else(encoders);
     RunOptions {
         writer: WriterOptions { table, row_group_time: Some(ms(storage.flush)), ..default.writer },
-        file_bytes: storage.file_mb.saturating_mul(1_000_000),
-        file_time: Some(Time::from_s(1).saturating_mul(storage.file_seconds)),
+        file_bytes: storage.file_size,
+        file_time: Some(Time::from_s(1).saturating_mul(storage.file_time)),
         encoders,
         // One for each encoder, one that is written, two that wait.
         row_groups_waiting: encoders.saturating_add(3),
@@ -369,7 +369,7 @@ fn gpu(arguments: &Arguments) -> Result<Option<GpuPlan>, String> {
         (None, Some(folder)) => GpuTask::Charges(folder.clone()),
         (None, None) => return Err("--gpu has nothing to do: add --payload prbs, or --gpu-charges FOLDER".to_owned()),
     };
-    let batch_bytes = arguments.gpu.gpu_batch_mb.get().saturating_mul(1_000_000);
+    let batch_bytes = arguments.gpu.gpu_batch;
     Ok(Some(GpuPlan { index, direct: arguments.gpu.gpu_direct, task, batch_bytes }))
 }
 
@@ -532,7 +532,7 @@ mod tests {
 
     #[test]
     fn files_are_as_on_the_command_line() {
-        let line = "10.0.0.2 --out run --rows fragments --file-mb 7 --file-seconds 3 --encoders 3 --flush 50";
+        let line = "10.0.0.2 --out run --rows fragments --file-size 7MB --file-time 3s --encoders 3 --flush 50";
         let files = read(line).unwrap().files;
         assert_eq!((files.writer.table, files.file_bytes), (Table::Fragments, 7_000_000));
         assert_eq!(files.file_time, Some(Time::from_s(3)));
