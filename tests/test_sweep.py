@@ -21,6 +21,7 @@ from conftest import ROOT, TIMEOUT_S, Penstock
 sys.path.insert(0, str(ROOT / "python"))
 
 import penstock as package
+from penstock.harm import Harm
 from penstock.objectives import OBJECTIVES
 from penstock.quantities import column
 from penstock.reporting import as_json, as_table
@@ -220,6 +221,50 @@ def test_a_winner_runs_again_over_five_other_seeds_before_it_is_recommended(pens
     assert (spread.least, spread.most, spread.mean) == (min(gains), max(gains), pytest.approx(sum(gains) / 5))
     assert best.is_recommended == all(gain > 0 for gain in gains)
     assert "with the seeds 8 to 12" in best.verdict()
+
+
+def test_a_search_tries_no_limiter_the_share_and_pull_and_finds_the_best_of_them(tmp_path: Path) -> None:
+    """They are left out where a key that they set is fixed."""
+    few = {"flow.0.from": "board0", "flow.0.size": "20MB", "cc.rate_start": "100Mbps"}
+    arguments = {"trials": 2, "progress": False, "fixed": {**SMALL, **few}, "out": tmp_path / "fixed"}
+    rows = package.tune(SCENARIO, objective="goodput", **arguments).trials.to_pylist()
+    assert [row["mode"] for row in rows] == [None, None, "no limiter", "pull"], "cc.rate_start is fixed, [cc] stays"
+    del few["cc.rate_start"]
+    arguments |= {"fixed": {**SMALL, **few}, "out": tmp_path / "free"}
+    best = package.tune(SCENARIO, objective="goodput", **arguments)
+    rows = best.trials.to_pylist()
+    assert [row["mode"] for row in rows] == [None, None, "no limiter", "the share", "pull"]
+    assert all((row["cc.g"] is None) == (row["mode"] is not None) for row in rows)
+    assert best.value == min(row["value"] for row in rows)
+    tomllib.loads((tmp_path / "free/best.toml").read_text())
+
+
+def test_a_search_recommends_nothing_that_pauses_ports_or_loses_events(tmp_path: Path) -> None:
+    """Without a limiter 64 boards deliver as much as with one, and PFC pauses them most of the time."""
+    arguments = {"trials": 1, "progress": False, "fixed": {"run.time_limit": "5ms"}, "out": tmp_path}
+    best = package.tune(ROOT / "scenarios/incast-64.toml", objective="goodput", **arguments)
+    [free] = [row for row in best.trials.to_pylist() if row["mode"] == "no limiter"]
+    assert free["value"] == float("inf") and free["goodput_gbps"] > 9.5
+    assert best.settings != {"cc.law": "off"}
+
+
+def test_a_winner_that_costs_more_with_one_seed_is_not_recommended() -> None:
+    calm, short, long = (Harm(paused_s=paused_s, simulated_s=0.1) for paused_s in (0.0, 5e-5, 0.02))
+
+    def verified(harm: Harm, default: Harm = calm) -> Verification:
+        pair = SeedPair(1, Outcome({"queue": 100.0}, 9.0, default), Outcome({"queue": 80.0}, 9.0, calm))
+        costly = SeedPair(2, Outcome({"queue": 100.0}, 9.0, default), Outcome({"queue": 80.0}, 9.0, harm))
+        return Verification((pair, costly))
+
+    assert verified(calm).is_confirmed and verified(short).is_confirmed and verified(long, long).is_confirmed
+    for harm, words in (
+        (long, "with seed 2 ports are paused for 0.02 s in sum, with the own values for 0 s"),
+        (Harm(events=3), "with seed 2 3 events are lost or overdue, with the own values 0"),
+        (Harm(flows=1), "with seed 2 1 flows fail, with the own values 0"),
+        (Harm(frames=7), "with seed 2 7 frames are dropped, with the own values 0"),
+    ):
+        assert not verified(harm).is_confirmed and verified(harm).harm == words
+    assert verified(Harm(frames=7), Harm(frames=9)).is_confirmed
 
 
 def test_what_is_better_with_one_seed_alone_is_not_recommended() -> None:

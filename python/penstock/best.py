@@ -15,6 +15,8 @@ from penstock import fronts
 from penstock.objectives import gain_percent
 from penstock.verification import Verification, percent
 
+NO_BETTER = "no better than the scenario's own values"
+
 
 @dataclass(frozen=True)
 class Best:
@@ -72,6 +74,8 @@ class Best:
         lines += self.verification.lines()
         if self.is_recommended:
             lines.append("recommended: better than the scenario's own values with every seed")
+        elif self.verification.harm is not None:
+            lines.append(f"not recommended: {self.verification.harm}; keep the scenario's own values")
         else:
             lines.append("not recommended: with another seed it is no better than the scenario's own values; keep them")
         return "\n".join(lines)
@@ -92,13 +96,14 @@ def as_toml(best: Best) -> str:
     chosen_keys = best.settings
     lines = [f"# objective {listed(best.values)}"]
     if not best.is_recommended:
-        lines.append("# not recommended: no better than the scenario's own values")
+        harm = best.verification.harm if best.verification is not None else None
+        lines.append(f"# not recommended: {harm or NO_BETTER}")
     inside = [key for key in sorted(chosen_keys) if any(part.isdigit() for part in key.split("."))]
     lines += [f"# --set {key}={chosen_keys[key]}" for key in inside]
     section = None
     for key in sorted(chosen_keys.keys() - set(inside), key=lambda key: key.rpartition(".")):
         table, _, name = key.rpartition(".")
-        if table != section:
+        if table != section and table:
             lines.append(f"[{table}]")
             section = table
         lines.append(f"{name} = {_literal(chosen_keys[key])}")

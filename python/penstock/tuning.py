@@ -7,7 +7,8 @@
 The scenario's own values run first. Then Optuna's TPE sampler proposes points, each is a run of `penstock` (see
 `penstock.sweeping`), and its objectives are computed from the run's summary (`penstock.objectives`). A point that
 delivers less than `FLOOR` of what the scenario's own values deliver is rated infinitely bad, because a network with
-little traffic trivially has no congestion. A better point runs again over other seeds before it is recommended.
+little traffic trivially has no congestion; so is one that loses events or frames or pauses ports where these do not
+(`penstock.harm`). A better point runs again over other seeds before it is recommended.
 
 One seed gives one search, for any number of processes: proposals are made in rounds of `ROUND`, and the results of a
 round are passed to the sampler in the order of the proposals.
@@ -26,14 +27,16 @@ from tqdm import tqdm
 
 from penstock import fronts
 from penstock.best import Best, as_toml
+from penstock.harm import Harm
 from penstock.lab import Scenario
 from penstock.objectives import OBJECTIVES, Objective, chosen, gain_percent, goodput_gbps
-from penstock.points import Point, Results, as_text, check_jobs
+from penstock.points import Point, Results, RunError, as_text, check_jobs
 from penstock.reporting import as_json, as_table, parser_of, report
 from penstock.sweeping import parameter_table, parse_sets, scenario_file, several
 from penstock.verification import SEEDS, Outcome, SeedPair, Verification
 
 ROUND = 4  # proposals that are made without knowledge of each other
+REFUSED = 2  # the exit status of a run whose scenario is refused
 FLOOR = 0.95  # of the goodput of the scenario's own values
 
 # What is searched unless the caller says otherwise: DCQCN's parameters, around what the papers use.
@@ -46,6 +49,14 @@ SPACE = {
     "cc.increase_interval": ["55us", "150us", "300us", "600us", "1ms", "2ms"],
     "cc.stage_threshold": ["1", "3", "5"],
     "cc.clamp_target": ["true", "false"],
+}
+
+
+# What is tried in addition, unless the caller names the keys to search: other ways to share the line.
+MODES = {
+    "no limiter": {"cc.law": "off"},
+    "the share": {"cc": '{ profile = "penstock" }'},
+    "pull": {"qp.mode": "pull"},
 }
 
 
@@ -64,6 +75,8 @@ def tune(
 ) -> Best:
     """Searches `space` (key of the scenario -> values; default `SPACE`) for the smallest `objective` (of `OBJECTIVES`;
     several with commas between, or as a sequence, are searched together).
+
+    Without `space`, those of `MODES` that the scenario allows run after the `trials`; the column `mode` names them.
 
     `fixed` are keys set in every run, which are then not searched, nor are those set in a `Scenario`. Writes
     `tune.parquet` (a row for each trial: its parameters, `value` and `goodput_gbps`; of several objectives a column
@@ -94,8 +107,10 @@ def tune(
             "give several values to the keys that are to be searched"
         )
     own = search.outcome(baseline)
-    with tqdm(total=trials, unit="run", disable=None if progress else True) as bar:
+    with tqdm(total=trials + (len(MODES) if is_default else 0), unit="run", disable=None if progress else True) as bar:
         rows = search.run(trials, seed, bar)
+        if is_default:
+            rows += search.modes(bar)
         named = _named(rows, own, list(objectives))
         values = {name: named["values"][name] for name in objectives}
         verification = None
@@ -156,7 +171,13 @@ def _named(rows: list[dict], own: Outcome, objectives: list[str]) -> dict:
 
 def _table(rows: list[dict], objectives: list[str], searched: Mapping[str, Sequence[str]]) -> pa.Table:
     """A row for each trial; parameters have their types."""
-    parameters = parameter_table([row["settings"] for row in rows], list(searched))
+    sampled = [row["settings"] for row in rows if row["mode"] is None]
+    parameters = parameter_table(sampled, list(searched))
+    modes = [row["mode"] for row in rows]
+    if any(modes):
+        schema = parameters.schema
+        missing = pa.table([pa.nulls(len(rows) - len(sampled), field.type) for field in schema], schema)
+        parameters = pa.concat_tables([parameters, missing]).combine_chunks().append_column("mode", pa.array(modes))
     columns: dict[str, object] = {}
     if len(objectives) == 1:
         columns["value"] = [row["values"][objectives[0]] for row in rows]
@@ -178,12 +199,13 @@ class _Search:
     run_point: Callable[[Point], dict]
     jobs: int | None
     least_gbps: float = 0.0  # what a point has to deliver
+    harm: Harm | None = None  # what it may cost
 
     def default_values(self) -> dict:
         """The summary of the run that all others are measured against."""
         summary = self.summary({})
         self.outcome(summary)  # refuses a summary that lacks what an objective needs
-        self.least_gbps = FLOOR * goodput_gbps(summary)
+        self.least_gbps, self.harm = FLOOR * goodput_gbps(summary), Harm.of(summary)
         return summary
 
     def point(self, choice: Mapping[str, object]) -> Point:
@@ -192,12 +214,16 @@ class _Search:
     def summary(self, choice: Mapping[str, object]) -> dict:
         return self.run_point(self.point(choice))
 
-    def outcome(self, summary: dict, least_gbps: float = 0.0) -> Outcome:
-        """The objectives and the goodput; those with a floor are infinite below it."""
+    def outcome(self, summary: dict, least_gbps: float = 0.0, most: Harm | None = None) -> Outcome:
+        """The objectives and the goodput; those with a floor are infinite below it, and all if the run costs more than
+        `most`."""
         delivered = goodput_gbps(summary)
         values = {name: one.value(summary) for name, one in self.objectives.items()}
         below = {name for name, one in self.objectives.items() if one.has_floor and delivered < least_gbps}
-        return Outcome({name: math.inf if name in below else value for name, value in values.items()}, delivered)
+        harm = Harm.of(summary)
+        if most is not None and harm.beyond(most):
+            below = set(values)
+        return Outcome({name: math.inf if name in below else value for name, value in values.items()}, delivered, harm)
 
     def run(self, trials: int, seed: int, bar: tqdm) -> list[dict]:
         import optuna  # takes a second, which `import penstock` should not
@@ -217,11 +243,34 @@ class _Search:
                 first = dict(zip(reversed(points), reversed(choices), strict=True))
                 found = {point: pool.submit(self.summary, choice) for point, choice in first.items()}
                 for trial, choice, point in zip(requested, choices, points, strict=True):
-                    outcome = self.outcome(found[point].result(), self.least_gbps)
-                    study.tell(trial, list(outcome.values.values()))
-                    values, delivered = outcome.values, outcome.goodput_gbps
-                    rows.append({"settings": choice, "values": values, "goodput_gbps": delivered, "point": point.name})
+                    row = self.row(choice, found[point].result())
+                    study.tell(trial, list(row["values"].values()))
+                    rows.append(row)
                     bar.update()
+        return rows
+
+    def row(self, choice: Mapping[str, str], summary: dict, mode: str | None = None) -> dict:
+        """A trial as `_table` takes it."""
+        outcome = self.outcome(summary, self.least_gbps, self.harm)
+        found = {"settings": dict(choice), "values": outcome.values, "goodput_gbps": outcome.goodput_gbps}
+        return {**found, "point": self.point(choice).name, "mode": mode}
+
+    def modes(self, bar: tqdm) -> list[dict]:
+        """The runs of `MODES`, without those that set what is fixed, and those that `penstock run` refuses (boards of
+        gateware are not pulled)."""
+
+        def is_free(key: str) -> bool:
+            return not any(fixed == key or fixed.startswith(f"{key}.") for fixed in self.fixed)
+
+        rows = []
+        for name, choice in MODES.items():
+            if all(map(is_free, choice)):
+                try:
+                    rows.append(self.row(choice, self.summary(choice), name))
+                except RunError as error:
+                    if error.status != REFUSED:
+                        raise
+                bar.update()
         return rows
 
     def verify(self, choice: Mapping[str, str], seed: int, bar: tqdm) -> Verification:
@@ -302,6 +351,7 @@ def _found(best: Best) -> dict:
     found |= {"is_better": best.is_better, "is_recommended": best.is_recommended}
     checked = best.verification
     found["other_seeds"] = [pair.row() for pair in checked.pairs] if checked else []
+    found["harm"] = checked.harm if checked else None
     found["gain_percent"] = {name: vars(spread) for name, spread in checked.gains().items()} if checked else {}
     return found
 
@@ -310,6 +360,7 @@ def _front_table(best: Best) -> str:
     """The trials of the front, by the first objective."""
     rows = [row for row in best.trials.to_pylist() if row["on_front"]]
     rows.sort(key=lambda row: [row[name] for name in best.values])
-    names = [*best.values, "goodput_gbps", *best.settings]
+    apart = {*best.values, "goodput_gbps", "on_front", "point"}
+    names = [*best.values, "goodput_gbps", *(name for name in best.trials.column_names if name not in apart)]
     distinct = {tuple(row[name] for name in names): row for row in rows}
     return as_table(names, [list(key) for key in distinct])

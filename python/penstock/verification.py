@@ -6,8 +6,9 @@ Promise: both sides are run with the same seeds, none of which the search has se
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from penstock.harm import Harm
 from penstock.objectives import gain_percent
 
 SEEDS = 5  # that a winner is run over again
@@ -15,10 +16,11 @@ SEEDS = 5  # that a winner is run over again
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave: the value of each objective, and its goodput in Gb/s."""
+    """What one run gave: the value of each objective, its goodput in Gb/s, and what it cost."""
 
     values: dict[str, float]
     goodput_gbps: float
+    harm: Harm = field(default_factory=Harm)
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,20 @@ class Verification:
 
     @property
     def is_confirmed(self) -> bool:
-        """With every seed no objective is worse than with the scenario's own values, and one is better."""
+        """With every seed no objective is worse than with the scenario's own values, one is better, and nothing more is
+        lost or paused."""
+        if self.harm is not None:
+            return False
         rows = [[gain for name, gain in pair.gains().items() if name in pair.default.values] for pair in self.pairs]
         return all(min(row) >= 0 and max(row) > 0 for row in rows)
+
+    @property
+    def harm(self) -> str | None:
+        """What the winner costs with the first seed with which it costs more than the own values; None: nothing."""
+        for pair in self.pairs:
+            if cost := pair.winner.harm.beyond(pair.default.harm):
+                return f"with seed {pair.seed} {cost}"
+        return None
 
     def lines(self) -> list[str]:
         """For people."""
