@@ -46,6 +46,7 @@ def test_figure_9_the_first_cnp_halves_the_rate_and_later_ones_cut_less(machine,
     case = BoardCase(length=16384, messages=20, slots=20)
     cuts = switched(machine, built / "penstock", "advcam-9", case)["cuts"]
     for cut in cuts:
+        print("{at_us:.0f} us, alpha {alpha:.3f}: from {before_gbps:.2f} to {after_gbps:.2f} Gb/s".format(**cut))
         assert cut["after_gbps"] == pytest.approx(cut["before_gbps"] * (1 - cut["alpha"] / 2), rel=1e-3)
     first, second, third = (cut["alpha"] for cut in cuts)
     assert (first, cuts[0]["before_gbps"], cuts[0]["after_gbps"]) == (1, 10, 5)

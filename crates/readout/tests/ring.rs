@@ -66,7 +66,7 @@ fn a_pool_hands_out_every_free_slot_and_holds_what_was_filled() {
     assert_eq!(pool.complete(u32::MAX, 1), Err(RingError::NotPosted { slot: u32::MAX }));
     fill(&mut pool, 4, 7); // it is held: nobody may write there
     assert_eq!((pool.counters().writes_refused, pool.message(4)[0]), (1, 9));
-    assert_eq!(taken(&mut pool), []);
+    assert_eq!(taken(&mut pool), Vec::<u64>::new());
     pool.release(4);
     pool.unfilled(2);
     assert_eq!((taken(&mut pool), pool.posted()), (vec![4, 2], 7));

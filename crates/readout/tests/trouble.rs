@@ -250,8 +250,8 @@ fn the_unfinished_events_of_a_dead_server_are_accounted_for_one_by_one() {
     let unstored = servers.unstored(1, EVENTS, &stored[1]);
     assert!(!unstored.is_empty() && unstored.contains(&49) && unstored.contains(&58), "{unstored:?}");
     assert!(unstored.iter().all(|event| event % 3 == 1 && *event < 60), "{unstored:?}");
-    assert_eq!(servers.unstored(0, EVENTS, &stored[0]), []);
-    assert_eq!(servers.unstored(2, EVENTS, &stored[2]), []);
+    assert_eq!(servers.unstored(0, EVENTS, &stored[0]), Vec::<u64>::new());
+    assert_eq!(servers.unstored(2, EVENTS, &stored[2]), Vec::<u64>::new());
     let mut all: Vec<u64> = stored.into_iter().flatten().chain(unstored).collect();
     all.sort_unstable();
     assert_eq!(all, (0..EVENTS).collect::<Vec<_>>(), "each event once");

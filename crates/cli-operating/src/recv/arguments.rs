@@ -58,6 +58,9 @@ pub struct BoardArguments {
     /// Port at which boards request connections, for --cm rdma
     #[arg(long, value_name = "PORT", default_value_t = RDMA_CM_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub cm_port: u16,
+    /// Agree on queue pairs by lines of JSON at this TCP port: boards' processors connect (docs/exchange.md)
+    #[arg(long, value_name = "PORT", conflicts_with = "cm", value_parser = clap::value_parser!(u16).range(1..))]
+    pub exchange: Option<u16>,
     /// Seconds after which boards that are not up are reported
     #[arg(long, default_value_t = 5.0, value_name = "S", value_parser = seconds)]
     pub bring_up: f64,

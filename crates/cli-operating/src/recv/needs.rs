@@ -6,6 +6,7 @@ use super::arguments::{Arguments, BackendArguments};
 use super::choices::{BackendName, GpuDirectChoice};
 use clap::ValueEnum;
 use penstock_cli_common::arguments::cm::CmName;
+use penstock_readout::session::Manager;
 
 /// Refuses the options of another back end: they would have no effect.
 pub fn check_backend(given: &BackendArguments) -> Result<(), String> {
@@ -36,12 +37,14 @@ pub fn check_backend(given: &BackendArguments) -> Result<(), String> {
     }
 }
 
-/// Port of the standard connection manager; none: FEROCE's.
-pub fn rdma_port(arguments: &Arguments) -> Result<Option<u16>, String> {
-    match (arguments.boards.cm, arguments.backend.name) {
-        (CmName::Feroce, _) => Ok(None),
-        (CmName::Rdma, BackendName::Packet) => Ok(Some(arguments.boards.cm_port)),
-        (CmName::Rdma, _) => Err("--cm rdma: goes with --backend packet".to_owned()),
+/// How boards and this server agree on their queue pairs.
+pub fn manager(arguments: &Arguments) -> Result<Manager, String> {
+    match (arguments.boards.cm, arguments.boards.exchange, arguments.backend.name) {
+        (_, Some(_), BackendName::Tcp) => Err("--exchange: streams over TCP have no queue pairs".to_owned()),
+        (_, Some(port), _) => Ok(Manager::Exchange(port)),
+        (CmName::Feroce, None, _) => Ok(Manager::Feroce),
+        (CmName::Rdma, None, BackendName::Packet) => Ok(Manager::Rdma(arguments.boards.cm_port)),
+        (CmName::Rdma, None, _) => Err("--cm rdma: goes with --backend packet".to_owned()),
     }
 }
 

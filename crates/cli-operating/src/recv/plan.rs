@@ -6,12 +6,12 @@ use super::arguments::{Arguments, BoardArguments, RunArguments, ServingArguments
 use super::boards::{read_boards, Boards, Weighted};
 use super::choices::{BackendName, GpuDirectChoice, LineChoice, NumaChoice, Rows, SocketName};
 use super::memory::{check_memory, pool, slots};
-use super::needs::{check_backend, check_direct, rdma_port};
+use super::needs::{check_backend, check_direct, manager};
 use super::{speed, state_file};
 use penstock_cli_common::arguments::number::{positive, TCP_PORT};
 use penstock_cli_common::arguments::pattern::PatternName;
 use penstock_readout::backend::{GidChoice, PacketConfig, PullSettings, PullWindow, TcpConfig, VerbsConfig};
-use penstock_readout::session::{BoardSpec, Opens, SessionConfig};
+use penstock_readout::session::{BoardSpec, Manager, Opens, SessionConfig};
 use penstock_readout::{
     BuilderConfig, Pages, Pattern, RunOptions, ServeAt, ServeOptions, SlowConsumer, Table, WriterOptions,
 };
@@ -122,9 +122,9 @@ impl Plan {
     /// The option that cannot be done, with its value and what to do.
     pub fn read(arguments: &Arguments) -> Result<Plan, String> {
         check_backend(&arguments.backend)?;
-        let by_rdma = rdma_port(arguments)?.is_some();
+        let boards_open = manager(arguments)? != Manager::Feroce;
         let over_tcp = arguments.backend.name == BackendName::Tcp;
-        let sources = boards(&arguments.boards, over_tcp || by_rdma)?;
+        let sources = boards(&arguments.boards, over_tcp || boards_open)?;
         let line = if arguments.backend.pull { None } else { line(arguments)? };
         let session = session(arguments, sources.iter().map(|source| source.spec.clone()).collect())?;
         let backend = backend(arguments, &session)?;
@@ -182,9 +182,10 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
             check_memory(&format!("{} rings of {slots} slots", boards.len()), all, slot_bytes)?;
         }
     }
-    let rdma_port = rdma_port(arguments)?;
-    // The standard connection manager has no keep-alives.
-    let keep_alive = (arguments.boards.keep_alive > 0 && rdma_port.is_none()).then(|| ms(arguments.boards.keep_alive));
+    let manager = manager(arguments)?;
+    // FEROCE's connection manager alone has keep-alives.
+    let has_keep_alives = manager == Manager::Feroce && arguments.boards.keep_alive > 0;
+    let keep_alive = has_keep_alives.then(|| ms(arguments.boards.keep_alive));
     positive("--seconds", arguments.run.seconds)?;
     let consumer = positive("--consumer-rate", arguments.serving.consumer_rate)?;
     Ok(SessionConfig {
@@ -205,7 +206,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
         mtu,
         rnr_timer: RnrTimer::at_least(arguments.backend.rnr_timer.unwrap_or(640)),
         cm: CmOpenerConfig { keep_alive, ..CmOpenerConfig::default() },
-        rdma_port,
+        manager,
         bring_up: seconds("--bring-up", arguments.boards.bring_up)?,
         linger: ms(arguments.run.linger),
         ..SessionConfig::default()

@@ -12,6 +12,17 @@ use crate::builder::{BuilderConfig, Share};
 use crate::ring::RingConfig;
 use crate::sys::Pages;
 
+/// How boards and server agree on their queue pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    /// FEROCE's connection manager, over UDP.
+    Feroce,
+    /// The standard one (RDMA CM): boards open, to this port.
+    Rdma(u16),
+    /// Lines of JSON at this TCP port.
+    Exchange(u16),
+}
+
 /// The settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
@@ -35,8 +46,7 @@ pub struct SessionConfig {
     /// Wait that our RNR NAKs ask for.
     pub rnr_timer: RnrTimer,
     pub cm: CmOpenerConfig,
-    /// Boards open their connections by the standard connection manager (RDMA CM), to this port; none: FEROCE's.
-    pub rdma_port: Option<u16>,
+    pub manager: Manager,
     /// Wait before a board that failed is opened again, ps.
     pub reopen: Time,
     /// How long a board that opens its connection itself may take for all steps of it.
@@ -69,7 +79,7 @@ impl Default for SessionConfig {
             mtu: Mtu::B4096,
             rnr_timer: RnrTimer::from_code(12),
             cm: CmOpenerConfig::default(),
-            rdma_port: None,
+            manager: Manager::Feroce,
             reopen: Time::from_ms(1000),
             half_open: CmListenerConfig::new(1).half_open,
             bring_up: Time::from_ms(5000),

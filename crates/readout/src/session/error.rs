@@ -24,6 +24,8 @@ pub enum SessionError {
     Backend(#[from] BackendError),
     #[error("UDP port {port} of {ip}: {source}; {}", port_hint(source))]
     Port { ip: Ipv4Addr, port: u16, source: std::io::Error },
+    #[error("TCP port {port}: {source}; is it in use? `ss -ltnp`")]
+    Exchange { port: u16, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -8,6 +8,7 @@ mod board;
 mod config;
 mod core;
 mod error;
+mod exchange_port;
 mod first_event;
 mod listening;
 mod pool;
@@ -23,7 +24,7 @@ use penstock_units::Time;
 use penstock_wire::{CmMessage, Ipv4Addr};
 
 pub use board::{BoardSpec, BoardState, Opens, Remembered, IN_ERROR};
-pub use config::SessionConfig;
+pub use config::{Manager, SessionConfig};
 pub use error::SessionError;
 pub use pool::PoolSize;
 pub use report::{BoardReport, SessionReport};
@@ -39,6 +40,7 @@ use crate::sink::EventSink;
 use crate::sys::thread_cpu_time;
 use board::Board;
 use core::Core;
+use exchange_port::ExchangePort;
 use first_event::{FirstEvent, Patience};
 use pool::Pool;
 use rdma_port::RdmaPort;
@@ -84,10 +86,11 @@ impl<S: EventSink> Session<S> {
         clock: SessionClock,
         sink: S,
     ) -> Result<Session<S>, SessionError> {
-        let socket: Box<dyn CmPort> = match config.rdma_port {
-            Some(port) => Box::new(RdmaPort::open(&mut *backend, port, &config)?),
-            None if backend.connects_itself() => Box::new(NoPort),
-            None => Box::new(CmSocket::bind(backend.address().ip)?),
+        let socket: Box<dyn CmPort> = match config.manager {
+            Manager::Rdma(port) => Box::new(RdmaPort::open(&mut *backend, port, &config)?),
+            Manager::Exchange(port) => Box::new(ExchangePort::open(backend.address(), port, &config)?),
+            Manager::Feroce if backend.connects_itself() => Box::new(NoPort),
+            Manager::Feroce => Box::new(CmSocket::bind(backend.address().ip)?),
         };
         Session::with_port(config, backend, socket, clock, sink)
     }
