@@ -189,7 +189,7 @@ fn of_events(events: &EventList, board: usize, server: usize, servers: usize, fl
     let of_server = (server..events.times.len()).step_by(servers.max(1));
     let all = of_server.len();
     let step = match events.sizes {
-        FragmentSizes::Fixed(bytes) => return (bytes as f64 * all as f64, all as f64),
+        FragmentSizes::Fixed(bytes) if events.loads.is_none() => return (bytes as f64 * all as f64, all as f64),
         _ => (all * flows).div_ceil(FRAGMENTS).max(1),
     };
     let (mut bytes, mut fragments, mut seen) = (0u64, 0u64, 0u64);

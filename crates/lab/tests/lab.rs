@@ -126,6 +126,10 @@ fn the_documented_keys_are_those_that_the_reader_accepts() {
     for kind in ["poisson", "periodic", "burst", "shower"] {
         add("triggers", &format!("{STAR}[triggers]\nkind = \"{kind}\"\n"), "triggers");
     }
+    for sizes in ["fixed", "zipf", "measured"] {
+        let text = format!("{STAR}[triggers]\n[[triggers.group]]\nsizes = \"{sizes}\"\n");
+        add("triggers.group", &text, "triggers.group.0");
+    }
     add("replay", &format!("{STAR}[replay]\n"), "replay");
     add("change", &format!("{STAR}[[change]]\nlink = \"board0-switch\"\n"), "change.0");
     let of_links = read["link"].clone();

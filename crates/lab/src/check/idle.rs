@@ -127,7 +127,16 @@ impl Idle<'_> {
             let protocol = events.filter(|_| !imported).map_or(Protocol::Rc, |flow| flow.protocol);
             let mode = events.filter(|_| !imported).map_or(self.scenario.qp.mode, |flow| flow.mode);
             let is_pulled = mode == Mode::Pull && protocol == Protocol::Rc;
-            groups.push(Group { path: String::new(), protocol, law, is_pulled, paced: true });
+            groups.push(Group { path: String::new(), protocol, law: law.clone(), is_pulled, paced: true });
+            for table in ["triggers.group", "replay.group"] {
+                let Some(Value::Array(tables)) = self.document.find(table).map(|item| &item.value) else { continue };
+                groups.extend((0..tables.len()).map(|index| {
+                    let path = format!("{table}.{index}");
+                    let special = self.setting(&format!("{path}.cc.law"));
+                    let law = if special.is_empty() { law.clone() } else { special.to_owned() };
+                    Group { path, protocol, law, is_pulled, paced: true }
+                }));
+            }
         }
         groups
     }
@@ -175,7 +184,11 @@ impl Idle<'_> {
                     Protocol::Rc => format!("the law of these flows is \"{}\"", group.law),
                     _ => format!("these flows are TCP, under \"{}\"", if group.law == "qcn" { "qcn" } else { "off" }),
                 };
-                self.warn(&table, &keys, &[&special, &protocol, "cc.law"], &reason);
+                let gates = [special.as_str(), &protocol, "cc.law", "qp.mode", "readout.mode"];
+                self.warn(&table, &keys, &gates, &reason);
+                if law == "dcqcn" {
+                    self.warn(&group.path, &["weight"], &gates, &reason);
+                }
             }
         }
     }
@@ -187,6 +200,10 @@ impl Idle<'_> {
         if !profiles.contains(&"penstock") {
             for table in gates.iter().filter_map(|gate| gate.strip_suffix(".profile")) {
                 self.warn(table, &["share"], &gates, "no flow has cc.profile = \"penstock\"");
+            }
+            let groups = self.groups();
+            for group in groups.iter().filter(|group| group.law == "dcqcn" && !group.is_pulled) {
+                self.warn(&group.path, &["weight"], &gates, "no flow has cc.profile = \"penstock\"");
             }
         }
     }

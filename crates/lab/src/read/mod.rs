@@ -7,6 +7,7 @@
 //! Such a file has `[run] kind = "network"`, which is also the default ([`crate::ScenarioKind`]).
 
 mod files;
+mod groups;
 mod links;
 mod readout;
 mod replay;

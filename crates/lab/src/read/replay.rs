@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `[replay]`: recorded events, at the times of the recording or of a trigger, as the flows of their boards.
-//! Promise: sizes are the recorded ones; camera events, which repeat if there are more triggers than events, keep their
-//! bytes for a readout.
+//! Promise: sizes are the recorded ones but for groups with their own; events repeat if there are more triggers than
+//! events; camera events keep their bytes for a readout.
 //! Source: RFC 4180 for tables, `penstock_recorded` for camera events.
 
 use std::path::Path;
@@ -43,6 +43,7 @@ impl Traffic<'_> {
             true => (Some(self.hosts(&mut section, "from", "board*")), None),
             false => (None, Some(self.table(&mut section, &path))),
         };
+        let groups = section.sections("group");
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
         let protocols = [("rc", Protocol::Rc), ("simple-tcp", Protocol::SimpleTcp)];
         let protocol = section.choice("protocol", Protocol::Rc, &protocols);
@@ -54,7 +55,7 @@ impl Traffic<'_> {
         match events {
             Ok(Some(events)) if !self.topology.nodes.is_empty() => {
                 if let Some(events) = self.timed(&mut section, events, camera) {
-                    self.replayed(&section, &path, events, &to, (sender, protocol));
+                    self.replayed((&section, groups), &path, events, &to, (sender, protocol));
                 }
             }
             Ok(other) => {
@@ -103,10 +104,6 @@ impl Traffic<'_> {
         let rate = section.read("rate", Frequency::from_hz(10_000));
         let recorded = events.times().len() as u64;
         let count = section.optional::<u64>("events").unwrap_or(recorded);
-        if !camera && timing != Timing::Recorded {
-            section.refuse("trigger", "a table has times of its own; allowed is \"recorded\"");
-            return None;
-        }
         if rate.0 == 0 {
             section.refuse("rate", "allowed is more than 0Hz");
             return None;
@@ -116,8 +113,8 @@ impl Traffic<'_> {
         }
         let most = if timing == Timing::Recorded { recorded } else { MOST_EVENTS };
         if !(1..=most).contains(&count) {
-            let repeated = if camera { "; they repeat with another trigger than \"recorded\"" } else { "" };
-            section.refuse("events", format!("allowed is 1 to {most}; the file has {recorded}{repeated}"));
+            let repeated = "they repeat with another trigger than \"recorded\"";
+            section.refuse("events", format!("allowed is 1 to {most}; the file has {recorded}; {repeated}"));
             return None;
         }
         let untimed = || events.times().windows(2).all(|pair| pair[0] == pair[1]);
@@ -140,7 +137,7 @@ impl Traffic<'_> {
     /// The flows of the boards that recorded the events.
     fn replayed(
         &mut self,
-        section: &Section,
+        (section, groups): (&Section, Vec<Section>),
         path: &Path,
         events: RecordedEvents,
         to: &[usize],
@@ -155,8 +152,9 @@ impl Traffic<'_> {
         match nodes {
             Ok(from) => {
                 let times = events.times().to_vec();
-                let list = EventList { times, sizes: FragmentSizes::Recorded(events) };
-                self.event_flows(section, list, &from, to, by);
+                let list = EventList { times, sizes: FragmentSizes::Recorded(events), loads: None };
+                let boards = self.boards(groups, from, self.recorded.is_some());
+                self.event_flows(section, list, boards, to, by);
             }
             Err(error) => section.refuse("file", format!("{}: {error}", path.display())),
         }

@@ -16,7 +16,8 @@ use crate::scenario::{CameraEvents, Capture, Change, FlowSpec, LabQp, LabTcp, Mo
 use crate::topology::{hexagonal_camera, NodeKind, Ns3Import, Topology};
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 use crate::workload::{
-    expand_names, pairs, EventList, FragmentSizes, LightPool, Pace, Pairing, SteadyParams, TriggerKind, TriggerParams,
+    expand_names, pairs, EventList, FragmentSizes, LightPool, Loads, Pace, Pairing, SteadyParams, TriggerKind,
+    TriggerParams,
 };
 use penstock_cc::Law;
 use penstock_netsim::Stream;
@@ -28,7 +29,7 @@ pub(super) const MOST_EVENTS: u64 = 20_000_000;
 pub(super) const SENDERS: [(&str, SenderKind); 2] =
     [("software", SenderKind::Software), ("gateware", SenderKind::Gateware)];
 /// The longest RDMA message.
-const LONGEST: u64 = 1 << 31;
+pub(super) const LONGEST: u64 = 1 << 31;
 
 /// Everything that flows, as it is read.
 pub(super) struct Traffic<'a> {
@@ -49,8 +50,18 @@ pub(super) struct Traffic<'a> {
     pub(super) recorded: Option<CameraEvents>,
 }
 
+/// The boards of a table of events.
+pub(super) struct Boards {
+    /// Numbers in the topology.
+    pub(super) hosts: Vec<usize>,
+    /// The law of each.
+    pub(super) laws: Vec<Laws>,
+    /// What each sends, where it is not what the table says.
+    pub(super) loads: Option<Loads>,
+}
+
 /// A whole number of thousandths, written as a decimal number.
-struct Milli(u64);
+pub(super) struct Milli(pub(super) u64);
 
 impl std::fmt::Display for Milli {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -201,10 +212,16 @@ impl Traffic<'_> {
         laws.at_line_rate(port.map_or(Rate::default(), |link| self.topology.links[*link].params.rate))
     }
 
-    /// A flow under `[cc]`, or with the settings of `[tcp]`.
-    fn plain(&mut self, from: usize, to: usize, (sender, protocol): (SenderKind, Protocol), workload: Workload) {
+    /// A flow under these laws, or with the settings of `[tcp]`.
+    fn plain(
+        &mut self,
+        (from, to): (usize, usize),
+        (sender, protocol): (SenderKind, Protocol),
+        laws: &Laws,
+        workload: Workload,
+    ) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
-        let Laws { law, dcqcn, qcn, .. } = self.governed(from, self.laws);
+        let Laws { law, dcqcn, qcn, .. } = self.governed(from, laws);
         let (dscp, tcp) = (if protocol == Protocol::Rc { self.qp.dscp } else { self.tcp.dscp }, self.tcp);
         let mode = if matches!(workload, Workload::Events { .. }) { self.events_mode } else { self.qp.mode };
         let (law, mode) = in_force(law, protocol, mode);
@@ -222,7 +239,8 @@ impl Traffic<'_> {
                 start: flow.start,
                 stop: None,
             };
-            self.plain(flow.from, flow.to, (SenderKind::Software, Protocol::Rc), Workload::Steady(steady));
+            let by = (SenderKind::Software, Protocol::Rc);
+            self.plain((flow.from, flow.to), by, self.laws, Workload::Steady(steady));
         }
     }
 
@@ -263,6 +281,7 @@ impl Traffic<'_> {
         let from = self.hosts(&mut section, "from", "board*");
         let to = self.hosts(&mut section, "to", "server*");
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
+        let boards = self.boards(section.sections("group"), from, false);
         let trigger = match kind {
             1 => TriggerKind::Periodic,
             2 => TriggerKind::Burst { size, spacing },
@@ -276,13 +295,14 @@ impl Traffic<'_> {
         } else if rate.0 > 0 {
             let times = params.times(&mut Stream::new(self.seed, "triggers"));
             self.endless_triggers = stop >= self.time_limit && (times.len() as u64) < events;
-            let list = if kind == 3 && !from.is_empty() {
+            let list = if kind == 3 && !boards.hosts.is_empty() {
                 let pool = LightPool { fragment, peak: peak.bytes(), radius_milli: radius.0 };
-                EventList::showers(times, pool, hexagonal_camera(from.len()), &mut Stream::new(self.seed, "showers"))
+                let cells = hexagonal_camera(boards.hosts.len());
+                EventList::showers(times, pool, cells, &mut Stream::new(self.seed, "showers"))
             } else {
-                EventList { times, sizes: FragmentSizes::Fixed(fragment) }
+                EventList { times, sizes: FragmentSizes::Fixed(fragment), loads: None }
             };
-            self.event_flows(&section, list, &from, &to, (sender, Protocol::Rc));
+            self.event_flows(&section, list, boards, &to, (sender, Protocol::Rc));
         }
         section.finish();
     }
@@ -292,10 +312,11 @@ impl Traffic<'_> {
         &mut self,
         section: &Section,
         list: EventList,
-        from: &[usize],
+        boards: Boards,
         to: &[usize],
         by: (SenderKind, Protocol),
     ) {
+        let Boards { hosts: from, laws, loads } = boards;
         if let Some(host) = from.iter().find(|host| to.contains(host)) {
             let host = self.topology.name(*host);
             section.refuse("to", format!("{host} would send to itself; allowed are hosts that are not in from"));
@@ -311,13 +332,13 @@ impl Traffic<'_> {
             section.refuse("from", message);
             return;
         }
-        for (board, from) in from.iter().enumerate() {
+        for (board, (from, laws)) in from.iter().zip(&laws).enumerate() {
             for (server, node) in to.iter().enumerate() {
                 let workload = Workload::Events { board, server, servers: to.len() };
-                self.plain(*from, *node, by, workload);
+                self.plain((*from, *node), by, laws, workload);
             }
         }
-        self.events = Some(Rc::new(list));
+        self.events = Some(Rc::new(EventList { loads, ..list }));
     }
 
     /// The link of a key, and the end it was named from.

@@ -207,9 +207,45 @@ impl Laws {
         Laws { law, profiled, dcqcn, qcn }
     }
 
+    /// These settings for a sender of this weight, among `senders` of the weight `all` in sum: shares are in proportion.
+    pub(super) fn weighted(&self, weight: u64, (all, senders): (u128, u128)) -> Self {
+        let share = u128::from(self.profiled.share.0) * senders * u128::from(weight) / all.max(1);
+        self.at_share(Rate(u64::try_from(share).unwrap_or(u64::MAX)))
+    }
+
+    /// These settings for another share: what profile "penstock" derives from it is derived again, other keys stay.
+    fn at_share(&self, share: Rate) -> Self {
+        let dcqcn = match self.profiled.profile {
+            Profile::Penstock => rederived(self.dcqcn, self.profiled.share, share),
+            _ => self.dcqcn,
+        };
+        Laws { profiled: Profiled { share, ..self.profiled }, dcqcn, ..*self }
+    }
+
     /// The line rate, which is that of the sender's link.
     pub(super) fn at_line_rate(&self, rate_line: Rate) -> Self {
         let dcqcn = DcqcnSettings { rate_line, ..self.dcqcn };
         Laws { dcqcn, qcn: QcnSettings { rate_line, ..self.qcn }, ..*self }
+    }
+}
+
+/// Settings of a flow whose share was `from`, for the share `to`.
+fn rederived(settings: DcqcnSettings, from: Rate, to: Rate) -> DcqcnSettings {
+    fn pick<T: PartialEq>(value: T, old: T, new: T) -> T {
+        if value == old {
+            new
+        } else {
+            value
+        }
+    }
+    let (old, new) = (DcqcnSettings::for_share(from), DcqcnSettings::for_share(to));
+    DcqcnSettings {
+        rate_ai: pick(settings.rate_ai, old.rate_ai, new.rate_ai),
+        rate_hai: pick(settings.rate_hai, old.rate_hai, new.rate_hai),
+        rate_min: pick(settings.rate_min, old.rate_min, new.rate_min),
+        rate_start: pick(settings.rate_start, old.rate_start, new.rate_start),
+        alpha_interval: pick(settings.alpha_interval, old.alpha_interval, new.alpha_interval),
+        increase_interval: pick(settings.increase_interval, old.increase_interval, new.increase_interval),
+        ..settings
     }
 }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use penstock_netsim::{Message, MessageSource, SharedLedger, Stream};
 
+use super::loads::Loads;
 use super::recorded::RecordedEvents;
 use super::shower::{LightPool, Shower};
 use crate::topology::Cell;
@@ -94,17 +95,27 @@ pub enum FragmentSizes {
 pub struct EventList {
     pub times: Vec<Time>,
     pub sizes: FragmentSizes,
+    /// What boards send in place of `sizes`; `None`: all of them send these.
+    pub loads: Option<Loads>,
 }
 
 impl EventList {
     /// Showers at random places of a camera, one for each time.
     pub fn showers(times: Vec<Time>, pool: LightPool, cells: Vec<Cell>, random: &mut Stream) -> Self {
         let showers = times.iter().map(|_| pool.shower(&cells, random)).collect();
-        EventList { times, sizes: FragmentSizes::Light { pool, showers, cells } }
+        EventList { times, sizes: FragmentSizes::Light { pool, showers, cells }, loads: None }
     }
 
-    /// Bytes that a board sends of an event; 0 where it recorded nothing of it.
+    /// Bytes that a board sends of an event; 0 where it has nothing of it.
     pub fn bytes(&self, event: usize, board: usize) -> u64 {
+        let of_table = || self.of_table(event, board);
+        match &self.loads {
+            Some(loads) => loads.bytes(event, board, of_table),
+            None => of_table(),
+        }
+    }
+
+    fn of_table(&self, event: usize, board: usize) -> u64 {
         match &self.sizes {
             FragmentSizes::Fixed(bytes) => *bytes,
             FragmentSizes::Light { pool, showers, cells } => pool.bytes(&showers[event], cells[board]),
@@ -114,11 +125,17 @@ impl EventList {
 
     /// Whether any board sends something of an event.
     pub fn is_sent(&self, event: usize) -> bool {
-        self.fragments(event, 1) > 0
+        match &self.loads {
+            Some(loads) => (0..loads.boards()).any(|board| self.bytes(event, board) > 0),
+            None => self.fragments(event, 1) > 0,
+        }
     }
 
     /// How many of `boards` boards have a fragment of an event.
     fn fragments(&self, event: usize, boards: u32) -> u32 {
+        if let Some(loads) = &self.loads {
+            return (0..loads.boards()).filter(|board| self.bytes(event, *board) > 0).count() as u32;
+        }
         match &self.sizes {
             FragmentSizes::Fixed(_) | FragmentSizes::Light { .. } => boards,
             FragmentSizes::Recorded(events) => events.fragments(event),
@@ -231,7 +248,7 @@ mod tests {
     #[test]
     fn event_n_goes_to_server_n_modulo_the_servers_from_every_board() {
         let times: Vec<Time> = (0..10).map(Time::from_us).collect();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64) });
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None });
         let mut source = EventSource::new(events, 7, 1, 3);
         let mut numbers = Vec::new();
         while let Some(message) = source.next_message(Time::ZERO) {
@@ -244,7 +261,7 @@ mod tests {
     #[test]
     fn the_ledger_gets_each_event_once_and_not_before_it_has_begun() {
         let times: Vec<Time> = (0..4).map(Time::from_us).collect();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64) });
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None });
         let ledger = Ledger::shared(4);
         let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
         let source = |board, server| EventSource::new(events.clone(), board, server, 2).announcing(announcer.clone());
@@ -264,7 +281,7 @@ mod tests {
         let table = "time_us,a,b\n1,10,0\n2,0,0\n3,0,20\n4,5,6\n5,0,0\n";
         let recorded = RecordedEvents::from_csv(table).unwrap();
         let times = recorded.times().to_vec();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded) });
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded), loads: None });
         let ledger = Ledger::shared(2);
         let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
         let mut of_board =

@@ -12,7 +12,7 @@ use crate::units::Time;
 pub struct RecordedEvents {
     boards: Vec<String>,
     times: Vec<Time>,
-    /// Event by event, board by board.
+    /// Event by event, board by board; where there are more times, the events repeat.
     bytes: Vec<u32>,
 }
 
@@ -117,8 +117,7 @@ impl RecordedEvents {
 
     /// The same sizes at other times, in order; more events than were recorded repeat them.
     pub fn at_times(self, times: Vec<Time>) -> Self {
-        let bytes = self.bytes.iter().copied().cycle().take(times.len() * self.boards.len()).collect();
-        RecordedEvents { times, bytes, ..self }
+        RecordedEvents { times, ..self }
     }
 
     fn add_line(&mut self, line: usize, text: &str, scale: u64) -> Result<(), RecordedError> {
@@ -154,13 +153,18 @@ impl RecordedEvents {
 
     /// Bytes of a board's fragment; 0: it has none.
     pub fn bytes(&self, event: usize, board: usize) -> u64 {
-        u64::from(self.bytes[event * self.boards.len() + board])
+        u64::from(self.event(event)[board])
     }
 
     /// How many boards have a fragment of an event.
     pub fn fragments(&self, event: usize) -> u32 {
+        self.event(event).iter().filter(|bytes| **bytes > 0).count() as u32
+    }
+
+    /// Bytes of all boards, of the recorded event that stands for this one.
+    fn event(&self, event: usize) -> &[u32] {
         let boards = self.boards.len();
-        self.bytes[event * boards..][..boards].iter().filter(|bytes| **bytes > 0).count() as u32
+        &self.bytes[event * boards % self.bytes.len()..][..boards]
     }
 }
 

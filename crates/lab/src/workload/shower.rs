@@ -5,6 +5,7 @@
 
 use penstock_netsim::Stream;
 
+use super::fixed_point::exp2_negative;
 use crate::topology::Cell;
 use crate::units::Time;
 
@@ -27,29 +28,6 @@ pub struct Shower {
     r: i32,
     /// Brightness, 2^32 is average.
     brightness: u64,
-}
-
-/// 2^-x for x in Q16, as Q32.
-fn exp2_negative(x: u64) -> u64 {
-    /// 2^-(2^-k) for k = 1 ..= 16 in Q32, each the root of the one before.
-    const ROOTS: [u64; 16] = {
-        let mut roots = [0; 16];
-        let mut square: u128 = 1 << 31;
-        let mut k = 0;
-        while k < 16 {
-            let root = (square << 32).isqrt();
-            roots[k] = root as u64;
-            square = root;
-            k += 1;
-        }
-        roots
-    };
-    let (whole, fraction) = (x >> 16, x & 0xffff);
-    if whole >= 32 {
-        return 0;
-    }
-    let roots = ROOTS.iter().enumerate().filter(|(k, _)| fraction >> (15 - k) & 1 == 1);
-    roots.fold(1 << 32, |product: u64, (_, root)| ((u128::from(product) * u128::from(*root)) >> 32) as u64) >> whole
 }
 
 impl LightPool {
@@ -83,15 +61,6 @@ impl LightPool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn powers_of_two_are_right_to_a_part_in_ten_million() {
-        for x in (0..40 << 16).step_by(97) {
-            let expected = 2f64.powf(-(x as f64) / 65_536.0) * 2f64.powi(32);
-            let got = exp2_negative(x) as f64;
-            assert!((got - expected).abs() <= 20.0 + expected * 1e-7, "2^-{x}/65536: {got} against {expected}");
-        }
-    }
 
     #[test]
     fn light_falls_off_as_a_gaussian() {
