@@ -54,25 +54,45 @@ module read_responder
   output read_stat_t           stat
 );
   localparam int unsigned QpW = (N_QP == 1) ? 1 : $clog2(N_QP);
-  localparam int unsigned Requests = 16;
+  localparam int unsigned Requests = N_QP * Entries;  // all that peers may have outstanding
   localparam int unsigned Replies = 16;
   localparam int unsigned SettleCycles = 3;  // from a charge to what the pacer makes of it
 
   // ---- requests -----------------------------------------------------------------------------------
   read_request_t waiting;
-  logic waits, taken, requests_room, overflow_q;
+  qp_t arriving_qp;
+  logic arriving, waits, taken, requests_room, overflow_q;
   read_stat_t engine_stat;
   logic [$clog2(Requests):0] unused_level;
-  sync_fifo #(.W($bits(read_request_t)), .DEPTH(Requests)) u_requests (
-    .clk, .rst,
-    .s_data (request),
-    .s_valid(request_valid),
-    .s_ready(requests_room),
-    .m_data (waiting),
-    .m_valid(waits),
-    .m_ready(taken),
-    .level  (unused_level)
-  );
+  if (Requests <= 64) begin : gen_few
+    sync_fifo #(.W($bits(read_request_t)), .DEPTH(Requests)) u_requests (
+      .clk, .rst,
+      .s_data (request),
+      .s_valid(request_valid),
+      .s_ready(requests_room),
+      .m_data (waiting),
+      .m_valid(waits),
+      .m_ready(taken),
+      .level  (unused_level)
+    );
+    assign arriving    = request_valid && requests_room;
+    assign arriving_qp = request.qp;
+  end else begin : gen_many
+    block_fifo #(.W($bits(read_request_t)), .DEPTH(Requests)) u_requests (
+      .clk, .rst,
+      .s_data (request),
+      .s_valid(request_valid),
+      .s_ready(requests_room),
+      .m_data (waiting),
+      .m_valid(waits),
+      .m_ready(taken),
+      .level  (unused_level)
+    );
+    always_ff @(posedge clk) begin
+      arriving    <= request_valid && requests_room && !rst;
+      arriving_qp <= request.qp;
+    end
+  end
   always_ff @(posedge clk) overflow_q <= request_valid && !requests_room && !rst;
 
   // ---- turns ----------------------------------------------------------------------------------------
@@ -94,7 +114,7 @@ module read_responder
   logic leaves, reply_waits;
   read_engine #(.N_QP(N_QP)) u_engine (
     .clk, .rst, .qpn_base,
-    .arriving(request_valid && requests_room), .arriving_qp(request.qp),
+    .arriving, .arriving_qp,
     .request(waiting), .request_valid(waits), .request_taken(taken),
     .grant_qp, .grant_valid, .grant_ready, .work(backlog), .sending, .eligible, .may_send,
     .cfg_rd, .cfg_qp, .cfg, .window, .ready,

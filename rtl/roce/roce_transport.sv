@@ -20,7 +20,7 @@ module roce_transport
   parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1,
-  parameter bit          WITH_READ  = 1'b0     // peers may READ the memory at m_axi; STORE is 0 then
+  parameter bit          WITH_READ  = 1'b0     // peers may READ the memory at m_axi
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -68,7 +68,7 @@ module roce_transport
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // the packet store's memory; quiet when the store is on chip
+  // the memory of the packet store and of READs; quiet when the store is on chip and there are none
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
@@ -159,6 +159,8 @@ module roce_transport
   qp_state_e tx_cmd_state;
   logic [15:0] sent_bytes, message_bytes;
   axi_pkg::axi_req_t store_req;
+  axi_pkg::axi_rsp_t store_rsp;
+  logic [DATA_W-1:0] store_wdata;
   logic stat_valid, stat_init;
   qp_t stat_qp;
   psn_t stat_psn;
@@ -226,9 +228,9 @@ module roce_transport
     .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
     .store_write_error(transport_stat.store_write_error),
     .store_read_error (transport_stat.store_read_error),
-    .m_axi_req(store_req),
-    .m_axi_wdata,
-    .m_axi_rsp,
+    .m_axi_req  (store_req),
+    .m_axi_wdata(store_wdata),
+    .m_axi_rsp  (store_rsp),
     .m_axi_rdata,
     .st_qp,
     .st_count,
@@ -411,14 +413,13 @@ module roce_transport
 
   // ---- READs of peers --------------------------------------------------------------------------------------
   if (WITH_READ) begin : gen_read
-    if (STORE != roce_tx_pkg::StoreOnChip) begin : gen_bad_store
-      $fatal(1, "%m: WITH_READ is 1 with STORE %0d; the rings must be on chip, STORE 0", STORE);
-    end
-
     logic fault_valid, fault_q, answer_sent, answer_soon;
     qp_t fault_qp, fault_qp_q, answer_qp;
     logic [15:0] answer_bytes;
     logic [N_QP-1:0] answer_backlog;
+    axi_pkg::axi_req_t answer_req;
+    axi_pkg::axi_rsp_t answer_rsp;
+    assign answer_req.wr = '0;
 
     reth_parser #(
       .DATA_W(DATA_W)
@@ -465,12 +466,31 @@ module roce_transport
       .m_axis_tready(parts_tready[1]),
       .m_axis_tlast (parts_tlast[1]),
       .m_axis_soon  (answer_soon),
-      .m_axi_req    (m_axi_req.rd),
-      .m_axi_rsp    (m_axi_rsp.rd),
+      .m_axi_req    (answer_req.rd),
+      .m_axi_rsp    (answer_rsp.rd),
       .m_axi_rdata,
       .stat         (receive_stat.reads)
     );
-    assign m_axi_req.wr = store_req.wr;
+
+    if (STORE == roce_tx_pkg::StoreOnChip) begin : gen_answers_alone
+      assign m_axi_req = answer_req;
+      assign {m_axi_wdata, store_rsp, answer_rsp} = {store_wdata, m_axi_rsp, m_axi_rsp};
+      wire unused_store = &{1'b0, store_req, answer_rsp.wr};
+    end else begin : gen_shared
+      axi_mux #(
+        .DATA_W(DATA_W)
+      ) u_memory (
+        .clk,
+        .rst,
+        .s_axi_req  ({answer_req, store_req}),
+        .s_axi_wdata({DATA_W'(0), store_wdata}),
+        .s_axi_rsp  ({answer_rsp, store_rsp}),
+        .m_axi_req,
+        .m_axi_wdata,
+        .m_axi_rsp
+      );
+      wire unused_writes = &{1'b0, answer_rsp.wr};
+    end
 
     packet_mux #(
       .DATA_W(DATA_W)
@@ -509,7 +529,6 @@ module roce_transport
     assign sent_valid = message_sent || answer_sent;
     assign sent_qp    = message_sent ? message_qp : answer_qp;
     assign sent_bytes = message_sent ? message_bytes : answer_bytes;
-    wire unused_read = &{1'b0, store_req.rd};
   end else begin : gen_no_read
     assign {reth, reth_is_short, reth_is_whole} = '0;
     assign receive_stat.reads = '0;
@@ -520,7 +539,7 @@ module roce_transport
     assign {hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1], parts_tvalid[1], parts_tlast[1]} = '0;
     assign {tx_cmd_valid, tx_cmd_qp, tx_cmd_state} = {cmd_valid, cmd_qp, cmd_state};
     assign {backlog, sent_valid, sent_qp, sent_bytes} = {message_backlog, message_sent, message_qp, message_bytes};
-    assign m_axi_req = store_req;
+    assign {m_axi_req, m_axi_wdata, store_rsp} = {store_req, store_wdata, m_axi_rsp};
     wire unused_read = &{
       1'b0, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
       parts_tvalid[1], parts_tready[1], parts_tlast[1]

@@ -45,8 +45,8 @@
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
-  // The rings' memory, when STORE is 1; quiet otherwise. m_axi_rst: the reset of the memory's side, in clk; it resets
-  // the front end, too. A reset of the front end alone (rst) leaves no burst unfinished.
+  // The memory of the rings, when STORE is 1, and of READs; quiet otherwise. m_axi_rst: the reset of the memory's side, in
+  // clk; it resets the front end, too. A reset of the front end alone (rst) leaves no burst unfinished.
   input  logic m_axi_rst,
   `AXI_MASTER_PORTS(m_axi, AXI_ADDR_W, DATA_W),
 

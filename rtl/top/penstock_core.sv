@@ -62,7 +62,7 @@ module penstock_core
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // The rings' memory, when STORE is 1; quiet otherwise. m_axi_rst comes with rst.
+  // The memory of the rings, when STORE is 1, and of READs; quiet otherwise. m_axi_rst comes with rst.
   input  logic                m_axi_rst,
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
@@ -88,8 +88,8 @@ module penstock_core
     $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d, WITH_READ %0d; each must be 0 or 1",
       WITH_QCN, WITH_SOURCE, WITH_SERVICES, RETRANSMIT, WITH_READ);
   end
-  if (WITH_READ == 1 && (WITH_ROCE == 0 || STORE != 0)) begin : gen_check_read
-    $fatal(1, "%m: WITH_READ is 1 with WITH_ROCE %0d and STORE %0d; they must be 1 and 0", WITH_ROCE, STORE);
+  if (WITH_READ == 1 && WITH_ROCE == 0) begin : gen_check_read
+    $fatal(1, "%m: WITH_READ is 1 with WITH_ROCE %0d; that must be 1", WITH_ROCE);
   end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // The transports of a front end between messages and frames: RoCEv2 to queue pairs, TCP to streams, or both.
 // With both, targets below N_QP are queue pairs, those from N_QP on the streams. With STORE = 1 the rings of all
-// targets are in one AXI4 memory, in that order; the transactions of streams have ID 1 if there are queue pairs, too.
+// targets are in one AXI4 memory, in that order; transactions of streams have ID 1 if there are queue pairs, too, and those
+// of READs if there are rings of queue pairs.
 // Requests to the memory outlive `rst` (axi_reset_guard).
 // Connects its modules and contains no logic of its own.
 module transports
@@ -105,6 +106,9 @@ module transports
   end
   if (Targets > 256) begin : gen_check_targets
     $fatal(1, "%m: N_QP is %0d with N_STREAMS %0d; together they must be 256 or less", N_QP, N_STREAMS);
+  end
+  if (WITH_READ && STORE == 1 && WITH_TCP == 1) begin : gen_check_masters
+    $fatal(1, "%m: WITH_TCP is %0d with WITH_READ 1 and STORE 1; one of the three must be 0", WITH_TCP);
   end
   localparam int unsigned MemoryW = $clog2(RING_BYTES) + $clog2(Targets);  // address bits of all rings
   localparam bit Memory = STORE == 1 || WITH_READ;

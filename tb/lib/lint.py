@@ -29,6 +29,7 @@ CONFIGURATIONS = [
     ("penstock_xgmii", {"N_QP": 256, "CLK_KHZ": 390_625}),
     ("penstock_xgmii", {"WITH_READ": 1, "N_IN": 2}),
     ("penstock_100g", {"WITH_READ": 1, "WITH_TCP": 1, "RING_BYTES": 65536}),
+    ("penstock_100g", {"WITH_READ": 1, "STORE": 1, "N_QP": 16}),
     ("penstock_xgmii", {**TCP, "N_STREAMS": 64, "RING_BYTES": 65536, "N_IN": 3, **TIMED}),
     ("penstock_xgmii", {"WITH_TCP": 1, "STORE": 1, "RING_BYTES": 1 << 22, "N_IN": 2}),
     ("penstock_100g", {"N_QP": 256, "N_IN": 3, **STAGES}),

@@ -34,7 +34,7 @@ from lib.runner import Bench, seed
 
 BENCH = Bench(
     top="read_responder_bench",
-    configs=[{"DATA_W": 64, "N_QP": 4}, {"DATA_W": 512, "N_QP": 1}],
+    configs=[{"DATA_W": 64, "N_QP": 8}, {"DATA_W": 512, "N_QP": 1}],
     sources=[Path(__file__).parent / "read_responder_bench.sv"],
 )
 
