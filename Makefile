@@ -141,7 +141,7 @@ soak: setup      ## all planted faults of the proofs, all end-to-end tests 20 ti
 	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=200 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k farm
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
-		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control or softroce or cnm_receiver" || exit; done
+		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control or softroce or cnm_receiver or read_rate" || exit; done
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_bitstream.py
 	$(PYTHON) tools/repeat.py --seed $(SEED) --times $(SEEDS) -- $(XDIST) tests
 	$(PYTHON) -m pytest -q tests/kafka_broker.py

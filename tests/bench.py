@@ -22,6 +22,7 @@ import flood_bench
 import live_page
 import packet_bench
 import polling_bench
+import read_bench
 import tcp_bench
 from conftest import Penstock
 from measuring import BUILD, BUILT, ROOT, NotHereError, row, shell
@@ -94,6 +95,7 @@ PARTS = {
     "live page": page_rows,
     "Soft-RoCE": soft_roce_rows,
     "gateware": partial(example_rows, LINE_RATE),
+    "READs": read_bench.rows,
     "switch": partial(example_rows, SWITCH),
     "model": model_rows,
     "laboratory": partial(example_rows, LABORATORY),
