@@ -5,7 +5,7 @@
 
 use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, Workload};
 use crate::topology::Routes;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::workload::{EventList, FragmentSizes, Pace};
 use penstock_wire::WIRE_OVERHEAD;
 
@@ -70,7 +70,34 @@ struct Demand {
 
 /// The greatest load of any moment for each direction of a link that carries some, the fullest first.
 pub fn offered(scenario: &LabScenario, routes: &Routes) -> Vec<OfferedLoad> {
-    let demands: Vec<Demand> = scenario.flows.iter().filter_map(|flow| demand(scenario, flow)).collect();
+    greatest(scenario, routes, &scenario.flows.iter().filter_map(|flow| demand(scenario, flow)).collect::<Vec<_>>())
+}
+
+/// The greatest sum of the shares that `of` gives to flows, at any moment, for each direction of a link; the fullest
+/// first. A flow has its share from its start to its stop, or until its bytes are sent at that rate.
+pub(crate) fn shares(
+    scenario: &LabScenario,
+    routes: &Routes,
+    of: impl Fn(&FlowSpec) -> Option<Rate>,
+) -> Vec<OfferedLoad> {
+    let demand = |flow: &FlowSpec| {
+        let share = of(flow)?;
+        let limit = scenario.run.time_limit;
+        let end = match flow.workload {
+            Workload::Steady(steady) => {
+                let sent = steady.total_bytes.map_or(Time::MAX, |bytes| share.time_for(bytes));
+                limit.min(steady.stop.unwrap_or(limit)).min(flow.start().saturating_add(sent))
+            }
+            Workload::Events { .. } => limit,
+        };
+        let bps = share.bits_per_second() as f64;
+        let rates = Rates { wire: bps, payload: bps };
+        Some(Demand { from: flow.from, to: flow.to, rates, start: flow.start(), end })
+    };
+    greatest(scenario, routes, &scenario.flows.iter().filter_map(demand).collect::<Vec<_>>())
+}
+
+fn greatest(scenario: &LabScenario, routes: &Routes, demands: &[Demand]) -> Vec<OfferedLoad> {
     let mut moments: Vec<Time> = demands.iter().map(|demand| demand.start).collect();
     moments.sort_unstable();
     moments.dedup();
@@ -204,7 +231,7 @@ fn of_events(events: &EventList, board: usize, server: usize, servers: usize, fl
 }
 
 /// The wire length of a message of this number of bytes.
-fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
+pub(crate) fn wire_bytes(scenario: &LabScenario, flow: &FlowSpec, message: f64) -> f64 {
     let around = WIRE_OVERHEAD as f64;
     match flow.protocol {
         Protocol::Rc => {

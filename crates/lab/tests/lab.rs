@@ -278,7 +278,7 @@ fn ring() -> String {
         text += &format!("[[topology.link]]\na = \"h{k}\"\nb = \"s{k}\"\n");
         text += &format!("[[flow]]\nfrom = \"h{k}\"\nto = \"h{}\"\nsize = \"1MB\"\n", (k + 2) % 5);
     }
-    text
+    text + "[cc]\nlaw = \"off\"\n"
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod gateware_switch;
 mod idle;
+mod shares;
 
 use std::collections::BTreeSet;
 
@@ -19,9 +20,7 @@ use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, SenderKind
 use crate::topology::{find_buffer_cycle, Demand, Routes};
 use crate::units::{Rate, Time};
 use crate::workload::Pace;
-
-/// The maximum number of problems of one kind that are reported one by one.
-const LISTED: usize = 5;
+use shares::LISTED;
 
 /// A stream's ring has 2^30 bytes at most, and holds a message more.
 const MOST_SEND_BUFFER_MIB: u64 = 512;
@@ -52,6 +51,8 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
     if problems.is_empty() {
         deadlock(scenario, &routes, document);
         warnings(scenario, &routes, document);
+        let mut of_shares = shares::warnings(scenario, &routes, document);
+        scenario.warnings.append(&mut of_shares);
         let mut idle = idle::warnings(scenario, document);
         scenario.warnings.append(&mut idle);
     }

@@ -164,9 +164,24 @@ impl Traffic<'_> {
             };
             let start = steady.start.saturating_add(Time(stagger.0.saturating_mul(number as u64)));
             let workload = Workload::Steady(SteadyParams { start, ..steady });
-            let Laws { law, dcqcn, qcn, .. } = self.governed(from, &laws);
-            let (law, mode) = in_force(law, protocol, mode);
-            self.flows.push(FlowSpec { name, from, to, protocol, sender, mode, dscp, law, dcqcn, qcn, tcp, workload });
+            let laws = self.governed(from, &laws);
+            let (law, mode) = in_force(laws.law, protocol, mode);
+            let (share, Laws { dcqcn, qcn, .. }) = (laws.share(), laws);
+            self.flows.push(FlowSpec {
+                name,
+                from,
+                to,
+                protocol,
+                sender,
+                mode,
+                dscp,
+                law,
+                share,
+                dcqcn,
+                qcn,
+                tcp,
+                workload,
+            });
         }
         section.finish();
     }
@@ -221,11 +236,26 @@ impl Traffic<'_> {
         workload: Workload,
     ) {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
-        let Laws { law, dcqcn, qcn, .. } = self.governed(from, laws);
         let (dscp, tcp) = (if protocol == Protocol::Rc { self.qp.dscp } else { self.tcp.dscp }, self.tcp);
         let mode = if matches!(workload, Workload::Events { .. }) { self.events_mode } else { self.qp.mode };
-        let (law, mode) = in_force(law, protocol, mode);
-        self.flows.push(FlowSpec { name, from, to, protocol, sender, mode, dscp, law, dcqcn, qcn, tcp, workload });
+        let laws = self.governed(from, laws);
+        let (law, mode) = in_force(laws.law, protocol, mode);
+        let (share, Laws { dcqcn, qcn, .. }) = (laws.share(), laws);
+        self.flows.push(FlowSpec {
+            name,
+            from,
+            to,
+            protocol,
+            sender,
+            mode,
+            dscp,
+            law,
+            share,
+            dcqcn,
+            qcn,
+            tcp,
+            workload,
+        });
     }
 
     /// The flows of an ns-3 flow file.

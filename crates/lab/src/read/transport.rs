@@ -222,6 +222,11 @@ impl Laws {
         Laws { profiled: Profiled { share, ..self.profiled }, dcqcn, ..*self }
     }
 
+    /// The share, where the profile has one.
+    pub(super) fn share(&self) -> Option<Rate> {
+        (self.profiled.profile == Profile::Penstock).then_some(self.profiled.share)
+    }
+
     /// The line rate, which is that of the sender's link.
     pub(super) fn at_line_rate(&self, rate_line: Rate) -> Self {
         let dcqcn = DcqcnSettings { rate_line, ..self.dcqcn };

@@ -5,7 +5,7 @@ use penstock_cc::{DcqcnSettings, Law, QcnSettings};
 
 use super::mode::Mode;
 use super::LabTcp;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::workload::SteadyParams;
 
 /// Who makes a flow's packets.
@@ -62,6 +62,8 @@ pub struct FlowSpec {
     /// DSCP of data and acknowledgements; the traffic class is `dscp / 8`.
     pub dscp: u8,
     pub law: Law,
+    /// What profile "penstock" takes for its share of the receiver's line; `None`: it has another profile.
+    pub share: Option<Rate>,
     /// The settings with the rate of the sender's link as line rate.
     pub dcqcn: DcqcnSettings,
     /// The settings with the rate of the sender's link as line rate.
@@ -72,6 +74,11 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
+    /// The share that its rate limiter holds; `None`: there is no limiter, or none that has a share.
+    pub fn limit(&self) -> Option<Rate> {
+        self.share.filter(|_| self.law == Law::Dcqcn && self.protocol == Protocol::Rc && self.mode == Mode::Push)
+    }
+
     /// When its first message may be there.
     pub fn start(&self) -> Time {
         match &self.workload {
