@@ -113,6 +113,12 @@ impl Coordinator {
         if self.boards[at].attempt != Attempt::None {
             return None;
         }
+        // What it holds by itself belongs to the table in force, as what others have sent does: before a change from a
+        // later event on, it would find no server.
+        let holds = view.live == 0 && view.next_event < change.first;
+        if holds && self.log.live().iter().any(|server| self.has_way(view, *server)) {
+            return self.write_tables(at, view);
+        }
         (self.boards[at].attempt, self.boards[at].last_command) = (Attempt::Requested, None);
         let rows = self.rows(view, &change.live)?;
         self.boards[at].staged = Some(rows.clone());
@@ -160,7 +166,13 @@ impl Coordinator {
         if view.live > 0 && !self.boards[at].must_begin && view.next_event > first {
             self.notify(Notice::BoardStrayed { board: name.clone(), first, next: view.next_event });
         }
-        let rows = self.rows(view, &live)?;
+        self.write_tables(at, view)
+    }
+
+    /// The last table, and the one before it where events of that may still come.
+    fn write_tables(&mut self, at: usize, view: &BoardView) -> Option<Request> {
+        let (name, first) = (self.config.boards[at].clone(), self.log.first());
+        let rows = self.rows(view, self.log.live())?;
         // The two tables are two packets: of a board whose next event is the last table's none may go in between.
         let before = match view.next_event >= first {
             true => Vec::new(),

@@ -513,7 +513,8 @@ impl Session {
                 self.origin = self.origin.max((self.board.now() + BEFORE_TRIGGERS).saturating_sub(first));
                 self.board.board().set_clock(self.origin)?;
                 if self.by_event {
-                    self.board.board().hold_late_triggers(LATE);
+                    let most = self.board.clock().cycle_from(LATE);
+                    self.board.board().hold_late_triggers(most);
                 }
                 self.board.set_source(Box::new(BoardSource::new(
                     self.board.clock(),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// How long before its trigger an event may be handed to a board: as soon as it has room.
 pub const LEAD: Time = Time::MAX;
 
-/// The latest that a trigger may come in a farm, cycles: less than servers allow between the times of one event.
-pub const LATE: u64 = 64;
+/// The latest that a trigger may come in a farm: less than servers allow between the times of one event.
+pub const LATE: Time = Time::from_ns(400);
 
 /// Gives triggers of a live board, which its busy gateware has held up by more than [`LATE`], their times back: the
 /// detector stands still for as long, and so does the board's clock, whose 0 is at `origin`. Other boards have the same

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs that follow each other on boards that live, servers that come back together, and a server that takes nothing.
 
-use crate::board::address;
+use crate::board::{address, Board};
 use crate::world::{seeds, World, SLOTS};
 use penstock_farm::{Change, Mark, Notice, QueuePair, IN_ERROR};
 use penstock_units::Time;
@@ -232,6 +232,35 @@ fn a_board_that_alone_has_lost_all_servers_gets_them_back() {
     assert_eq!(world.tables().live(), [0, 1]);
     world.flows_to(7, &[0, 1]);
     world.check(7);
+}
+
+#[test]
+fn a_board_that_notices_a_dead_server_long_before_others_loses_none_of_the_other_servers_events() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed, 3, 2);
+        world.open_all();
+        world.start();
+        world.run(500);
+        // It was silent, so it seems to be cut off when its queue pair alone has failed.
+        world.boards[0].silent_until = world.now + 1500;
+        world.run(1600);
+        let fails = |board: &mut Board| {
+            board.qps.iter_mut().filter(|qp| qp.peer == address(1)).for_each(|qp| qp.state = IN_ERROR);
+        };
+        fails(&mut world.boards[0]);
+        world.until("a board that holds its events", |world| world.boards[0].table.view().live == 0);
+        world.run(50);
+        world.boards[1..].iter_mut().for_each(fails);
+        world.until("the table without the server", |world| world.tables().live() == [0]);
+        world.flows_to(seed, &[0]);
+        world.check(seed);
+        let tables = world.tables();
+        for (at, board) in world.boards.iter().enumerate() {
+            let mut nowhere = board.went.iter().filter(|(_, server)| server.is_none()).map(|(event, _)| *event);
+            let lost = nowhere.find(|event| tables.server_of(*event) == Some(0));
+            assert_eq!(lost, None, "seed {seed}: of board {at}, {:#?}", world.notices);
+        }
+    }
 }
 
 #[test]
