@@ -39,7 +39,7 @@ module read_engine
   input  qp_cfg_t           cfg,
   input  read_cfg_t         window,
   input  logic [N_QP-1:0]   ready,      // a queue pair begins anew each time that it becomes ready
-  input  logic              drained,    // all packets have left
+  input  logic              drained,    // all packets chosen before a queue pair was closed have left
 
   // a packet, the address of its payload, and its bytes on the wire from preamble to gap
   output read_reply_t       reply,

@@ -111,14 +111,14 @@ module read_responder
   // ---- operations -------------------------------------------------------------------------------------
   read_reply_t reply, leaving;
   logic [63:0] reply_addr;
-  logic leaves, reply_waits;
+  logic leaves, reply_waits, drained;
   read_engine #(.N_QP(N_QP)) u_engine (
     .clk, .rst, .qpn_base,
     .arriving, .arriving_qp,
     .request(waiting), .request_valid(waits), .request_taken(taken),
     .grant_qp, .grant_valid, .grant_ready, .work(backlog), .sending, .eligible, .may_send,
     .cfg_rd, .cfg_qp, .cfg, .window, .ready,
-    .drained(!reply_waits),
+    .drained,
     .reply, .reply_addr, .reply_wire_bytes(sent_bytes), .reply_valid, .reply_ready(sent_ready),
     .stat(engine_stat)
   );
@@ -129,6 +129,22 @@ module read_responder
     if (reply_sent) settle_q <= $bits(settle_q)'(SettleCycles);
     else if (settle_q != '0) settle_q <= settle_q - 1'b1;
     if (rst) settle_q <= '0;
+  end
+
+  // Packets that were chosen before a queue pair was closed: none of them is of its next connection.
+  logic [N_QP-1:0] ready_q;
+  logic closes;
+  logic [$clog2(Replies):0] earlier_q;
+  assign closes  = |(ready_q & ~ready);
+  assign drained = !closes && earlier_q == '0;
+  always_ff @(posedge clk) begin
+    ready_q <= ready;
+    if (closes) earlier_q <= replies_level + $bits(earlier_q)'(reply_sent) - $bits(earlier_q)'(leaves);
+    else if (leaves && earlier_q != '0) earlier_q <= earlier_q - 1'b1;
+    if (rst) begin
+      ready_q   <= '0;
+      earlier_q <= '0;
+    end
   end
 
   // ---- packets: headers wait for their payload -----------------------------------------------------------
