@@ -27,15 +27,18 @@ enum Kind {
     Roce,
     /// Queue pairs and nothing that messages of a simulation do not need.
     Flows,
+    /// The same, with windows of a memory that peers READ, and the rings in that memory, too.
+    Reads,
     /// Queue pairs, their rings in AXI4 memory.
     RoceInMemory,
     /// Streams instead of queue pairs.
     Tcp,
 }
 
-const DEFAULT: [Top; 3] = [
+const DEFAULT: [Top; 4] = [
     Top { module: "penstock_xgmii", class: "Vboard", clk_khz: 156_250, n_qp: 4, kind: Kind::Roce },
     Top { module: "penstock_xgmii", class: "Vboard_flows", clk_khz: 156_250, n_qp: 4, kind: Kind::Flows },
+    Top { module: "penstock_xgmii", class: "Vboard_reads", clk_khz: 156_250, n_qp: 4, kind: Kind::Reads },
     Top { module: "penstock_xgmii", class: "Vboard_tcp", clk_khz: 156_250, n_qp: 4, kind: Kind::Tcp },
 ];
 const FURTHER: [Top; 9] = [
@@ -267,7 +270,7 @@ fn python(repo: &Path) -> PathBuf {
 impl Top {
     fn generics(&self) -> Vec<String> {
         let mut generics = vec![format!("-GN_QP={}", self.n_qp), format!("-GCLK_KHZ={}", self.clk_khz)];
-        if !matches!(self.kind, Kind::Flows) {
+        if !matches!(self.kind, Kind::Flows | Kind::Reads) {
             generics.extend(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1"].map(str::to_owned));
             generics.extend([
                 format!("-GN_IN={N_IN}"),
@@ -278,6 +281,10 @@ impl Top {
         match self.kind {
             Kind::Roce => {}
             Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
+            Kind::Reads => {
+                let options = ["-GWITH_SOURCE=0", "-GWITH_SERVICES=0", "-GWITH_READ=1", "-GSTORE=1"];
+                generics.extend(options.map(str::to_owned));
+            }
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());
                 generics.extend([format!("-GRING_BYTES={MEMORY_RING_BYTES}"), format!("-GSLOTS={MEMORY_SLOTS}")]);

@@ -6,6 +6,7 @@
 
 #include "Vboard.h"
 #include "Vboard_flows.h"
+#include "Vboard_reads.h"
 #include "Vboard_tcp.h"
 #ifdef PENSTOCK_ALL_TOPS
 #include "Vboard_100g_tcp_x16.h"
@@ -91,9 +92,11 @@ template <typename Top> void get_port(Top &top, PenstockLine &line) {
 template <typename Top> void put_memory(Top &top, const PenstockAxi &axi) {
     top.m_axi_awready = axi.awready;
     top.m_axi_wready = axi.wready;
+    top.m_axi_bid = axi.bid;
     top.m_axi_bresp = axi.bresp;
     top.m_axi_bvalid = axi.bvalid;
     top.m_axi_arready = axi.arready;
+    top.m_axi_rid = axi.rid;
     top.m_axi_rdata = axi.rdata;
     top.m_axi_rresp = axi.rresp;
     top.m_axi_rlast = axi.rlast;
@@ -101,6 +104,7 @@ template <typename Top> void put_memory(Top &top, const PenstockAxi &axi) {
 }
 
 template <typename Top> void get_memory(const Top &top, PenstockAxi &axi) {
+    axi.awid = top.m_axi_awid;
     axi.awaddr = top.m_axi_awaddr;
     axi.awlen = top.m_axi_awlen;
     axi.awvalid = top.m_axi_awvalid;
@@ -108,6 +112,7 @@ template <typename Top> void get_memory(const Top &top, PenstockAxi &axi) {
     axi.wlast = top.m_axi_wlast;
     axi.wvalid = top.m_axi_wvalid;
     axi.bready = top.m_axi_bready;
+    axi.arid = top.m_axi_arid;
     axi.araddr = top.m_axi_araddr;
     axi.arlen = top.m_axi_arlen;
     axi.arvalid = top.m_axi_arvalid;
@@ -119,7 +124,7 @@ struct Board {
     virtual void cycle(PenstockPins &pins) = 0;
 };
 
-// `n_in`: its detector inputs. `in_memory`: its rings are, and its AXI4 port is in use.
+// `n_in`: its detector inputs. `in_memory`: its rings are, or what peers READ, and its AXI4 port is in use.
 template <typename Top, int n_in = 4, bool in_memory = false> class Front final : public Board {
     static constexpr uint8_t all_inputs = (1 << n_in) - 1;
     VerilatedContext context;
@@ -203,6 +208,7 @@ void *penstock_board_new(uint32_t top) {
         case 0: board = new Front<Vboard>; break;
         case 1: board = new Front<Vboard_tcp>; break;
         case 2: board = new Front<Vboard_flows, 0>; break;
+        case 12: board = new Front<Vboard_reads, 0, true>; break;
 #ifdef PENSTOCK_ALL_TOPS
         case 3: board = new Front<Vboard_1g>; break;
         case 4: board = new Front<Vboard_10g_x16>; break;

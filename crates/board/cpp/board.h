@@ -32,14 +32,14 @@ struct PenstockAxil {
     uint32_t rdata;
 };
 
-// AXI4: the memory of the rings, of a front end that keeps them there.
+// AXI4: the memory of the rings, of a front end that keeps them there, and of what peers READ.
 struct PenstockAxi {
     // inputs
     uint64_t rdata;
-    uint8_t awready, wready, bresp, bvalid, arready, rresp, rlast, rvalid;
+    uint8_t awready, wready, bid, bresp, bvalid, arready, rid, rresp, rlast, rvalid;
     // outputs
     uint64_t awaddr, wdata, araddr;
-    uint8_t awlen, awvalid, wlast, wvalid, bready, arlen, arvalid, rready;
+    uint8_t awid, awlen, awvalid, wlast, wvalid, bready, arid, arlen, arvalid, rready;
 };
 
 struct PenstockPins {

@@ -42,7 +42,7 @@ pub struct Board {
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
     registers: Master,
-    /// Memory of the rings; none: they are on chip.
+    /// Memory of the rings, or of what peers READ; none: the rings are on chip, and peers READ nothing.
     memory: Option<Memory>,
     paused_cycles: u64,
     /// The gateware's clock has been set.
@@ -135,6 +135,14 @@ impl Board {
     /// The next frame that the board has sent completely.
     pub fn poll_transmit(&mut self) -> Option<Received> {
         self.outbox.pop_front()
+    }
+
+    /// Puts bytes into the memory beside the front end, at once.
+    ///
+    /// # Panics
+    /// When it has none, or the bytes are not all inside.
+    pub fn put_memory(&mut self, address: u64, data: &[u8]) {
+        self.memory.as_mut().expect("a top with a memory").put(address, data);
     }
 
     /// Queues a message after those already posted.

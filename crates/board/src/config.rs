@@ -48,6 +48,19 @@ pub struct QpConfig {
     pub init_psn: Psn,
 }
 
+/// What the peer of a queue pair may READ.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadWindow {
+    /// PSN of the peer's first request.
+    pub psn: Psn,
+    pub rkey: u32,
+    /// The first address, and bytes: multiples of 64.
+    pub base: u64,
+    pub len: u64,
+    /// READs that may be outstanding, 1 to 16; 0 serves none.
+    pub depth: u8,
+}
+
 /// How a board sends the events that it makes of its detector's streams.
 #[derive(Debug, Clone, Copy)]
 pub struct EventsConfig {
@@ -314,6 +327,23 @@ impl Board {
             (r::NEXT_SLOT, 0),
         ] {
             self.write(row + offset, value)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a window of the memory to the peer of queue pair `index`; before [`Board::open_qp`].
+    pub fn set_read_window(&mut self, index: u8, window: &ReadWindow) -> Result<(), RegisterError> {
+        use regs::qp as q;
+        for (offset, value) in [
+            (q::READ_PSN, window.psn.value()),
+            (q::READ_RKEY, window.rkey),
+            (q::READ_BASE_LO, window.base as u32),
+            (q::READ_BASE_HI, (window.base >> 32) as u32),
+            (q::READ_LENGTH_LO, window.len as u32),
+            (q::READ_LENGTH_HI, (window.len >> 32) as u32),
+            (q::READ_DEPTH, window.depth.into()),
+        ] {
+            self.write(qp_register(index, offset), value)?;
         }
         Ok(())
     }

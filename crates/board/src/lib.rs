@@ -35,8 +35,8 @@ mod xgmii;
 pub use axil::Answer;
 pub use board::{Board, RegisterError};
 pub use config::{
-    qp_register, regs, stream_register, EndpointConfig, EventsConfig, QpConfig, RingTarget, SetupError, SliceEnd,
-    StreamConfig, StreamRules, StreamingConfig, WhileBusy,
+    qp_register, regs, stream_register, EndpointConfig, EventsConfig, QpConfig, ReadWindow, RingTarget, SetupError,
+    SliceEnd, StreamConfig, StreamRules, StreamingConfig, WhileBusy,
 };
 pub use detector::DetectorEvent;
 pub use message::{Completion, Message, Verb, WcStatus};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The AXI4 memory (AMBA IHI 0022, A3) beside a front end whose rings are not on chip: 64 bits wide, one ID each way,
-//! bursts that go up word by word.
+//! The AXI4 memory (AMBA IHI 0022, A3) beside a front end whose rings are not on chip, or whose peers READ: 64 bits wide,
+//! bursts that go up word by word, in the order of their addresses whatever their IDs are.
 //! Promise: it takes and gives a word in each cycle, and answers in order, with SLVERR outside of its addresses.
 
 use crate::ffi::Axi;
@@ -16,6 +16,7 @@ const SLVERR: u8 = 0b10;
 
 /// The words of a burst that have not gone.
 struct Burst {
+    id: u8,
     /// Address of the next word.
     address: u64,
     words_left: u32,
@@ -26,6 +27,7 @@ struct Burst {
 
 /// A burst that is written.
 struct Confirmation {
+    id: u8,
     due: u64,
     is_refused: bool,
 }
@@ -50,11 +52,23 @@ impl Memory {
         }
     }
 
-    fn burst(&self, address: u64, len: u8) -> Burst {
+    /// Puts bytes there at once.
+    ///
+    /// # Panics
+    /// When they are not all inside.
+    pub fn put(&mut self, address: u64, data: &[u8]) {
+        for (at, byte) in (address..).zip(data) {
+            let word = &mut self.words[(at / WORD_BYTES) as usize];
+            let shift = 8 * (at % WORD_BYTES);
+            *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
+        }
+    }
+
+    fn burst(&self, id: u8, address: u64, len: u8) -> Burst {
         let words_left = u32::from(len) + 1;
         let end = address.checked_add(u64::from(words_left) * WORD_BYTES);
         let is_refused = end.is_none_or(|end| end > self.words.len() as u64 * WORD_BYTES);
-        Burst { address, words_left, is_refused, due: self.cycle + LATENCY }
+        Burst { id, address, words_left, is_refused, due: self.cycle + LATENCY }
     }
 
     /// Drives the port before the cycle.
@@ -63,11 +77,13 @@ impl Memory {
         axi.wready = u8::from(!self.writes.is_empty());
         let confirmed = self.confirmations.front().filter(|confirmation| confirmation.due <= self.cycle);
         axi.bvalid = u8::from(confirmed.is_some());
+        axi.bid = confirmed.map_or(0, |confirmation| confirmation.id);
         axi.bresp = confirmed.map_or(0, |confirmation| response(confirmation.is_refused));
         axi.arready = u8::from(self.reads.len() < OUTSTANDING);
         let read = self.reads.front().filter(|burst| burst.due <= self.cycle);
         axi.rvalid = u8::from(read.is_some());
         if let Some(burst) = read {
+            axi.rid = burst.id;
             axi.rdata = if burst.is_refused { 0 } else { self.words[(burst.address / WORD_BYTES) as usize] };
             axi.rresp = response(burst.is_refused);
             axi.rlast = u8::from(burst.words_left == 1);
@@ -87,13 +103,13 @@ impl Memory {
             let is_over = burst.advance();
             assert_eq!(axi.wlast != 0, is_over, "the front end ends a burst where its address does not");
             if is_over {
-                let is_refused = burst.is_refused;
+                let (id, is_refused) = (burst.id, burst.is_refused);
                 self.writes.pop_front();
-                self.confirmations.push_back(Confirmation { due: self.cycle + LATENCY, is_refused });
+                self.confirmations.push_back(Confirmation { id, due: self.cycle + LATENCY, is_refused });
             }
         }
         if axi.awvalid & axi.awready != 0 {
-            self.writes.push_back(self.burst(axi.awaddr, axi.awlen));
+            self.writes.push_back(self.burst(axi.awid, axi.awaddr, axi.awlen));
         }
         if axi.bvalid & axi.bready != 0 {
             self.confirmations.pop_front();
@@ -102,7 +118,7 @@ impl Memory {
             self.reads.pop_front();
         }
         if axi.arvalid & axi.arready != 0 {
-            self.reads.push_back(self.burst(axi.araddr, axi.arlen));
+            self.reads.push_back(self.burst(axi.arid, axi.araddr, axi.arlen));
         }
         self.cycle += 1;
     }
@@ -182,6 +198,31 @@ mod tests {
         assert_eq!(read(&mut memory, 2048, 255), (words[..255].to_vec(), 0, LATENCY + 255));
         assert_eq!(read(&mut memory, 2048 + 255 * 8, 1), (vec![words[255]], 0, LATENCY + 1));
         assert_eq!(read(&mut memory, 0, 2).0, [0, 0]);
+    }
+
+    #[test]
+    fn bytes_that_were_put_are_read_and_those_beside_them_stay() {
+        let mut memory = Memory::new(64);
+        memory.put(0, &[0xff; 24]);
+        memory.put(7, &[1, 2, 3]);
+        let (words, ..) = read(&mut memory, 0, 2);
+        assert_eq!(words, [0x01ff_ffff_ffff_ffff, 0xffff_ffff_ffff_0302]);
+    }
+
+    #[test]
+    fn each_burst_has_the_id_of_its_address() {
+        let mut memory = Memory::new(4096);
+        let mut ids = Vec::new();
+        for (arid, arlen) in [(1, 1), (0, 0), (1, 0)] {
+            memory.drive(&mut Axi::default());
+            memory.observe(&Axi { arid, arlen, arvalid: 1, arready: 1, ..Axi::default() });
+        }
+        let mut axi = Axi { rready: 1, ..Axi::default() };
+        run(&mut memory, &mut axi, |axi| {
+            ids.extend((axi.rvalid != 0).then_some(axi.rid));
+            ids.len() == 4
+        });
+        assert_eq!(ids, [1, 1, 0, 1]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Top {
     Gbps10Tcp = 1,
     /// `Gbps10` without detector inputs, source and services, which the messages of a simulation do not need.
     Gbps10Flows = 2,
+    /// `Gbps10Flows` with windows of an AXI4 memory that peers READ, and its rings in that memory, too.
+    Gbps10Reads = 12,
     /// `penstock_1g` with 4 queue pairs.
     #[cfg(feature = "all-tops")]
     Gbps1 = 3,
@@ -49,6 +51,8 @@ pub enum Top {
     Gbps2_5 = 11,
 }
 
+/// Of the memory that peers READ: behind the rings of 1 MiB there are 3 MiB.
+const READ_MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
 #[cfg(feature = "all-tops")]
 const MEMORY_RING_BYTES: usize = 4 << 20;
@@ -126,7 +130,7 @@ impl Top {
     /// Its clock and its line.
     pub fn clock(self) -> LineClock {
         match self {
-            Self::Gbps10 | Self::Gbps10Tcp | Self::Gbps10Flows => LineClock::GBPS_10,
+            Self::Gbps10 | Self::Gbps10Tcp | Self::Gbps10Flows | Self::Gbps10Reads => LineClock::GBPS_10,
             #[cfg(feature = "all-tops")]
             Self::Gbps1 => LineClock::GBPS_1,
             #[cfg(feature = "all-tops")]
@@ -152,6 +156,7 @@ impl Top {
     /// Bytes of the AXI4 memory beside it.
     pub(crate) fn memory_bytes(self) -> Option<usize> {
         match self {
+            Self::Gbps10Reads => Some(READ_MEMORY_BYTES),
             #[cfg(feature = "all-tops")]
             Self::Gbps10Memory => Some(4 * MEMORY_RING_BYTES),
             _ => None,
