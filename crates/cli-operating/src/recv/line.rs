@@ -81,6 +81,32 @@ pub fn shares(line: Rate, weights: &[u32]) -> Vec<Rate> {
     weights.iter().map(|weight| Rate((u128::from(line.0) * u128::from(*weight) / all.max(1)) as u64)).collect()
 }
 
+/// Shares that cannot be right, before any board has one: more than the interface carries, or by weights, which hold
+/// for one proportion of the loads only.
+pub fn warnings(plan: &LinePlan) -> Vec<String> {
+    let weights: Vec<u32> = plan.sources.iter().map(|source| source.weight).collect();
+    let shares = shares(plan.rate, &weights);
+    let (least, most) = (shares.iter().min().copied(), shares.iter().max().copied());
+    let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
+    let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let mut warnings = Vec::new();
+    if let Some(nic) = plan.nic.filter(|nic| *nic < plan.rate) {
+        warnings.push(format!(
+            "--line {}: {} shares of {range} add up to more than the interface's {nic}, and boards are paused or lose frames; \
+             give --line {nic}",
+            plan.rate,
+            shares.len()
+        ));
+    }
+    if least != most {
+        warnings.push(format!(
+            "shares are {range} by weight: they hold while all boards send in this proportion; where loads change from event \
+             to event, read the boards with --pull"
+        ));
+    }
+    warnings
+}
+
 impl Line {
     /// Sets the share of all boards that answer; waits at most `WAIT` for those that are silent, and for none once
     /// `interrupted`.
@@ -302,7 +328,38 @@ impl ShareState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::boards::Weighted;
     use super::*;
+    use penstock_readout::session::{BoardSpec, Opens};
+
+    fn plan(rate: u64, nic: Option<u64>, weights: &[u32]) -> LinePlan {
+        let source = |(k, weight): (usize, &u32)| {
+            let ip = std::net::Ipv4Addr::from_bits(k as u32);
+            let spec = BoardSpec { name: ip.to_string(), ip, opens: Opens::Board };
+            Weighted { spec, weight: *weight }
+        };
+        let sources = weights.iter().enumerate().map(source).collect();
+        LinePlan { rate: Rate::from_gbps(rate), nic: nic.map(Rate::from_gbps), sources }
+    }
+
+    #[test]
+    fn a_line_beyond_the_interface_and_unequal_weights_are_warned_of_with_the_numbers() {
+        assert_eq!(warnings(&plan(10, Some(10), &[1; 4])), [""; 0]);
+        assert_eq!(warnings(&plan(10, None, &[1; 4])), [""; 0]);
+        assert_eq!(warnings(&plan(10, Some(25), &[1; 4])), [""; 0], "a narrower link on the way is named so");
+        let beyond = warnings(&plan(100, Some(10), &[1; 4]));
+        assert_eq!(
+            beyond,
+            ["--line 100Gbps: 4 shares of 25Gbps add up to more than the interface's 10Gbps, and boards are paused or lose \
+              frames; give --line 10Gbps"]
+        );
+        let unequal = warnings(&plan(10, Some(10), &[3, 1, 1]));
+        assert_eq!(
+            unequal,
+            ["shares are 2Gbps to 6Gbps by weight: they hold while all boards send in this proportion; where loads change \
+              from event to event, read the boards with --pull"]
+        );
+    }
 
     #[test]
     fn shares_are_in_proportion_to_weights_and_do_not_exceed_the_line() {

@@ -94,6 +94,8 @@ fn receive(mut plan: Plan) -> Result<Verdict, Failure> {
     let mut session = open_session(&plan, shares, backend, clock, sink).map_err(refused)?;
     let state = State::open(plan.state.as_deref(), address.ip);
     session.forget_earlier(&state.earlier());
+    let warnings = plan.line.as_ref().map(line::warnings).unwrap_or_default();
+    warnings.iter().for_each(|warning| notify(format_args!("WARNING: {warning}")));
     // After everything that a run requires, and before the first queue pair is opened.
     let line = plan.line.as_ref().map(|plan| Line::open(plan, &interrupted)).transpose().map_err(refused)?;
     let (boards, absence) = (&plan.session.boards, plan.session.builder.outage);

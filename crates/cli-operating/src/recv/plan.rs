@@ -67,6 +67,8 @@ pub enum BackendPlan {
 /// This server's line, and the sources that share it.
 pub struct LinePlan {
     pub rate: Rate,
+    /// The speed of the interface, if the kernel reports one.
+    pub nic: Option<Rate>,
     pub sources: Vec<Weighted>,
 }
 
@@ -138,7 +140,7 @@ impl Plan {
             backend,
             nic: nic.device.clone().or(nic.iface.clone()),
             numa: nic.numa,
-            line: line.map(|rate| LinePlan { rate, sources }),
+            line: line.map(|rate| LinePlan { rate, nic: speed_of_nic(arguments).ok(), sources }),
             sharing: run.servers.clone().zip(run.server),
             reporting_outage: reporting_outage(run, over_tcp)?,
             end: end(run),
@@ -216,7 +218,7 @@ fn session(arguments: &Arguments, boards: Vec<BoardSpec>) -> Result<SessionConfi
 /// This server's line, if boards get shares.
 fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
     let Arguments { boards, backend, .. } = arguments;
-    let of_nic = || speed::of_nic(backend.iface.as_deref(), backend.device.as_deref());
+    let of_nic = || speed_of_nic(arguments);
     match (boards.line, backend.name) {
         (Some(LineChoice::None), _) | (None, BackendName::Tcp) => Ok(None),
         (Some(_), BackendName::Tcp) => Err("--line: boards over TCP have no DCQCN; leave it out".to_owned()),
@@ -224,6 +226,11 @@ fn line(arguments: &Arguments) -> Result<Option<Rate>, String> {
         (Some(LineChoice::Auto), _) => of_nic().map(Some),
         (None, _) => Ok(of_nic().ok()),
     }
+}
+
+fn speed_of_nic(arguments: &Arguments) -> Result<Rate, String> {
+    let backend = &arguments.backend;
+    speed::of_nic(backend.iface.as_deref(), backend.device.as_deref())
 }
 
 /// How boards are read: by a window that is given, or that follows from the line.
