@@ -25,7 +25,7 @@ const ACK_TIMEOUT: u8 = 4;
 const LATEST: u64 = 20_000_000;
 /// Where the messages of a queue pair go, one after another, and how long they may be. Fewer are under way at a time.
 const SLOTS: usize = 16;
-const SLOT_BYTES: u64 = REGION.len as u64 / SLOTS as u64;
+const SLOT_BYTES: u64 = REGION.len / SLOTS as u64;
 const MESSAGES_AHEAD: usize = 6;
 const LONGEST_MESSAGE: u64 = 20_000;
 
