@@ -114,7 +114,7 @@ impl Line {
     /// # Errors
     /// There is no socket, or the system refuses to send.
     pub fn open(plan: &LinePlan, interrupted: &AtomicBool) -> Result<Line, FleetError> {
-        let LinePlan { rate, sources } = plan;
+        let LinePlan { rate, sources, .. } = plan;
         let weights: Vec<u32> = sources.iter().map(|source| source.weight).collect();
         let mut addresses: Vec<BoardAddress> = Vec::new();
         let mut boards: Vec<ShareState> = Vec::new();
