@@ -31,7 +31,7 @@ class Harm:
         return cls(
             events["lost"] + events["overdue"] if events else 0,
             sum(flow["failed"] is not None for flow in summary["flows"]),
-            switches["switches.dropped"],
+            int(switches["switches.dropped"]),
             switches["links.paused_s"],
             summary["simulated_s"],
         )

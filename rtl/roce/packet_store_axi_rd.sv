@@ -37,7 +37,6 @@ module packet_store_axi_rd
   localparam int unsigned MtuWords = 4096 / Lanes;
   localparam int unsigned BeatW = $clog2(MtuWords);
   localparam int unsigned BurstWords = MtuWords > 256 ? 256 : MtuWords;
-  localparam int unsigned BurstW = $clog2(BurstWords);
   localparam int unsigned Outstanding = 16;
   localparam int unsigned CountW = $clog2(PACKETS) + 1;
 
@@ -87,7 +86,7 @@ module packet_store_axi_rd
   );
 
   // Whole bursts until the rest fits in one: slots are aligned, so none crosses 4 KiB.
-  assign request_last   = (request_last_beat - requested_q) >> BurstW == '0;
+  assign request_last = 32'(BeatW'(request_last_beat - requested_q)) < BurstWords;
   assign burst_addr = request_addr + (ADDR_W'(requested_q) << LaneW);
   assign burst_len  = request_last ? 8'(request_last_beat - requested_q) : 8'(BurstWords - 1);
 

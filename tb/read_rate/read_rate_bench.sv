@@ -230,6 +230,7 @@ module read_rate_bench
     .clk, .rst, .s_data(due_in), .s_valid(loads || (ends && (ack_req || ends_answer))), .s_ready(dues_ready),
     .m_data(due), .m_valid(due_valid), .m_ready(due_taken), .level(unused_dues)
   );
+  logic frame_valid_q;  // of the frame on the line
   assign due_now   = due_valid && loaded_q && now_q >= due.due;
   assign due_taken = due_now && !frame_valid_q;
   always_ff @(posedge clk) begin
@@ -297,7 +298,7 @@ module read_rate_bench
 
   // ---- the line to the front end: frames without holes -------------------------------------------------------
   logic [6:0] left_out_q;  // bytes
-  logic frame_valid_q, inside_q;
+  logic inside_q;
   logic signed [31:0] credit_q, credited;
   logic [15:0] spent;
   assign rx_tdata  = frame_out_q[Lanes-1:0];

@@ -23,7 +23,7 @@ pub fn postpone_late(board: &mut LiveBoard, origin: &mut Time) -> Result<(), Reg
     let Some(late) = board.board().late_trigger() else { return Ok(()) };
     let clock = board.clock();
     let cycles = late + clock.cycle_from(BEFORE_TRIGGERS);
-    *origin = *origin + clock.time(cycles);
+    *origin += clock.time(cycles);
     board.board().set_clock(*origin)?;
     board.board().shift_triggers(cycles);
     Ok(())
