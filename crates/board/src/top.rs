@@ -51,7 +51,7 @@ pub enum Top {
     Gbps2_5 = 11,
 }
 
-/// Of the memory that peers READ: behind the rings of 1 MiB there are 3 MiB.
+/// Bytes of the memory that peers READ: behind the rings of 1 MiB there are 3 MiB.
 const READ_MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
 #[cfg(feature = "all-tops")]

@@ -20,7 +20,7 @@ pub struct Fates {
 /// The packets under way, by the cycle in which they arrive.
 pub struct Way<T> {
     random: Stream,
-    /// Of packets that are lost, as many that are repeated, and as many that are late.
+    /// The part of packets that is lost; as many are repeated, and as many are late.
     percent: u64,
     packets: BTreeMap<(u64, u64), T>,
     sent: u64,

@@ -33,7 +33,7 @@ const LONGEST_MESSAGE: u64 = 20_000;
 pub struct Setup {
     pub queue_pairs: u8,
     pub mtu: Mtu,
-    /// Of all packets that are lost, as many that are repeated, and as many that others overtake.
+    /// The part of all packets that is lost; as many are repeated, and as many are overtaken.
     pub percent: u64,
     /// READs that the board lets a peer have outstanding, and those that it has at most.
     pub depth: u8,
