@@ -223,7 +223,7 @@ def test_wrong_lines_are_answered_with_the_reason_and_keep_no_board_from_its_que
         assert why in answer["error"], (text, answer)
     assert processor.metrics()["boards_up"] == 0
 
-    # Connections that say nothing take places; each address has few, and each of them ends.
+    # Silent connections take places; each address has few, and each of them ends.
     with processor.inside("b"), ExitStack() as stack:
         idle = [stack.enter_context(socket.create_connection((SERVER_IP, PORT), timeout=60)) for _ in range(50)]
         [answer] = conversation(processor, line(**good), end="s")

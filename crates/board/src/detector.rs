@@ -55,7 +55,7 @@ pub(crate) struct DetectorPort {
     honours_busy: bool,
     /// The most cycles by which a trigger may come late; none: it may come at any time.
     most_late: Option<u64>,
-    /// Cycles by which all triggers come later than their events say.
+    /// Cycles by which all triggers come after the cycles of their events.
     shift: u64,
     trigger: Trigger,
     /// Events that were lost since [`DetectorPort::take_lost`].

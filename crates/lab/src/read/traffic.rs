@@ -56,7 +56,7 @@ pub(super) struct Boards {
     pub(super) hosts: Vec<usize>,
     /// The law of each.
     pub(super) laws: Vec<Laws>,
-    /// What each sends, where it is not what the table says.
+    /// What each sends, where it differs from the table.
     pub(super) loads: Option<Loads>,
 }
 
@@ -164,24 +164,7 @@ impl Traffic<'_> {
             };
             let start = steady.start.saturating_add(Time(stagger.0.saturating_mul(number as u64)));
             let workload = Workload::Steady(SteadyParams { start, ..steady });
-            let laws = self.governed(from, &laws);
-            let (law, mode) = in_force(laws.law, protocol, mode);
-            let (share, Laws { dcqcn, qcn, .. }) = (laws.share(), laws);
-            self.flows.push(FlowSpec {
-                name,
-                from,
-                to,
-                protocol,
-                sender,
-                mode,
-                dscp,
-                law,
-                share,
-                dcqcn,
-                qcn,
-                tcp,
-                workload,
-            });
+            self.push(name, (from, to), (sender, protocol), &laws, (mode, dscp, tcp), workload);
         }
         section.finish();
     }
@@ -238,6 +221,19 @@ impl Traffic<'_> {
         let name = format!("{}>{}", self.topology.name(from), self.topology.name(to));
         let (dscp, tcp) = (if protocol == Protocol::Rc { self.qp.dscp } else { self.tcp.dscp }, self.tcp);
         let mode = if matches!(workload, Workload::Events { .. }) { self.events_mode } else { self.qp.mode };
+        self.push(name, (from, to), (sender, protocol), laws, (mode, dscp, tcp), workload);
+    }
+
+    /// A flow whose laws are those of its sender's line.
+    fn push(
+        &mut self,
+        name: String,
+        (from, to): (usize, usize),
+        (sender, protocol): (SenderKind, Protocol),
+        laws: &Laws,
+        (mode, dscp, tcp): (Mode, u8, LabTcp),
+        workload: Workload,
+    ) {
         let laws = self.governed(from, laws);
         let (law, mode) = in_force(laws.law, protocol, mode);
         let (share, Laws { dcqcn, qcn, .. }) = (laws.share(), laws);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What single boards send of events, where it is not what their table says: sizes by rank, by chance, or measured, and
+//! What single boards send of events, where it differs from their table: sizes by rank, by chance, or measured, and
 //! boards that have a fragment of some events only.
 //! Promise: a fragment depends on the seed, its event and its board alone, whatever is drawn before it; integers only.
 //! Source: Zipf's law, with the size of rank r in proportion to 1 / r^exponent.
