@@ -17,7 +17,7 @@ TO_SERVER = ("--connect", SERVER_IP, *CM)
 
 @pytest.mark.parametrize("verb", [(), ("--send-verb",)], ids=["write", "send"])
 def test_two_runs_in_a_row_over_loss_have_each_event_once(network, tmp_path, verb):
-    faults = ("--loss", 0.02, "--duplicate", 0.02, "--reorder", 0.02, "--ack-loss", 0.02, "--ack-timeout", 16)
+    faults = ("--loss", 0.02, "--duplicate", 0.02, "--reorder", 0.02, "--ack-loss", 0.2, "--ack-timeout", 17)
     boards = [first_board(k) for k in range(3)]
     sender = network.send("--boards", 3, "-n", 60, "-l", 3000, *TO_SERVER, *faults, *verb)
     runs = [tmp_path / name for name in ("first", "second")]

@@ -184,7 +184,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub outage: Option<f64>,
     /// Milliseconds of silence at the end after which queue pairs are closed: a board whose last ACK was lost repeats
-    /// its packets. Longer than the boards' ACK timers
+    /// its packets. Longer than the boards' ACK timers; with --cm rdma at least four times as long
     #[arg(long, default_value_t = 300, value_name = "MS", value_parser = milliseconds::<u64>)]
     pub linger: u64,
 }

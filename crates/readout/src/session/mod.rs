@@ -56,6 +56,11 @@ const STREAMS: Time = Time::from_ms(500);
 /// Time between two looks at the connection manager while something is awaited.
 const SOON: Time = Time::from_ms(2);
 
+/// How often a board whose last ACK was lost may repeat its packets before its queue pair is closed, and for how long at
+/// most.
+const REPEATS: u64 = 4;
+const REPEATING: Time = Time::from_s(5);
+
 /// A session under way.
 pub struct Session<S> {
     core: Core<S>,
@@ -309,7 +314,8 @@ impl<S: EventSink> Session<S> {
     }
 
     /// The run is over: waits for boards that have not heard the last acknowledgement, closes the queue pairs, for at
-    /// most `limit` each and for none once `is_hurried`, and stores what is there.
+    /// most `limit` each (boards that repeat slowly are waited for longer) and for none once `is_hurried`, and stores what is
+    /// there.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -361,10 +367,14 @@ impl<S: EventSink> Session<S> {
         self.core.receiver.give_up();
     }
 
-    /// Continues to answer until no packet has been repeated for a while. It does not wait for boards that continue
-    /// with new messages: they have the acknowledgements of earlier ones.
+    /// Continues to answer until no packet has been repeated for a while, during which a board whose ACK timeout is
+    /// known repeats several times. It does not wait for boards that continue with new messages: they have the
+    /// acknowledgements of earlier ones.
     fn linger(&mut self, limit: Time, is_hurried: impl Fn() -> bool) -> Result<(), SessionError> {
         let begun = self.core.clock.now();
+        let repeats = self.socket.ack_timeout().map_or(Time::ZERO, |timeout| timeout.saturating_mul(REPEATS));
+        let linger = self.linger.max(repeats.min(REPEATING));
+        let end = begun.saturating_add(limit.max(linger.saturating_mul(2)));
         let messages: Vec<u64> = self.core.boards.iter().map(|board| board.messages).collect();
         let (mut request_sent, mut silent_since) = (self.core.retries(), begun);
         self.core.ending = true;
@@ -372,8 +382,8 @@ impl<S: EventSink> Session<S> {
             let now = self.core.clock.now();
             let rests = |(board, before): (&Board, &u64)| board.is_up() && board.messages == *before;
             let waits = self.core.boards.iter().zip(&messages).any(rests);
-            let is_silent = now >= silent_since + self.linger && self.core.backend.is_settled();
-            if !waits || is_silent || now >= begun + limit || is_hurried() {
+            let is_silent = now >= silent_since.saturating_add(linger) && self.core.backend.is_settled();
+            if !waits || is_silent || now >= end || is_hurried() {
                 return Ok(());
             }
             self.step(Time::from_ms(1))?;

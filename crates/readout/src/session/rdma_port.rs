@@ -107,6 +107,10 @@ impl CmPort for RdmaPort {
         self.arrived.strangers
     }
 
+    fn ack_timeout(&self) -> Option<Time> {
+        self.bridge.ack_timeout()
+    }
+
     fn counters(&self) -> Counters {
         let all = self.bridge.counters().with_inbox(&self.arrived);
         all.into_iter().map(|(name, n)| (name.into(), n)).collect()

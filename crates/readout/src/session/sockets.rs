@@ -24,6 +24,11 @@ pub trait CmPort {
         0
     }
 
+    /// The longest ACK timeout of the boards; none where the connection manager does not say.
+    fn ack_timeout(&self) -> Option<Time> {
+        None
+    }
+
     /// What a connection manager of its own has counted.
     fn counters(&self) -> Counters {
         Counters::new()

@@ -62,6 +62,7 @@ struct Link {
     phase: Phase,
     local: CmInfo,
     peer: CmInfo,
+    path: RdmaCmPath,
 }
 
 /// Translates between the messages of both protocols.
@@ -115,6 +116,11 @@ impl RdmaCmBridge {
     /// The next message to the owner, with the address of the peer.
     pub fn poll_message(&mut self) -> Option<(Ipv4Addr, CmMessage)> {
         self.inbox.pop_front()
+    }
+
+    /// The longest ACK timeout of the connections; none without one.
+    pub fn ack_timeout(&self) -> Option<Time> {
+        self.links.iter().filter_map(|link| link.path.ack_timeout()).max()
     }
 
     /// What a person must put right, with the peer's address.
@@ -194,7 +200,7 @@ impl RdmaCmBridge {
         let local = self.end(&message.sender);
         if let Some(connection) = self.cm.connect(now, to, self.config.port, local, self.config.path) {
             let (phase, local, peer) = (Phase::Connecting, message.sender, CmInfo::default());
-            self.links.push(Link { connection, ip: to, phase, local, peer });
+            self.links.push(Link { connection, ip: to, phase, local, peer, path: self.config.path });
         }
     }
 
@@ -252,6 +258,7 @@ impl RdmaCmBridge {
             phase: Phase::Offered(Time::ZERO),
             local: CmInfo::default(),
             peer,
+            path,
         });
     }
 

@@ -32,6 +32,7 @@ pub use manager::{Entropy, RdmaCm};
 pub use offer::{RdmaCmOffer, RDMA_CM_OFFER_LEN};
 
 use crate::config::Mtu;
+use crate::requester::RetryLimits;
 use penstock_units::Time;
 use penstock_wire::{Ipv4Addr, Psn, Qpn, RejReason, ADDRESSING_LEN, REQ_PRIVATE_LEN};
 
@@ -113,6 +114,13 @@ pub struct RdmaCmPath {
     pub retry_count: u8,
     /// Code of their ACK timeout.
     pub ack_timeout: u8,
+}
+
+impl RdmaCmPath {
+    /// After how long a packet is sent again that was not acknowledged; none: it never is.
+    pub fn ack_timeout(&self) -> Option<Time> {
+        RetryLimits { ack_timeout: self.ack_timeout, ..RetryLimits::default() }.ack_timeout()
+    }
 }
 
 /// A connection as both ends have agreed: READ limits are those of the smaller side.
