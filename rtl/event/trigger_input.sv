@@ -125,6 +125,11 @@ module trigger_input
   );
 
 `ifndef SYNTHESIS
-  a_size : assert property (@(posedge clk) disable iff (rst) pending != '0 |-> $stable(cfg.event_size));
+  // Not $stable: a simulator would sample all of cfg in each time step.
+  logic [31:0] size_q;
+  always_ff @(posedge clk) begin
+    size_q <= cfg.event_size;
+    if (!rst && pending != '0) a_size : assert (cfg.event_size == size_q);
+  end
 `endif
 endmodule

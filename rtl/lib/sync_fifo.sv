@@ -42,7 +42,13 @@ module sync_fifo #(
 
 `ifndef SYNTHESIS
   a_level : assert property (@(posedge clk) disable iff (rst) 32'(level) <= DEPTH);
-  a_hold : assert property (@(posedge clk) disable iff (rst)
-    m_valid && !m_ready |=> m_valid && $stable(m_data));
+  // Not $stable of m_data: a simulator would sample the whole memory in each time step.
+  logic [W-1:0] shown_q;
+  logic held_q;
+  always_ff @(posedge clk) begin
+    shown_q <= m_data;
+    held_q  <= m_valid && !m_ready && !rst;
+    if (held_q && !rst) a_hold : assert (m_valid && m_data == shown_q);
+  end
 `endif
 endmodule

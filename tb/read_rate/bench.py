@@ -68,7 +68,7 @@ class Load:
 LOADS = [
     Load(1024, 1024, 16, 1),
     Load(65_536, 4096, 1, 1),
-    Load(1 << 20, 1024, 1, 160),
+    Load(1 << 20, 1024, 1, 40),
 ]
 if os.environ.get("PENSTOCK_ALL_SIZES"):
     LOADS = [
