@@ -55,6 +55,13 @@ fn shares_are_in_proportion_to_weights_in_both_tables() {
 }
 
 #[test]
+fn queue_pairs_of_a_board_divide_the_share_of_its_weight() {
+    let text = "[[flow]]\nfrom = \"board1\"\nrate = \"1Mbps\"\n[triggers]\n[[triggers.group]]\nfrom = \"board1\"\nweight = 5\n";
+    // board1's flow has half a share of 2.5 Gb/s, its events half of five eighths of the line
+    assert_eq!(starts(&sound(text, &[])), [1250, 1250, 3125, 1250, 1250]);
+}
+
+#[test]
 fn a_group_has_its_share_and_its_law_and_the_others_those_of_all() {
     let text = "[cc]\nrate_hai = \"77Mbps\"\n[triggers]\n\
         [[triggers.group]]\nfrom = \"board0\"\n[triggers.group.cc]\nshare = \"3Gbps\"\n\

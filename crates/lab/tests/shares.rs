@@ -5,11 +5,14 @@ use std::path::Path;
 
 use penstock_lab::LabScenario;
 
-fn warnings(text: &str, overrides: &[&str]) -> Vec<String> {
+fn parse(text: &str, overrides: &[&str]) -> LabScenario {
     let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
     let table = |_: &Path| Ok(b"time_us,board0,board1\n0,90000,90000\n500,90000,1000\n1000,1000,90000\n".to_vec());
-    let scenario = LabScenario::parse("test.toml", text, &overrides, &table).unwrap_or_else(|error| panic!("{error}"));
-    scenario.warnings.iter().map(ToString::to_string).collect()
+    LabScenario::parse("test.toml", text, &overrides, &table).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn warnings(text: &str, overrides: &[&str]) -> Vec<String> {
+    parse(text, overrides).warnings.iter().map(ToString::to_string).collect()
 }
 
 fn star(boards: usize) -> String {
@@ -57,6 +60,39 @@ fn queue_pairs_with_a_whole_share_each_are_warned_of_as_such() {
     );
     let gateware = warnings(&text, &["flow.0.sender=gateware", "flow.1.sender=gateware"]);
     assert!(gateware[0].ends_with("set cc.share = \"312.5Mbps\""), "boards of gateware are not pulled: {gateware:?}");
+}
+
+/// The rate at which each flow starts, in Mb/s.
+fn starts(text: &str, overrides: &[&str]) -> Vec<u64> {
+    let flows = parse(text, overrides).flows;
+    flows.iter().map(|flow| flow.dcqcn.rate_start.unwrap_or_default().bits_per_second() / 1_000_000).collect()
+}
+
+#[test]
+fn queue_pairs_of_two_hosts_divide_a_share_that_follows_from_the_topology() {
+    let text = star(4) + "[[flow]]\n[[flow]]\nfrom = \"board0\"\n[[flow]]\nfrom = \"board0\"\n";
+    assert_eq!(starts(&text, &[]), [833, 2500, 2500, 2500, 833, 833]);
+    assert_eq!(warnings(&text, &[]), [""; 0]);
+    let pulled = starts(&text, &["flow.1.mode=pull"]);
+    assert_eq!((pulled[0], pulled[5]), (1250, 1250), "one that is pulled has no limiter");
+    assert_eq!(starts(&text, &["flow.2.cc.share=100Mbps"]), [833, 2500, 2500, 2500, 833, 100], "a share that is given");
+    assert_eq!(starts(&text, &["cc.share=1Gbps"]), [1000; 6], "a share that is given");
+    assert_eq!(starts(&text, &["flow.1.cc.rate_start=77Mbps"])[4], 77, "a key that is given stays");
+    let servers = star(4) + "servers = 2\n[[flow]]\n";
+    assert_eq!(starts(&servers, &[]), [2500; 8], "each server's line has its own shares");
+}
+
+#[test]
+fn ports_that_send_too_few_cnps_are_warned_of_with_the_interval_that_is_long_enough() {
+    let found = |boards, overrides: &[&str]| warnings(&(star(boards) + "[[flow]]\n"), overrides);
+    assert_eq!(
+        found(64, &["qp.cnp_port_interval=4us"]),
+        ["--set qp.cnp_port_interval=4us: qp.cnp_port_interval = 4us: 64 queue pairs to server0 have one CNP each in 256us, and \
+          raise their rates every 71.441066us: the queue grows without end; set cc.increase_interval = \"128us\""]
+    );
+    assert_eq!(found(64, &["qp.cnp_port_interval=4us", "cc.increase_interval=128us"]), [""; 0]);
+    assert_eq!(found(64, &["qp.cnp_port_interval=3us"]), [""; 0]);
+    assert_eq!(found(16, &["qp.cnp_port_interval=4us"]), [""; 0]);
 }
 
 #[test]

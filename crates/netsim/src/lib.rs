@@ -56,7 +56,7 @@ pub use port::{NodeId, PortId};
 pub use pull_stats::{CameBytes, PullStats};
 pub use rng::Stream;
 pub use station::{
-    Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, PullBoard, PullBoardConfig, PullServer,
+    CnpLimit, Consumer, FullQueue, LimiterQueue, NotifyAbove, PacingConfig, PullBoard, PullBoardConfig, PullServer,
     PulledFlowConfig, RcReceiver, RcReceiverConfig, RcSender, RcSenderConfig, ReadRequester, ReadRequesterConfig,
     ReadResponder, ReadResponderConfig, ReadResponderStats, SenderVerb, Station, StationConfig, StationError,
     StationStats, TcpFlowConfig, TcpFlowReceiver, TcpFlowSender, TcpStack,

@@ -80,6 +80,8 @@ pub struct Responder {
     reads: RecentReads,
     replies: Replies,
     notification: NotificationPoint,
+    /// Whether CNPs may be sent.
+    may_notify: bool,
     counters: ResponderCounters,
 }
 
@@ -98,6 +100,7 @@ impl Responder {
             reads: RecentReads::default(),
             replies: Replies::default(),
             notification: NotificationPoint::new(config.cnp_interval),
+            may_notify: true,
             counters: ResponderCounters::default(),
             config,
         }
@@ -122,9 +125,14 @@ impl Responder {
 
     /// Sends a CNP as for a marked packet that arrived at `now`: none if the last one is younger than the interval.
     pub fn notify(&mut self, now: Time) {
-        if self.notification.on_marked(now) {
+        if self.may_notify && self.notification.on_marked(now) {
             self.replies.push_cnp();
         }
+    }
+
+    /// Forbids CNPs, and allows them again: for owners with a limit over several queue pairs.
+    pub fn allow_cnps(&mut self, is_allowed: bool) {
+        self.may_notify = is_allowed;
     }
 
     /// The next packet to send; CNPs come first. The payload of a READ response is read from `mem`.

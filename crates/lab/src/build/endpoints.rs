@@ -86,7 +86,7 @@ impl Builder<'_> {
         let mut request = self.requester_config(number, ends);
         // No law limits requests.
         request.marking.ecn = Ecn::NotEct;
-        let RcReceiverConfig { flow, responder, ack_delay, consumer, notify_above } = self.receiver_config(number);
+        let RcReceiverConfig { flow, responder, ack_delay, consumer, notify_above, .. } = self.receiver_config(number);
         ReadRequesterConfig { flow, request, responder, ack_delay, consumer, notify_above }
     }
 

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use penstock_netsim::{
-    FlowId, Node, RcReceiver, RcSender, ReadRequester, ReadResponder, Station, StationConfig, TcpFlowReceiver,
-    TcpFlowSender,
+    CnpLimit, FlowId, Node, RcReceiver, RcReceiverConfig, RcSender, ReadRequester, ReadResponder, Station,
+    StationConfig, TcpFlowReceiver, TcpFlowSender,
 };
 use penstock_transport::TcpConfig;
 use penstock_wire::Qpn;
@@ -63,6 +63,7 @@ impl Builder<'_> {
             let index = station.add_pull_server(server)?;
             flows.iter().for_each(|flow| self.receiver_index[*flow] = index);
         }
+        let cnp_limit = self.scenario.qp.cnp_port_interval.map(|interval| Rc::new(CnpLimit::new(interval)));
         for number in flows {
             if self.scenario.flows[number].mode == Mode::Pull {
                 continue;
@@ -73,7 +74,10 @@ impl Builder<'_> {
                     let config = self.read_requester_config(number);
                     station.add_read_requester(ReadRequester::new(config, self.source(number), ledger))
                 }
-                Protocol::Rc => station.add_rc_receiver(RcReceiver::new(self.receiver_config(number), ledger)),
+                Protocol::Rc => {
+                    let config = RcReceiverConfig { cnp_limit: cnp_limit.clone(), ..self.receiver_config(number) };
+                    station.add_rc_receiver(RcReceiver::new(config, ledger))
+                }
                 Protocol::Tcp | Protocol::SimpleTcp => {
                     let config = self.tcp_settings(number).reversed();
                     station.add_tcp_receiver(TcpFlowReceiver::new(FlowId(number as u32), config, ledger))

@@ -263,6 +263,10 @@ impl Idle<'_> {
             let gates: Vec<&str> = senders.iter().map(String::as_str).collect();
             self.warn("qp", &["rings"], &gates, "no verilated board sends over RoCEv2 (flow.sender)");
         }
+        let is_written = |flow: &FlowSpec| flow.protocol == Protocol::Rc && flow.mode == Mode::Push && !is_read;
+        if !self.scenario.flows.iter().any(is_written) {
+            self.warn("qp", &["cnp_port_interval"], &["qp.verb", "qp.mode"], "no flow is pushed over RoCEv2");
+        }
         if self.scenario.qp.cnp_above.is_none() {
             self.warn("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");
         }

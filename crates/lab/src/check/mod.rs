@@ -47,6 +47,11 @@ pub(crate) fn scenario(scenario: &mut LabScenario, document: &Document, problems
         let message = "the receiver of [readout] sends CNPs for marked packets only; omit this key".to_owned();
         problems.push(document.problem("qp.cnp_above", "", message));
     }
+    if scenario.readout.is_some() && scenario.qp.cnp_port_interval.is_some() {
+        let message =
+            "the receiver of [readout] limits CNPs by queue pair only (qp.cnp_interval); omit this key".to_owned();
+        problems.push(document.problem("qp.cnp_port_interval", "", message));
+    }
     streams(scenario, document, problems);
     if problems.is_empty() {
         deadlock(scenario, &routes, document);

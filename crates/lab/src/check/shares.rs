@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shares of profile "penstock" that do not fit their network or their load: more than a link carries, a whole one for
-//! each of several queue pairs of a board, or less than boards that send unequally need.
+//! each of several queue pairs of a board, or less than boards that send unequally need; and too few CNPs for them.
 //! Promise: the warnings have both numbers and the key to change; loads that are as equal as their shares have none.
 //! Source: docs/congestion-control.md, "The rule of thumb".
 
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use crate::language::document::Document;
 use crate::language::Problem;
 use crate::offered::{shares, span, wire_bytes, OfferedLoad};
-use crate::scenario::{FlowSpec, LabScenario, SenderKind, Workload};
+use crate::scenario::{limited_pairs, FlowSpec, LabScenario, SenderKind, Workload};
 use crate::topology::Routes;
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 use crate::workload::{EventList, Pace};
 
 /// The maximum number of problems of one kind that are reported one by one.
@@ -25,6 +25,8 @@ const LATE: f64 = 1.5;
 const LATE_S: f64 = 100e-6;
 /// A board that offers more than this times its share is held back: random events may come close together.
 const EXCESS: f64 = 1.2;
+/// Increases between two CNPs of a queue pair that a cut makes up for: the queue settles with 2.7 and not with 3.6.
+const STEPS_BETWEEN_CNPS: u64 = 3;
 /// The maximum number of events that are looked at.
 const EVENTS: usize = 256;
 
@@ -37,6 +39,7 @@ pub(super) fn warnings(scenario: &LabScenario, routes: &Routes, document: &Docum
         warnings.extend(idle(scenario, routes, document));
         warnings.extend(unequal(scenario, document));
     }
+    warnings.extend(unnotified(scenario, document));
     warnings
 }
 
@@ -70,10 +73,7 @@ fn remedy(scenario: &LabScenario, factor: f64) -> String {
 /// Links that carry less than the shares of the boards that send over them. A sender's link is none: its queue is in
 /// the sender.
 fn overbooked(scenario: &LabScenario, routes: &Routes, document: &Document) -> Vec<Problem> {
-    let mut pairs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for flow in scenario.flows.iter().filter(|flow| flow.limit().is_some()) {
-        *pairs.entry((flow.from, flow.to)).or_default() += 1;
-    }
+    let pairs = limited_pairs(&scenario.flows);
     let beyond = |load: &OfferedLoad| !load.is_sender && load.share() > ROUNDING;
     let mut full: Vec<OfferedLoad> = shares(scenario, routes, FlowSpec::limit).into_iter().filter(beyond).collect();
     if full.is_empty() {
@@ -151,6 +151,29 @@ fn idle(scenario: &LabScenario, routes: &Routes, document: &Document) -> Option<
         or_pull(scenario)
     );
     Some(document.problem("cc.share", &share, message))
+}
+
+/// Receivers whose port sends each queue pair so few CNPs that rates rise by more than a CNP cuts them.
+fn unnotified(scenario: &LabScenario, document: &Document) -> Option<Problem> {
+    let interval = scenario.qp.cnp_port_interval?;
+    let mut receivers: BTreeMap<usize, (u64, Time)> = BTreeMap::new();
+    let has_timer = |flow: &&FlowSpec| flow.limit().is_some() && flow.dcqcn.increase_interval > Time::ZERO;
+    for flow in scenario.flows.iter().filter(has_timer) {
+        let (count, shortest) = receivers.entry(flow.to).or_insert((0, Time::MAX));
+        (*count, *shortest) = (*count + 1, (*shortest).min(flow.dcqcn.increase_interval));
+    }
+    let between = |count: u64| Time(interval.0.saturating_mul(count));
+    let mut receivers = receivers.into_iter();
+    let (to, (count, shortest)) = receivers
+        .find(|(_, (count, shortest))| between(*count) > Time(shortest.0.saturating_mul(STEPS_BETWEEN_CNPS)))?;
+    let message = format!(
+        "{count} queue pairs to {} have one CNP each in {}, and raise their rates every {shortest}: the queue grows without \
+         end; set cc.increase_interval = \"{}\"",
+        scenario.topology.name(to),
+        between(count),
+        Time(between(count).0 / 2)
+    );
+    Some(document.problem("qp.cnp_port_interval", &interval.to_string(), message))
 }
 
 /// What a server's events take and offer, by a part of them.

@@ -11,7 +11,7 @@ use super::files::read_text;
 use super::traffic::{Boards, Milli, Traffic, LONGEST};
 use super::transport::Laws;
 use crate::language::reader::Section;
-use crate::units::{ByteSize, Probability};
+use crate::units::{ByteSize, Probability, Time};
 use crate::workload::{zipf, BoardLoad, FragmentBytes, Loads, SizeTable};
 
 /// The largest exponent of Zipf's law: the second rank has a sixteenth of the first.
@@ -65,7 +65,7 @@ impl Traffic<'_> {
             group.finish();
         }
         let is_special = loads.iter().any(|load| *load != of_table);
-        Boards { hosts, laws, loads: is_special.then(|| Loads::new(self.seed, loads)) }
+        Boards { hosts, laws, loads: is_special.then(|| Loads::new(self.seed, loads)), stagger: Time::ZERO }
     }
 
     /// The boards of each group, by their place in `hosts`.

@@ -87,6 +87,7 @@ fn scenario(
         events_mode,
         tcp,
         flows: Vec::new(),
+        derived: Vec::new(),
         events: None,
         endless_triggers: false,
         recorded: None,
@@ -97,6 +98,7 @@ fn scenario(
     }
     traffic.triggers(root.section("triggers"));
     traffic.replay(root.section("replay"));
+    traffic.divide_shares();
     let changes = traffic.changes(root.sections("change"));
     let capture = traffic.capture(root.section("capture"));
     let readout = readout::readout(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use penstock_recorded::{Dataset, Triggers};
 
 use super::files::read_text;
-use super::traffic::{Traffic, MOST_EVENTS, SENDERS};
+use super::traffic::{Boards, Traffic, MOST_EVENTS, SENDERS};
 use crate::language::reader::Section;
 use crate::scenario::{CameraEvents, Protocol, SenderKind};
 use crate::units::{Frequency, Time};
@@ -43,7 +43,7 @@ impl Traffic<'_> {
             true => (Some(self.hosts(&mut section, "from", "board*")), None),
             false => (None, Some(self.table(&mut section, &path))),
         };
-        let groups = section.sections("group");
+        let (stagger, groups) = (section.read("stagger", Time::ZERO), section.sections("group"));
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
         let protocols = [("rc", Protocol::Rc), ("simple-tcp", Protocol::SimpleTcp)];
         let protocol = section.choice("protocol", Protocol::Rc, &protocols);
@@ -55,7 +55,7 @@ impl Traffic<'_> {
         match events {
             Ok(Some(events)) if !self.topology.nodes.is_empty() => {
                 if let Some(events) = self.timed(&mut section, events, camera) {
-                    self.replayed((&section, groups), &path, events, &to, (sender, protocol));
+                    self.replayed((&section, stagger, groups), &path, events, &to, (sender, protocol));
                 }
             }
             Ok(other) => {
@@ -137,7 +137,7 @@ impl Traffic<'_> {
     /// The flows of the boards that recorded the events.
     fn replayed(
         &mut self,
-        (section, groups): (&Section, Vec<Section>),
+        (section, stagger, groups): (&Section, Time, Vec<Section>),
         path: &Path,
         events: RecordedEvents,
         to: &[usize],
@@ -152,8 +152,9 @@ impl Traffic<'_> {
         match nodes {
             Ok(from) => {
                 let times = events.times().to_vec();
-                let list = EventList { times, sizes: FragmentSizes::Recorded(events), loads: None };
-                let boards = self.boards(groups, from, self.recorded.is_some());
+                let list =
+                    EventList { times, sizes: FragmentSizes::Recorded(events), loads: None, stagger: Time::ZERO };
+                let boards = Boards { stagger, ..self.boards(groups, from, self.recorded.is_some()) };
                 self.event_flows(section, list, boards, to, by);
             }
             Err(error) => section.refuse("file", format!("{}: {error}", path.display())),

@@ -8,11 +8,13 @@ use std::rc::Rc;
 
 use super::files::ReadFile;
 use super::links::{links_like, some_links};
-use super::transport::{self, Laws, MODES};
+use super::transport::{self, rederived, Laws, MODES};
 use crate::language::document::Item;
 use crate::language::keys::snap;
 use crate::language::reader::{FromItem, Section};
-use crate::scenario::{CameraEvents, Capture, Change, FlowSpec, LabQp, LabTcp, Mode, Protocol, SenderKind, Workload};
+use crate::scenario::{
+    limited_pairs, CameraEvents, Capture, Change, FlowSpec, LabQp, LabTcp, Mode, Protocol, SenderKind, Workload,
+};
 use crate::topology::{hexagonal_camera, NodeKind, Ns3Import, Topology};
 use crate::units::{ByteSize, Frequency, Probability, Rate, Time};
 use crate::workload::{
@@ -43,6 +45,8 @@ pub(super) struct Traffic<'a> {
     pub(super) events_mode: Mode,
     pub(super) tcp: LabTcp,
     pub(super) flows: Vec<FlowSpec>,
+    /// Flows whose share follows from the topology.
+    pub(super) derived: Vec<usize>,
     pub(super) events: Option<Rc<EventList>>,
     /// Triggers come as long as the run lasts.
     pub(super) endless_triggers: bool,
@@ -58,6 +62,8 @@ pub(super) struct Boards {
     pub(super) laws: Vec<Laws>,
     /// What each sends, where it differs from the table.
     pub(super) loads: Option<Loads>,
+    /// Board n has its fragments this much later than board n - 1.
+    pub(super) stagger: Time,
 }
 
 /// A whole number of thousandths, written as a decimal number.
@@ -237,6 +243,7 @@ impl Traffic<'_> {
         let laws = self.governed(from, laws);
         let (law, mode) = in_force(laws.law, protocol, mode);
         let (share, Laws { dcqcn, qcn, .. }) = (laws.share(), laws);
+        self.derived.extend((!laws.is_share_given).then_some(self.flows.len()));
         self.flows.push(FlowSpec {
             name,
             from,
@@ -307,7 +314,8 @@ impl Traffic<'_> {
         let from = self.hosts(&mut section, "from", "board*");
         let to = self.hosts(&mut section, "to", "server*");
         let sender = section.choice("sender", SenderKind::Software, &SENDERS);
-        let boards = self.boards(section.sections("group"), from, false);
+        let stagger = section.read("stagger", Time::ZERO);
+        let boards = Boards { stagger, ..self.boards(section.sections("group"), from, false) };
         let trigger = match kind {
             1 => TriggerKind::Periodic,
             2 => TriggerKind::Burst { size, spacing },
@@ -326,7 +334,7 @@ impl Traffic<'_> {
                 let cells = hexagonal_camera(boards.hosts.len());
                 EventList::showers(times, pool, cells, &mut Stream::new(self.seed, "showers"))
             } else {
-                EventList { times, sizes: FragmentSizes::Fixed(fragment), loads: None }
+                EventList { times, sizes: FragmentSizes::Fixed(fragment), loads: None, stagger: Time::ZERO }
             };
             self.event_flows(&section, list, boards, &to, (sender, Protocol::Rc));
         }
@@ -342,7 +350,7 @@ impl Traffic<'_> {
         to: &[usize],
         by: (SenderKind, Protocol),
     ) {
-        let Boards { hosts: from, laws, loads } = boards;
+        let Boards { hosts: from, laws, loads, stagger } = boards;
         if let Some(host) = from.iter().find(|host| to.contains(host)) {
             let host = self.topology.name(*host);
             section.refuse("to", format!("{host} would send to itself; allowed are hosts that are not in from"));
@@ -364,7 +372,18 @@ impl Traffic<'_> {
                 self.plain((*from, *node), by, laws, workload);
             }
         }
-        self.events = Some(Rc::new(EventList { loads, ..list }));
+        self.events = Some(Rc::new(EventList { loads, stagger, ..list }));
+    }
+
+    /// The queue pairs of a board and a server divide a share that follows from the topology, as with `penstock recv`.
+    pub(super) fn divide_shares(&mut self) {
+        let pairs = limited_pairs(&self.flows);
+        for number in &self.derived {
+            let flow = &mut self.flows[*number];
+            let Some(share) = flow.limit() else { continue };
+            let divided = Rate(share.0 / pairs[&(flow.from, flow.to)]);
+            (flow.share, flow.dcqcn) = (Some(divided), rederived(flow.dcqcn, share, divided));
+        }
     }
 
     /// The link of a key, and the end it was named from.

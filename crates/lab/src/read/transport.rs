@@ -41,6 +41,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         clock: section.optional::<Frequency>("clock"),
         ack_delay: section.read("ack_delay", Time::from_us(1)),
         cnp_interval: section.read("cnp_interval", Time::from_us(50)),
+        cnp_port_interval: section.optional::<Time>("cnp_port_interval"),
         cnp_above: None,
         rnr_delay: section.read("rnr_delay", Time::from_us(80)),
         consumer: None,
@@ -52,6 +53,9 @@ pub(super) fn qp(mut section: Section) -> LabQp {
     let cnp_above = section.optional::<Rate>("cnp_above");
     let cnp_window = section.read("cnp_window", Time::from_us(32));
     qp.cnp_above = cnp_above.map(|rate| (rate, cnp_window));
+    if qp.cnp_port_interval == Some(Time::ZERO) {
+        section.refuse("cnp_port_interval", "allowed is more than 0; without the key a port has no limit");
+    }
     if cnp_window == Time::ZERO {
         section.refuse("cnp_window", "allowed is more than 0");
     }
@@ -173,6 +177,8 @@ impl Default for LabTcp {
 pub(super) struct Laws {
     pub(super) law: Law,
     profiled: Profiled,
+    /// A key has the share; without one it follows from the topology.
+    pub(super) is_share_given: bool,
     pub(super) dcqcn: DcqcnSettings,
     pub(super) qcn: QcnSettings,
 }
@@ -183,13 +189,20 @@ impl Laws {
     /// `[cc]`: by default profile "penstock", with the share from the topology.
     pub(super) fn read(section: Section, topology: &Topology) -> Self {
         let profiled = Profiled { profile: Profile::Penstock, share: topology.share() };
-        let default = Laws { law: Law::Dcqcn, profiled, dcqcn: profiled.dcqcn(), qcn: QcnSettings::default() };
+        let default = Laws {
+            law: Law::Dcqcn,
+            profiled,
+            is_share_given: false,
+            dcqcn: profiled.dcqcn(),
+            qcn: QcnSettings::default(),
+        };
         default.overlaid(section)
     }
 
     /// These settings, overridden by the keys of a table: another profile or share sets all DCQCN parameters again.
     pub(super) fn overlaid(&self, mut section: Section) -> Self {
         let law = section.choice("law", self.law, &LAWS);
+        let is_share_given = self.is_share_given || section.has("share");
         let profiled = Profiled::read(&mut section, self.profiled);
         let dcqcn = if profiled == self.profiled { self.dcqcn } else { profiled.dcqcn() };
         let dcqcn = DcqcnSettings::read(&mut section, DcqcnSettings { law, ..dcqcn });
@@ -204,7 +217,7 @@ impl Laws {
             section.refuse("rate_min", "allowed is more than 0");
         }
         section.finish();
-        Laws { law, profiled, dcqcn, qcn }
+        Laws { law, profiled, is_share_given, dcqcn, qcn }
     }
 
     /// These settings for a sender of this weight, among `senders` of the weight `all` in sum: shares are in proportion.
@@ -235,7 +248,7 @@ impl Laws {
 }
 
 /// Settings of a flow whose share was `from`, for the share `to`.
-fn rederived(settings: DcqcnSettings, from: Rate, to: Rate) -> DcqcnSettings {
+pub(super) fn rederived(settings: DcqcnSettings, from: Rate, to: Rate) -> DcqcnSettings {
     fn pick<T: PartialEq>(value: T, old: T, new: T) -> T {
         if value == old {
             new

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flow of a scenario: sender, messages, destination, protocol, and law of congestion control.
 
+use std::collections::BTreeMap;
+
 use penstock_cc::{DcqcnSettings, Law, QcnSettings};
 
 use super::mode::Mode;
@@ -86,4 +88,13 @@ impl FlowSpec {
             Workload::Events { .. } => Time::ZERO,
         }
     }
+}
+
+/// How many limited queue pairs each two hosts have: sender, receiver, number.
+pub(crate) fn limited_pairs(flows: &[FlowSpec]) -> BTreeMap<(usize, usize), u64> {
+    let mut pairs = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| flow.limit().is_some()) {
+        *pairs.entry((flow.from, flow.to)).or_default() += 1;
+    }
+    pairs
 }

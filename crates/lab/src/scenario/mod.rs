@@ -19,6 +19,7 @@ use crate::language::Problem;
 use crate::topology::{NodeKind, Topology, TopologyNode};
 use crate::units::{ByteSize, Probability, Rate, Time};
 use crate::workload::EventList;
+pub(crate) use flow::limited_pairs;
 pub use flow::{FlowSpec, Protocol, SenderKind, Workload};
 pub use mode::Mode;
 pub use readout::{CameraEvents, Readout};

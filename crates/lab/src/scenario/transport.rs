@@ -36,6 +36,8 @@ pub struct LabQp {
     pub ack_delay: Time,
     /// The interval in which a queue pair gets one CNP at most.
     pub cnp_interval: Time,
+    /// The interval in which all queue pairs of a receiving host send one CNP at most; `None`: no such limit.
+    pub cnp_port_interval: Option<Time>,
     /// Receivers also send CNPs while their payload exceeds this rate over this window; `None`: for marked packets only.
     pub cnp_above: Option<(Rate, Time)>,
     /// The wait time in RNR NAKs, sent when no receive is posted.

@@ -97,13 +97,15 @@ pub struct EventList {
     pub sizes: FragmentSizes,
     /// What boards send in place of `sizes`; `None`: all of them send these.
     pub loads: Option<Loads>,
+    /// Board n has its fragment this much later than board n - 1.
+    pub stagger: Time,
 }
 
 impl EventList {
     /// Showers at random places of a camera, one for each time.
     pub fn showers(times: Vec<Time>, pool: LightPool, cells: Vec<Cell>, random: &mut Stream) -> Self {
         let showers = times.iter().map(|_| pool.shower(&cells, random)).collect();
-        EventList { times, sizes: FragmentSizes::Light { pool, showers, cells }, loads: None }
+        EventList { times, sizes: FragmentSizes::Light { pool, showers, cells }, loads: None, stagger: Time::ZERO }
     }
 
     /// Bytes that a board sends of an event; 0 where it has nothing of it.
@@ -199,7 +201,8 @@ impl MessageSource for EventSource {
         }
         loop {
             let event = self.next;
-            let at = *self.events.times.get(event)?;
+            let begun = *self.events.times.get(event)?;
+            let at = begun.saturating_add(Time(self.events.stagger.0.saturating_mul(self.board as u64)));
             self.next += self.servers;
             let bytes = self.events.bytes(event, self.board);
             if bytes > 0 {
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn event_n_goes_to_server_n_modulo_the_servers_from_every_board() {
         let times: Vec<Time> = (0..10).map(Time::from_us).collect();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None });
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None, stagger: Time::ZERO });
         let mut source = EventSource::new(events, 7, 1, 3);
         let mut numbers = Vec::new();
         while let Some(message) = source.next_message(Time::ZERO) {
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn the_ledger_gets_each_event_once_and_not_before_it_has_begun() {
         let times: Vec<Time> = (0..4).map(Time::from_us).collect();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None });
+        let events = Rc::new(EventList { times, sizes: FragmentSizes::Fixed(64), loads: None, stagger: Time::ZERO });
         let ledger = Ledger::shared(4);
         let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
         let source = |board, server| EventSource::new(events.clone(), board, server, 2).announcing(announcer.clone());
@@ -281,7 +284,8 @@ mod tests {
         let table = "time_us,a,b\n1,10,0\n2,0,0\n3,0,20\n4,5,6\n5,0,0\n";
         let recorded = RecordedEvents::from_csv(table).unwrap();
         let times = recorded.times().to_vec();
-        let events = Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded), loads: None });
+        let events =
+            Rc::new(EventList { times, sizes: FragmentSizes::Recorded(recorded), loads: None, stagger: Time::ZERO });
         let ledger = Ledger::shared(2);
         let announcer = EventAnnouncer::new(Rc::clone(&ledger), 2);
         let mut of_board =

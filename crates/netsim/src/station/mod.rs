@@ -6,6 +6,7 @@
 //! Source: ARCHITECTURE.md, "Time"; IEEE 802.1Q (strict priority, PFC).
 
 mod announcer;
+mod cnp_limit;
 mod endpoint_table;
 mod endpoints;
 mod fragment_stream;
@@ -36,6 +37,7 @@ use crate::units::Time;
 use endpoint_table::{EndpointTable, Key};
 use slot::Slot;
 
+pub use cnp_limit::CnpLimit;
 pub use endpoints::StationError;
 pub use limiter::PacingConfig;
 pub use pull_board::{PullBoard, PullBoardConfig};

@@ -6,10 +6,12 @@
 //! the credits).
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use penstock_transport::{Access, Memory, MemoryRegion, RecvWr, Reply, Responder, ResponderConfig, ResponderCounters};
 use penstock_wire::{wire_len, Opcode, Packet, Payload, Qpn, RocePacket};
 
+use super::cnp_limit::CnpLimit;
 use crate::flow::{Endpoint, FlowId};
 use crate::ledger::SharedLedger;
 use crate::rate_window::RateWindow;
@@ -48,12 +50,14 @@ pub struct RcReceiverConfig {
     pub consumer: Option<Consumer>,
     /// `None`: CNPs answer marked packets only.
     pub notify_above: Option<NotifyAbove>,
+    /// The limit of its host's CNPs; `None`: each queue pair has its interval alone.
+    pub cnp_limit: Option<Rc<CnpLimit>>,
 }
 
 impl RcReceiverConfig {
     /// Answers at once, consumes at once.
     pub fn new(flow: FlowId, responder: ResponderConfig) -> Self {
-        RcReceiverConfig { flow, responder, ack_delay: Time::ZERO, consumer: None, notify_above: None }
+        RcReceiverConfig { flow, responder, ack_delay: Time::ZERO, consumer: None, notify_above: None, cnp_limit: None }
     }
 }
 
@@ -78,6 +82,7 @@ pub struct RcReceiver {
     ack_delay: Time,
     consumer: Option<Consumer>,
     measured: Option<(NotifyAbove, RateWindow)>,
+    cnp_limit: Option<Rc<CnpLimit>>,
     /// When the messages in the ring will have been consumed, in order.
     consumed_at: VecDeque<Time>,
     /// Bytes of the message that is arriving.
@@ -110,6 +115,7 @@ impl RcReceiver {
             ack_delay: config.ack_delay,
             consumer: config.consumer,
             measured: config.notify_above.map(|above| (above, RateWindow::new(above.window))),
+            cnp_limit: config.cnp_limit,
             consumed_at: VecDeque::new(),
             message_bytes: 0,
             ledger,
@@ -143,10 +149,15 @@ impl RcReceiver {
 
     fn handle_request(&mut self, now: Time, packet: &RocePacket) {
         self.repost(now);
+        if let Some(limit) = &self.cnp_limit {
+            self.responder.allow_cnps(limit.is_due(now));
+        }
         if let Some((above, window)) = &mut self.measured {
             let start = now.saturating_sub(above.line.time_for(wire_len(packet.frame_len()) as u64));
             if window.pass(start, now, packet.payload.len()) > above.threshold {
                 self.responder.notify(now);
+                // A marked packet is no reason for a second CNP then.
+                self.responder.allow_cnps(self.cnp_limit.is_none());
             }
         }
         let before = self.responder.expected_psn();
@@ -161,6 +172,9 @@ impl RcReceiver {
             self.end_of_message(now, opcode, packet.bth.solicited);
         }
         while let Some(reply) = self.responder.poll_reply() {
+            if let (Reply::Cnp, Some(limit)) = (reply, &self.cnp_limit) {
+                limit.sent(now);
+            }
             match self.ack_delay {
                 Time::ZERO => self.release(reply),
                 delay => self.delayed.push_back((now + delay, reply)),
