@@ -6,7 +6,7 @@ in the root of the repository (installed: in `share/penstock`) with `python/` on
 Prints one table of all numbers; `--docs` writes them into docs/measured/figures.json, a table for each figure, and
 `--check` compares them with that file. docs/results.md and docs/congestion-control.md show its tables.
 `--sampled FOLDER` draws AdvCam 12 to 14 of boards that `penstock ctl sample` has read.
-Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `scale`, `shallow` and `stability` are our own figures;
+Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `push`, `scale`, `shallow` and `stability` are our own figures;
 `scale` has a table of its cases, too, and one of another simulator's results.
 """
 
@@ -25,7 +25,7 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, print_result
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, demo, feroce, latency, measured, peers, qcn, sampled, scale, stability
+from figures import advcam, cms_tcp, demo, feroce, latency, measured, peers, push, qcn, sampled, scale, stability
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -107,6 +107,7 @@ FIGURES = {
     "cms-tcp-5": _cases("cms-tcp-5", cms_tcp.collapse, cms_tcp.EMULATORS),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
     "cms-tcp-stall": _cases("cms-tcp-stall", cms_tcp.stalled, cms_tcp.STALLED),
+    "push": Figure(tuple(Job(*job) for job in push.jobs()), push.draw),
     "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
     "shallow": _cases("incast-3", demo.shallow, demo.CASES),
     "stability": Figure(tuple(Job(*job) for job in stability.jobs()), stability.draw),
