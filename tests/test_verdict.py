@@ -206,3 +206,59 @@ def test_what_is_in_force_stands_in_table_and_summary(penstock: Penstock, tmp_pa
     assert settings["computed.root.buffer"] == f"{root['buffer_bytes'] // 1000}KB" or root["buffer_bytes"] % 10**6 == 0
     output = f"in force: buffer {root['buffer_bytes'] / 1e3:.1f} kB, K_min 40.0 kB, K_max 160.0 kB"
     assert f"{output}, X_off {first['xoff_bytes'] / 1e3:.1f} kB" in flat(run.stdout)
+
+
+STARTING = """
+[run]
+time_limit = "100ms"
+stop = "time"
+[topology]
+kind = "star"
+boards = 8
+[cc]
+law = "off"
+[triggers]
+kind = "periodic"
+rate = "1kHz"
+stop = "95ms"
+fragment = "10KB"
+[[flow]]
+size = "1MB"
+message = "1MB"
+rate = "1Gbps"
+"""
+
+
+def test_what_happens_in_the_warm_up_is_apart_from_what_comes_after_it(penstock: Penstock, tmp_path: Path) -> None:
+    """Each board first sends 1 MB at the rate of its line."""
+    scenario = tmp_path / "starting.toml"
+    scenario.write_text(STARTING)
+    whole, apart = (
+        penstock.run(tmp_path / warm_up, f"run.warm_up={warm_up}", scenario=scenario).summary()
+        for warm_up in ("0us", "20ms")
+    )
+    assert "bursts of up to" in whole["verdict"]["advice"] and "phases" not in whole
+    start_up, steady = apart["phases"]["start_up"], apart["phases"]["steady"]
+    assert [start_up["from_s"], start_up["to_s"], steady["from_s"], steady["to_s"]] == pytest.approx(
+        [0, 0.02, 0.02, 0.1]
+    )
+    assert start_up["delivered_bytes"] + steady["delivered_bytes"] == whole["delivered_bytes"]
+    pausing = sum(port["pausing_s"] for switch in apart["switches"] for port in switch["ports"])
+    assert start_up["pausing_s"] == pytest.approx(pausing) and pausing > 0 and start_up["pause_frames"] > 0
+    assert steady["pausing_s"] == steady["pause_frames"] == steady["dropped"] == 0
+    assert start_up["completion_us"]["max"] == whole["events"]["max_us"] > 1000 > steady["completion_us"]["max"]
+    assert steady["peak_queue_bytes"] < 100_000 < start_up["peak_queue_bytes"]
+    assert apart["ideal"]["completion_us"]["p99"] < 1000 < whole["ideal"]["completion_us"]["p99"]
+    assert max(port["overloaded_s"] for port in apart["ideal"]["ports"]) == 0
+    assert apart["verdict"]["advice"].startswith("give switch a switch.buffer"), "it must hold the start-up too"
+    assert any(sentence.startswith("Start-up: up to 20.00 ms") for sentence in apart["verdict"]["sentences"])
+    whole.pop("timing"), apart.pop("timing")
+    for key in ("flows", "events", "switches", "links"):
+        assert apart[key] == whole[key], f"{key}: observation changes nothing"
+
+
+def test_a_warm_up_that_is_as_long_as_the_run_is_refused(penstock: Penstock, tmp_path: Path) -> None:
+    scenario = tmp_path / "starting.toml"
+    scenario.write_text(STARTING)
+    run = penstock.run(tmp_path / "out", "run.warm_up=100ms", scenario=scenario)
+    assert run.status == 2 and "run.warm_up = 100ms: allowed is less than run.time_limit" in run.stderr

@@ -18,6 +18,7 @@ mod language;
 mod makers;
 mod metrics;
 mod offered;
+mod phases;
 mod read;
 pub mod report;
 mod reroute;

@@ -7,6 +7,7 @@ use penstock_netsim::{
 };
 
 use crate::flow::FlowInfo;
+use crate::phases::{Phase, Phases};
 use crate::reroute::{CutOff, Reroutes};
 use crate::scenario::{LabScenario, Stop};
 use crate::units::Time;
@@ -34,6 +35,7 @@ pub struct Lab {
     /// Events complete at each sample.
     completed: Vec<u64>,
     reroutes: Reroutes,
+    phases: Option<Phases>,
 }
 
 /// The progress of a simulation.
@@ -76,6 +78,7 @@ impl Lab {
         let next_look = Self::DEADLOCK_HELD;
         let (next_sample, samples) = (Self::SAMPLE, 0);
         let queues = vec![Vec::new(); switches.len()];
+        ledger.borrow_mut().set_warm_up(scenario.run.warm_up);
         let endless = scenario.flows.iter().map(|flow| scenario.is_endless(flow)).collect();
         Lab {
             engine,
@@ -93,6 +96,7 @@ impl Lab {
             samples,
             completed: Vec::new(),
             reroutes: Reroutes::default(),
+            phases: Phases::new(scenario.run.warm_up),
         }
     }
 
@@ -116,7 +120,12 @@ impl Lab {
         let mut idle = false;
         while self.now() < until && !idle {
             let reroute = self.reroutes.next().unwrap_or(Time::MAX);
-            idle = self.engine.run_on(until.min(self.next_look).min(self.next_sample).min(reroute))? == RunEnd::Idle;
+            let phase = self.phases.as_ref().and_then(|phases| phases.next(self.now())).unwrap_or(Time::MAX);
+            let next = until.min(self.next_look).min(self.next_sample).min(reroute).min(phase);
+            idle = self.engine.run_on(next)? == RunEnd::Idle;
+            if self.now() == phase {
+                self.count_phase();
+            }
             if self.now() >= reroute {
                 self.reroutes.apply(self.now(), &mut self.engine, &self.switches);
             }
@@ -155,7 +164,9 @@ impl Lab {
             let Some(switch) = self.engine.switch(*id) else { continue };
             sums.resize(usize::from(switch.port_count()), 0);
             for (port, sum) in sums.iter_mut().enumerate() {
-                *sum += switch.queue_bytes(PortId(port as u16));
+                let bytes = switch.queue_bytes(PortId(port as u16));
+                *sum += bytes;
+                self.phases.iter_mut().for_each(|phases| phases.see_queue(self.engine.now(), bytes));
             }
         }
     }
@@ -180,6 +191,17 @@ impl Lab {
     /// Completes the counters of pause frames, for callers that read them before `advance` has ended.
     pub fn settle(&mut self) {
         self.engine.settle_renewals();
+        self.count_phase();
+    }
+
+    fn count_phase(&mut self) {
+        let Lab { engine, ledger, switches, phases, .. } = self;
+        phases.iter_mut().for_each(|phases| phases.count(engine, ledger, switches));
+    }
+
+    /// The start-up and the steady state; `None` without a warm-up, and for a run that ended in it.
+    pub(crate) fn phases(&self) -> Option<[Phase; 2]> {
+        self.phases.as_ref()?.both()
     }
 
     /// Lets the switches mark as in this scenario from now on; it must not differ from the lab's own in other settings.

@@ -80,6 +80,24 @@ struct OpenEvent {
     done: bool,
 }
 
+/// Completion times of what began before the end of a warm-up and of what began after it.
+#[derive(Debug, Default)]
+pub struct Phases {
+    /// When the warm-up ends; 0: nothing is recorded.
+    warm_up: Time,
+    pub start_up: Distribution,
+    pub steady: Distribution,
+}
+
+impl Phases {
+    fn record(&mut self, begun: Time, now: Time) {
+        if self.warm_up > Time::ZERO {
+            let phase = if begun < self.warm_up { &mut self.start_up } else { &mut self.steady };
+            phase.record(now.saturating_sub(begun));
+        }
+    }
+}
+
 /// The outcomes of the events.
 #[derive(Debug, Default)]
 pub struct EventRecord {
@@ -89,6 +107,7 @@ pub struct EventRecord {
     pub complete: u64,
     /// Time from the event's begin to the delivery of its last fragment.
     pub completion: Distribution,
+    pub phases: Phases,
     /// Event numbers from `first_open` on.
     open: VecDeque<OpenEvent>,
     first_open: u64,
@@ -119,6 +138,7 @@ impl EventRecord {
         if fragments > 0 {
             self.complete += 1;
             self.completion.record(now.saturating_sub(begun));
+            self.phases.record(begun, now);
         }
         while self.open.front().is_some_and(|entry| entry.done) {
             self.open.pop_front();
@@ -158,6 +178,7 @@ pub struct Ledger {
     flows: Vec<FlowRecord>,
     /// Completion of the messages of all flows.
     pub completion: Distribution,
+    pub phases: Phases,
     pub events: EventRecord,
     pub fairness: Fairness,
     window_end: Time,
@@ -169,6 +190,11 @@ impl Ledger {
     pub fn shared(flows: usize) -> SharedLedger {
         let flows = vec![FlowRecord::default(); flows];
         Rc::new(RefCell::new(Ledger { open_flows: flows.len(), flows, ..Ledger::default() }))
+    }
+
+    /// From now on completion times are recorded by phases too: of what begins before `warm_up` and of what begins later.
+    pub fn set_warm_up(&mut self, warm_up: Time) {
+        (self.phases.warm_up, self.events.phases.warm_up) = (warm_up, warm_up);
     }
 
     pub fn flow(&self, flow: FlowId) -> &FlowRecord {
@@ -240,6 +266,7 @@ impl Ledger {
         let took = now.saturating_sub(message.at);
         record.completion.record(took);
         self.completion.record(took);
+        self.phases.record(message.at, now);
         if record.carries_events {
             if let Some(entry) = self.events.entry(message.event) {
                 entry.delivered += 1;
@@ -321,6 +348,24 @@ mod tests {
         let record = ledger.flow(flow);
         assert_eq!((record.first_post, record.last_delivery), (Some(Time(100)), Some(Time(310))));
         assert_eq!((record.completion.quantile(0.5), record.completion.max()), (Some(Time(160)), Some(Time(200))));
+    }
+
+    #[test]
+    fn what_begins_before_the_end_of_the_warm_up_belongs_to_the_start() {
+        let ledger = Ledger::shared(1);
+        let mut ledger = ledger.borrow_mut();
+        let flow = FlowId(0);
+        ledger.set_warm_up(Time(200));
+        ledger.carries_events(flow);
+        for (event, at) in [100, 199, 200].into_iter().enumerate() {
+            ledger.expect(event as u64, Time(at), 1);
+            ledger.posted(flow, &message(at, 10, event as u64));
+        }
+        (0..3).for_each(|n| ledger.delivered(flow, Time(300 + n)));
+        for phases in [&ledger.phases, &ledger.events.phases] {
+            assert_eq!((phases.start_up.count(), phases.start_up.max()), (2, Some(Time(200))));
+            assert_eq!((phases.steady.count(), phases.steady.max()), (1, Some(Time(102))));
+        }
     }
 
     #[test]

@@ -173,9 +173,12 @@ fn run(mut section: Section) -> LabRun {
         seed: section.integer("seed", 1, 0..=u64::MAX),
         time_limit: section.read("time_limit", Time::from_s(1)),
         stop: section.choice("stop", Stop::Done, &[("done", Stop::Done), ("time", Stop::Time)]),
+        warm_up: section.read("warm_up", Time::ZERO),
     };
     if run.time_limit == Time::ZERO {
         section.refuse("time_limit", "allowed is more than 0");
+    } else if run.warm_up >= run.time_limit {
+        section.refuse("warm_up", "allowed is less than run.time_limit");
     }
     section.finish();
     run

@@ -4,8 +4,8 @@
 
 use penstock_cc::Law;
 use penstock_netsim::{
-    lossless_headroom, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, PullBoard, ReadRequester,
-    ReadResponder, Station, SwitchView,
+    lossless_headroom, Distribution, FlowRecord, Headroom, Ledger, LinkId, NodeId, PfcThreshold, PortId, PullBoard,
+    ReadRequester, ReadResponder, Station, SwitchView,
 };
 use penstock_transport::{RequesterConfig, RequesterCounters};
 use penstock_wire::{BthRepr, Opcode, Packet, Payload, Psn, RocePacket};
@@ -16,10 +16,14 @@ use super::path::{blocking, path_of, Blocking, Hop};
 use super::per::per;
 use super::pull;
 use super::quantiles::Quantiles;
-use super::summary::{EventSummary, FlowSummary, LabSummary, LinkSummary, PortSummary, SwitchSummary, Timing, SCHEMA};
+use super::summary::{
+    EventSummary, FlowSummary, LabSummary, LinkSummary, PhaseSummary, Phases, PortSummary, SwitchSummary, Timing,
+    SCHEMA,
+};
 use super::verdict;
 use super::watch::End;
 use crate::flow::FlowInfo;
+use crate::phases::Phase;
 use crate::run::Lab;
 use crate::scenario::{LabScenario, SwitchSpec, Workload};
 use crate::topology::{NodeKind, TopologyLink, TopologyNode};
@@ -48,6 +52,7 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
         events: event_summary(lab, &ledger, scenario),
         switches: switches(lab, scenario, now),
         links: links(lab, scenario, now),
+        phases: phases(lab, &ledger, scenario),
         warnings: scenario.warnings.iter().map(ToString::to_string).collect(),
         settings: scenario.settings.iter().cloned().collect(),
         pull: None,
@@ -58,6 +63,26 @@ pub fn summary(lab: &Lab, scenario_name: &str, scenario: &LabScenario, end: &End
     summary.pull = pull::summary(lab, scenario, &summary.switches);
     summary.verdict = verdict::of(scenario, &summary);
     summary
+}
+
+/// Start-up and steady state of a run with a warm-up.
+fn phases(lab: &Lab, ledger: &Ledger, scenario: &LabScenario) -> Option<Phases> {
+    let completion = if scenario.events.is_some() { &ledger.events.phases } else { &ledger.phases };
+    let summary = |phase: Phase, completion: &Distribution| PhaseSummary {
+        from_s: phase.from.as_secs_f64(),
+        to_s: phase.to.as_secs_f64(),
+        delivered_bytes: phase.counts.delivered_bytes,
+        goodput_gbps: gbps(phase.counts.delivered_bytes, phase.to.saturating_sub(phase.from)),
+        completion_us: Quantiles::from(completion),
+        peak_queue_bytes: phase.peak_queue_bytes,
+        ecn_marked: phase.counts.ecn_marked,
+        pause_frames: phase.counts.pause_frames,
+        pausing_s: phase.counts.pausing.as_secs_f64(),
+        dropped: phase.counts.dropped,
+    };
+    let [start_up, steady] = lab.phases()?;
+    let (start_up, steady) = (summary(start_up, &completion.start_up), summary(steady, &completion.steady));
+    Some(Phases { start_up, steady })
 }
 
 /// Runs the same load in a network that holds nothing back, and compares the run with it.

@@ -29,7 +29,7 @@ const OVERLOADED: u64 = 10;
 /// The same load in a network that holds nothing back.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ideal {
-    /// Completion of the events; of the messages of all flows without events.
+    /// Completion of the events, of the messages of all flows without events; of those after a warm-up.
     pub completion_us: Quantiles,
     /// The bytes that waited at most in each switch, and those that it has.
     pub buffers: Vec<IdealBuffer>,
@@ -52,7 +52,7 @@ pub struct IdealPort {
     pub from: String,
     pub to: String,
     pub needed_bytes: u64,
-    /// The most that came in a millisecond, 1 being what the link carries, and when that began.
+    /// The most that came in a millisecond after the warm-up, 1 being what the link carries, and when that began.
     pub worst_share: f64,
     pub worst_at_s: f64,
     /// The longest time in which more waited than the link carries in 0.1 ms, with its end; 0 if that never happened.
@@ -82,7 +82,11 @@ pub fn ideal(scenario: &LabScenario, lasted_s: f64) -> Option<Ideal> {
     }
     ports.look(&lab);
     let ledger = lab.ledger.borrow();
-    let completion = if scenario.events.is_some() { &ledger.events.completion } else { &ledger.completion };
+    let (all, phases) = match scenario.events.is_some() {
+        true => (&ledger.events.completion, &ledger.events.phases),
+        false => (&ledger.completion, &ledger.phases),
+    };
+    let completion = if scenario.run.warm_up > Time::ZERO { &phases.steady } else { all };
     let buffer = |((name, id), spec): (&(String, _), &crate::scenario::SwitchSpec)| {
         let stats = lab.engine.switch(*id).map(|switch| switch.stats());
         IdealBuffer {
@@ -130,6 +134,8 @@ struct Ports {
     /// The ports of each switch.
     loads: Vec<Vec<Watched>>,
     since: Time,
+    /// What happens up to then is the start-up's.
+    warm_up: Time,
 }
 
 struct Watched {
@@ -155,7 +161,7 @@ impl Ports {
             };
             links.map(watched).collect()
         });
-        Ports { loads: loads.collect(), since: Time::ZERO }
+        Ports { loads: loads.collect(), since: Time::ZERO, warm_up: scenario.run.warm_up }
     }
 
     fn look(&mut self, lab: &Lab) {
@@ -167,7 +173,11 @@ impl Ports {
             let Some(switch) = lab.engine.switch(*id) else { continue };
             for (number, port) in ports.iter_mut().enumerate() {
                 let number = PortId(number as u16);
-                port.close(since, now, switch.port_stats(number, now).tx_bytes, switch.queue_bytes(number));
+                let (tx_bytes, queue) = (switch.port_stats(number, now).tx_bytes, switch.queue_bytes(number));
+                match since < self.warm_up {
+                    true => (port.tx_bytes, port.queue) = (tx_bytes, queue),
+                    false => port.close(since, now, tx_bytes, queue),
+                }
             }
         }
         self.since = now;

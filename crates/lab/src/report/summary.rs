@@ -46,6 +46,9 @@ pub struct LabSummary {
     pub pull: Option<PullSummary>,
     pub switches: Vec<SwitchSummary>,
     pub links: Vec<LinkSummary>,
+    /// Start-up and steady state; `None` without `run.warm_up`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// The same load in a network that holds nothing back; `None` until it is compared, and where it cannot be.
     pub ideal: Option<Ideal>,
     /// The verdict for the planner of the network.
@@ -152,6 +155,31 @@ pub struct EventSummary {
     pub p99_us: Option<f64>,
     pub p999_us: Option<f64>,
     pub max_us: Option<f64>,
+}
+
+/// The time before and after `run.warm_up`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Phases {
+    pub start_up: PhaseSummary,
+    pub steady: PhaseSummary,
+}
+
+/// A part of a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct PhaseSummary {
+    pub from_s: f64,
+    pub to_s: f64,
+    pub delivered_bytes: u64,
+    pub goodput_gbps: f64,
+    /// Completion of the events that began in it; of messages without events.
+    pub completion_us: Quantiles,
+    /// The longest queue of any port of a switch, of looks 100 us apart.
+    pub peak_queue_bytes: u64,
+    pub ecn_marked: u64,
+    pub pause_frames: u64,
+    /// Time in which ports of switches paused the other side, summed.
+    pub pausing_s: f64,
+    pub dropped: u64,
 }
 
 /// The flows that are pulled.

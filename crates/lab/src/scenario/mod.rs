@@ -63,6 +63,8 @@ pub struct LabRun {
     /// Simulated time after which the run ends in any case.
     pub time_limit: Time,
     pub stop: Stop,
+    /// The time that is the start-up and not the steady state; 0: nothing is start-up.
+    pub warm_up: Time,
 }
 
 /// When a run is over.

@@ -175,7 +175,7 @@ fn pauses(facts: &Facts) -> Option<String> {
     let (longest, ports) = facts.paused();
     let marks = facts.sum(|port| port.ecn_marked as f64) > 0.0;
     let how = if marks { "lower switch.kmin and kmax" } else { "set switch.ecn = true and cc.law = \"dcqcn\"" };
-    (longest > 0.0).then(|| {
+    (longest > 0.0 && facts.has_steady_pauses()).then(|| {
         format!(
             "{how}, so that marks come before pauses: {ports} ports were paused, one for {:.3} ms, {:.1} % of the run",
             longest * 1e3,

@@ -22,10 +22,19 @@ const LATE: f64 = 1.5;
 const LATE_US: f64 = 100.0;
 
 impl Facts<'_> {
-    /// The completion time of 99 % of the events, of the messages without events, here and in the ideal; us.
+    /// The completion time of 99 % of the events, of the messages without events, here and in the ideal; of what began
+    /// after the warm-up, if there is one; us.
     pub(super) fn completion_us(&self) -> Option<(f64, f64)> {
-        let here = self.summary.events.map_or(self.summary.mct_us.p99, |events| events.p99_us);
+        let here = match &self.summary.phases {
+            Some(phases) => phases.steady.completion_us.p99,
+            None => self.summary.events.map_or(self.summary.mct_us.p99, |events| events.p99_us),
+        };
         here.zip(self.summary.ideal.as_ref()?.completion_us.p99)
+    }
+
+    /// Ports are paused after the warm-up; at any time without one.
+    pub(super) fn has_steady_pauses(&self) -> bool {
+        self.summary.phases.as_ref().is_none_or(|phases| phases.steady.pausing_s > 0.0)
     }
 
     /// The same, if the events or messages are late.

@@ -3,6 +3,7 @@
 
 use super::super::findings::Offered;
 use super::super::ideal::IdealBuffer;
+use super::super::summary::{PhaseSummary, Phases};
 use super::facts::{bytes, Facts};
 
 /// One after the other, each with its number.
@@ -13,6 +14,7 @@ pub(super) fn all(facts: &Facts) -> Vec<String> {
         bottleneck(facts),
         events(facts),
         ideal(facts),
+        start_up(facts),
         backlog(facts),
         waiting(facts),
         buffer(facts),
@@ -116,6 +118,24 @@ fn ideal(facts: &Facts) -> Option<String> {
          times as long.",
         facts.unit(),
         here / ideal.max(1e-3)
+    ))
+}
+
+/// The start-up beside the steady state.
+fn start_up(facts: &Facts) -> Option<String> {
+    let Phases { start_up, steady } = facts.summary.phases.as_ref()?;
+    let within = |phase: &PhaseSummary| phase.completion_us.p99.map_or("none".to_owned(), |us| format!("{us:.1} us"));
+    Some(format!(
+        "Start-up: up to {:.2} ms 99 % of the {} took {}, and {} after it; at most {} and {} waited at a port, {:.2} and \
+         {:.2} ms of pauses.",
+        start_up.to_s * 1e3,
+        facts.unit(),
+        within(start_up),
+        within(steady),
+        bytes(start_up.peak_queue_bytes),
+        bytes(steady.peak_queue_bytes),
+        start_up.pausing_s * 1e3,
+        steady.pausing_s * 1e3
     ))
 }
 
