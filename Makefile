@@ -103,7 +103,7 @@ lint-gateware: setup
 lint-page: setup
 	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 
-formal: setup    ## proofs by k-induction with covers, planted faults of what has changed since PENSTOCK_BASE or main; FORMAL=name: one, with its faults
+formal: setup    ## proofs by k-induction with covers that rtl/formal/proved.json does not have, planted faults of what has changed since PENSTOCK_BASE or main; FORMAL=name: one, with its faults
 	$(PYTHON) rtl/formal/check.py $(or $(FORMAL),--changed)
 	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
@@ -127,7 +127,7 @@ figures-check: setup build ## draw every figure and compare its numbers with doc
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 	@$(PYTHON) -m figures.pull --check
 
-soak: setup      ## all planted faults of the proofs, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all proofs with all their planted faults, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign

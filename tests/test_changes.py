@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed since a run of the tests, and the proofs whose planted faults that concerns."""
+"""What has changed since a run of the tests, and the proofs and planted faults that concerns."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "rtl/formal"), str(ROOT / "rtl/s
 
 import changes  # noqa: E402
 import faults  # noqa: E402
+import record  # noqa: E402
 from proofs import PROOFS  # noqa: E402
 
 import rtl  # noqa: E402
@@ -116,3 +118,32 @@ def test_each_fault_is_planted_if_its_own_file_changes() -> None:
 
 def test_a_changed_register_map_concerns_the_proofs_that_read_registers() -> None:
     assert planted("regs/penstock.rdl") < ALL
+
+
+def test_a_proof_is_recorded_until_a_text_a_setting_or_a_tool_is_another(tmp_path: Path, monkeypatch) -> None:
+    rtl.generate()
+    proof, other = (next(proof for proof in PROOFS if proof.top == top) for top in ("sync_fifo", "block_fifo"))
+    monkeypatch.setattr(record, "RECORD", tmp_path / "proved.json")
+    record.record([proof], PROOFS)
+    assert record.is_recorded(proof) and not record.is_recorded(other)
+    record.record([other], PROOFS)
+    assert record.is_recorded(proof) and record.is_recorded(other)
+    assert record.is_recorded(replace(proof, mutants=())), "faults are no part of a proof"
+    assert not record.is_recorded(replace(proof, depth=proof.depth + 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "checker", lambda: "of another solver")
+        assert not record.is_recorded(proof)
+    files = record.sources(proof)
+    assert {"sync_fifo.sv", "sync_fifo_props.sv", "anything.sv"} <= {path.name for path in files}
+    for path in files:
+        changed = tmp_path / path.name
+        changed.write_text(path.read_text() + "// another\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(record, "sources", lambda _, here=path, there=changed: {*files - {here}, there})
+            assert not record.is_recorded(proof), path
+    record.record([], [proof])
+    assert list(record.recorded()) == [proof.name], "what is in no list is dropped"
+
+
+def test_the_record_is_of_the_proofs_that_there_are() -> None:
+    assert record.recorded().keys() <= {proof.name for proof in PROOFS}

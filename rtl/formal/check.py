@@ -2,7 +2,8 @@
 """`make formal`: runs the proofs listed in `proofs/`, and shows that each proof can fail.
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
-    python rtl/formal/check.py --changed      all, and the planted faults of those that the present change can break
+    python rtl/formal/check.py --changed      those that are not recorded as proved (record.py), and the planted faults
+                                              of those that the present change can break
 
 Why not SymbiYosys: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
 does not plant faults.
@@ -26,6 +27,7 @@ import changes  # noqa: E402
 import engine  # noqa: E402
 import faults  # noqa: E402
 import model  # noqa: E402
+import record  # noqa: E402
 import yosys  # noqa: E402
 from proof import Mutant, Proof  # noqa: E402
 from proofs import PROOFS  # noqa: E402
@@ -152,19 +154,25 @@ def main(words: list[str]) -> int:
     if changed:
         chosen = faults.planted(chosen, changes.since_base())
     planted = sum(len(proof.mutants) for proof in chosen)
-    failed = 0
+    left = [proof for proof in chosen if changed and not proof.mutants and record.is_recorded(proof)]
+    chosen = [proof for proof in chosen if proof not in left]
+    failed, proved = 0, []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
             verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
             covers = sum(finding.what.startswith("c_") for finding in findings)
             about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
             print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
+            if verdict == "proved":
+                proved.append(proof)
             for finding in findings:
                 if not finding.good:
                     failed += 1
                     print(f"  {finding.what}: {finding.detail}")
     rest = f", {all_faults - planted} left to `make soak`" if planted < all_faults else ""
-    print(f"formal: {len(chosen)} proofs, {planted} planted faults{rest}, {failed} complaints")
+    record.record(proved, PROOFS)
+    before = f" and {len(left)} recorded in {record.RECORD.relative_to(REPO)}" if left else ""
+    print(f"formal: {len(chosen)} proofs{before}, {planted} planted faults{rest}, {failed} complaints")
     return failed > 0
 
 

@@ -20,7 +20,7 @@ from proofs import ROOMS  # noqa: E402
 import rtl  # noqa: E402
 
 # Of these each can change every verdict.
-TOOLS = re.compile(r"rtl/formal/\w+\.py|rtl/syn/yosys\.py|tb/lib/rtl\.py|requirements\.txt")
+TOOLS = re.compile(r"rtl/formal/\w+\.py|rtl/syn/yosys\.py|tb/lib/rtl\.py|requirements(-test)?\.txt")
 
 
 def planted(proofs: list[Proof], paths: list[str] | None) -> list[Proof]:
@@ -30,10 +30,16 @@ def planted(proofs: list[Proof], paths: list[str] | None) -> list[Proof]:
     return [proof if touched(proof, set(paths)) else replace(proof, mutants=()) for proof in proofs]
 
 
+def sources(proof: Proof) -> set[Path]:
+    """The files that a proof reads."""
+    rules = [FORMAL / f"{proof.props or proof.top}_props.sv", *FORMAL.glob("*_pkg.sv")]
+    helpers = [path for path in FORMAL.glob("*.sv") if not path.stem.endswith("_props")]
+    return {*rtl.sources(proof.top, rules), *(FORMAL / "free" / f"{name}.sv" for name in proof.free), *helpers}
+
+
 def touched(proof: Proof, paths: set[str]) -> bool:
     """Whether one of the files that a proof reads, or its list of faults, has changed."""
-    rules = [FORMAL / f"{proof.props or proof.top}_props.sv", *FORMAL.glob("*_pkg.sv")]
-    read = {*rtl.sources(proof.top, rules), *(FORMAL / "free" / f"{name}.sv" for name in proof.free)}
+    read = sources(proof)
     if any(path.parent == rtl.GENERATED for path in read) and any(path.startswith("regs/") for path in paths):
         return True
     lists = [f"rtl/formal/proofs/{name}.py" for name, room in ROOMS.items() if proof in room]
