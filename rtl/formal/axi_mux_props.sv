@@ -131,7 +131,8 @@ module axi_mux_props
   for (genvar i = 0; i < 2; i++) begin : gen_master
     assign aw_good[i] = m_aw && !s_aw[1-i] && m_axi_req.wr.aw == named(s_axi_req[i].wr.aw, 1'(i));
     assign w_good[i]  = m_w && !s_w[1-i] && m_axi_req.wr.wlast == s_axi_req[i].wr.wlast
-                        && m_axi_req.wr.wstrb == s_axi_req[i].wr.wstrb && m_axi_wdata == s_axi_wdata[i];
+                        && m_axi_req.wr.wstrb == s_axi_req[i].wr.wstrb
+                        && m_axi_req.wr.wlanes == s_axi_req[i].wr.wlanes && m_axi_wdata == s_axi_wdata[i];
     assign b_good[i]  = m_b && !s_b[1-i] && s_axi_rsp[i].wr.bresp == m_axi_rsp.wr.bresp;
     assign ar_good[i] = m_ar && !s_ar[1-i] && m_axi_req.rd.ar == named(s_axi_req[i].rd.ar, 1'(i));
     assign r_good[i]  = m_r && !s_r[1-i] && s_axi_rsp[i].rd.rresp == m_axi_rsp.rd.rresp

@@ -143,14 +143,15 @@ module axi_reset_guard_props
     if (!forgot_q && ar_waits_q) a_ar_hold : assert (m_axi_req.rd.arvalid && m_axi_req.rd.ar == m_req_q.rd.ar);
     if (!forgot_q && w_waits_q)
       a_w_hold : assert (m_axi_req.wr.wvalid && m_axi_wdata == m_wdata_q && m_axi_req.wr.wlast == m_req_q.wr.wlast
-                         && m_axi_req.wr.wstrb == m_req_q.wr.wstrb);
+                         && m_axi_req.wr.wstrb == m_req_q.wr.wstrb && m_axi_req.wr.wlanes == m_req_q.wr.wlanes);
     if (w_here) a_has_address : assert (bursts_q != '0);
     if (watching_q && ahead_q == '0 && w_here) a_wlast : assert (m_axi_req.wr.wlast == (beats_q == len_q));
     if (!forgot_q && w_here && !w_waits_q && !s_w_q) a_no_strobes : assert (!m_axi_req.wr.wstrb && closed_q);
     // ---- the masters
     if (s_aw_q) a_aw : assert (m_axi_req.wr.awvalid && m_axi_req.wr.aw == s_req_q.wr.aw);
     if (s_ar_q) a_ar : assert (m_axi_req.rd.arvalid && m_axi_req.rd.ar == s_req_q.rd.ar);
-    if (s_w_q) a_w : assert (w_here && m_axi_req.wr.wstrb && m_axi_wdata == s_wdata_q);
+    if (s_w_q) a_w : assert (w_here && m_axi_req.wr.wstrb && m_axi_req.wr.wlanes == s_req_q.wr.wlanes
+                                && m_axi_wdata == s_wdata_q);
     if (!s_aw_q && !aw_waits_q) a_no_aw : assert (!m_axi_req.wr.awvalid);
     if (!s_ar_q && !ar_waits_q) a_no_ar : assert (!m_axi_req.rd.arvalid);
     if (!closed) a_since : assert (s_writes_q == writes_q && s_reads_q == reads_q && s_due_q == count_t'(level)

@@ -58,6 +58,7 @@ module axi_mux
     m_axi_req.wr.aw.id   = aw_at;
     m_axi_req.wr.awvalid = s_axi_req[aw_at].wr.awvalid && (order_room || aw_held_q);
     m_axi_req.wr.wlast   = s_axi_req[w_at].wr.wlast;
+    m_axi_req.wr.wlanes  = s_axi_req[w_at].wr.wlanes;
     m_axi_req.wr.wstrb   = s_axi_req[w_at].wr.wstrb;
     m_axi_req.wr.wvalid  = s_axi_req[w_at].wr.wvalid && w_there;
     m_axi_req.wr.bready  = s_axi_req[m_axi_rsp.wr.bid].wr.bready;

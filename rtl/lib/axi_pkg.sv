@@ -48,11 +48,19 @@ package axi_pkg;
     logic [2:0]  prot;
   } axi_addr_t;
 
+  // Lanes of a word of at most 64 bytes, both included; those that a word does not have do not count.
+  typedef struct packed {
+    logic [5:0] first;
+    logic [5:0] last;
+  } lanes_t;
+  localparam lanes_t AllLanes = '{first: 6'd0, last: 6'd63};
+
   typedef struct packed {
     axi_addr_t aw;
     logic      awvalid;
     logic      wlast;
-    logic      wstrb;  // of all bytes
+    lanes_t    wlanes;
+    logic      wstrb;  // of these lanes; the others have none
     logic      wvalid;
     logic      bready;
   } axi_wr_req_t;
@@ -88,6 +96,10 @@ package axi_pkg;
     axi_wr_rsp_t wr;
     axi_rd_rsp_t rd;
   } axi_rsp_t;
+
+  function automatic logic [63:0] strobes(lanes_t lanes);
+    return ({64{1'b1}} << lanes.first) & ({64{1'b1}} >> (6'd63 - lanes.last));
+  endfunction
 
   // An incrementing burst of `len` + 1 whole words of `lanes` bytes.
   function automatic axi_addr_t whole_words(logic [63:0] addr, logic [7:0] len, int unsigned lanes);

@@ -105,17 +105,18 @@
 `define AXI_MASTER(P, AW) \
   axi_pkg::axi_req_t P``_req; \
   axi_pkg::axi_rsp_t P``_rsp; \
-  logic P``_wstrb_all; \
+  logic P``_wstrb_lanes; \
+  axi_pkg::lanes_t P``_wlanes; \
   logic [63:0] P``_awaddr_all, P``_araddr_all; \
   assign {P``_awid, P``_awaddr_all, P``_awlen, P``_awsize, P``_awburst, P``_awlock, P``_awcache, P``_awprot, \
-          P``_awvalid, P``_wlast, P``_wstrb_all, P``_wvalid, P``_bready, \
+          P``_awvalid, P``_wlast, P``_wlanes, P``_wstrb_lanes, P``_wvalid, P``_bready, \
           P``_arid, P``_araddr_all, P``_arlen, P``_arsize, P``_arburst, P``_arlock, P``_arcache, P``_arprot, \
           P``_arvalid, P``_rready} = P``_req; \
   assign P``_rsp = {P``_awready, P``_wready, P``_bid, P``_bresp, P``_bvalid, \
                     P``_arready, P``_rid, P``_rresp, P``_rlast, P``_rvalid}; \
   assign P``_awaddr = P``_awaddr_all[AW-1:0]; \
   assign P``_araddr = P``_araddr_all[AW-1:0]; \
-  assign P``_wstrb  = {$bits(P``_wstrb){P``_wstrb_all}}; \
+  assign P``_wstrb  = {$bits(P``_wstrb){P``_wstrb_lanes}} & $bits(P``_wstrb)'(axi_pkg::strobes(P``_wlanes)); \
   wire P``_unused = &{1'b0, P``_awaddr_all, P``_araddr_all};
 
 `endif

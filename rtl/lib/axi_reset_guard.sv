@@ -62,6 +62,7 @@ module axi_reset_guard
 
   // ---- data of writes: not before its address, as an address that the masters withdrew would leave it alone ---------
   logic w_due, w_free, w_loads, at_end, w_valid_q, wlast_q, wstrb_q;
+  lanes_t wlanes_q;
   logic [7:0] len, sent_q;  // of the oldest burst whose data has not gone: its beats - 1, and those that have
   logic [$clog2(BURSTS):0] unused_level;
   sync_fifo #(.W(8), .DEPTH(BURSTS)) u_lens (
@@ -83,6 +84,7 @@ module axi_reset_guard
     if (w_loads) begin
       m_axi_wdata <= s_axi_wdata;
       wlast_q     <= at_end;
+      wlanes_q    <= s_axi_req.wr.wlanes;
       wstrb_q     <= !closed;
       sent_q      <= at_end ? '0 : sent_q + 1'b1;
     end
@@ -98,6 +100,7 @@ module axi_reset_guard
     m_axi_req.wr.aw      = aw_q;
     m_axi_req.wr.awvalid = aw_valid_q;
     m_axi_req.wr.wlast   = wlast_q;
+    m_axi_req.wr.wlanes  = wlanes_q;
     m_axi_req.wr.wstrb   = wstrb_q;
     m_axi_req.wr.wvalid  = w_valid_q;
     m_axi_req.wr.bready  = closed || s_axi_req.wr.bready;

@@ -102,6 +102,7 @@ module packet_store_axi_wr
   assign m_axi_req.awvalid = burst_valid && burst.has_data && (held_q || (data_room && answer_room));
   assign m_axi_req.aw      = whole_words(64'(burst.addr), burst.len, Lanes);
   assign m_axi_req.wlast   = wlast_q;
+  assign m_axi_req.wlanes  = axi_pkg::AllLanes;
   assign m_axi_req.wstrb   = 1'b1;
   assign m_axi_req.wvalid  = wvalid_q;
   assign burst_taken       = burst.has_data ? m_axi_req.awvalid && m_axi_rsp.awready : answer_room;
