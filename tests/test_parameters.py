@@ -30,6 +30,8 @@ IMPOSSIBLE = [
     ("penstock_core", {"WITH_SERVICES": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "it must be 1: streams"),
     ("penstock_core", {"WITH_READ": 2}, "must be 0 or 1"),
     ("penstock_core", {"WITH_READ": 1, "WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "that must be 1"),
+    ("penstock_core", {"WITH_RECEIVE": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_RECEIVE": 1, "WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "that must be 1"),
     ("penstock_1g", {"CLK_KHZ": 10_000}, "19532 or more"),
     ("segmenter", {"RING_BYTES": 5000}, "a power of two, 8192"),
     ("segmenter", {"SLOTS": 2048}, "a power of two, 2 to 1024"),
@@ -44,7 +46,7 @@ IMPOSSIBLE = [
     ("transports", {"WITH_ROCE": 0}, "one of them 1"),
     ("transports", {"WITH_TCP": 2}, "each must be 0 or 1"),
     ("transports", {"N_STREAMS": 65, **TCP}, "1 to 64"),
-    ("transports", {"WITH_TCP": 1, "WITH_READ": 1, "STORE": 1, "RING_BYTES": 65536}, "one of the three must be 0"),
+    ("transports", {"WITH_TCP": 1, "WITH_READ": 1, "STORE": 1, "RING_BYTES": 65536}, "it must be 0"),
     ("event_source", {"N_IN": 17}, "0 .no inputs. to 16"),
     *(
         ("event_source", {"EVENT_BYTES": n, "N_IN": 1}, "a multiple of 64, from 64 to 8388608")

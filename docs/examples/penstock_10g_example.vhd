@@ -29,7 +29,8 @@ package penstock_xgmii_component is
       WITH_QCN    : natural := 1;
       WITH_SOURCE : natural := 1;
       WITH_SERVICES : natural := 1;
-      WITH_READ     : natural := 0
+      WITH_READ     : natural := 0;
+      WITH_RECEIVE  : natural := 0
     );
     port (
       clk                   : in  std_logic;
@@ -72,6 +73,12 @@ package penstock_xgmii_component is
       m_axis_sample_tdata   : out std_logic_vector(127 downto 0);
       m_axis_sample_tvalid  : out std_logic;
       m_axis_sample_tready  : in  std_logic;
+      m_axis_receive_tdata  : out std_logic_vector(63 downto 0);
+      m_axis_receive_tkeep  : out std_logic_vector(7 downto 0);
+      m_axis_receive_tuser  : out std_logic_vector(42 downto 0);
+      m_axis_receive_tvalid : out std_logic;
+      m_axis_receive_tready : in  std_logic;
+      m_axis_receive_tlast  : out std_logic;
       m_axi_rst             : in  std_logic;
       m_axi_awid            : out std_logic_vector(0 downto 0);
       m_axi_awaddr          : out std_logic_vector(AXI_ADDR_W - 1 downto 0);
@@ -280,6 +287,12 @@ begin
       m_axis_sample_tdata   => open,
       m_axis_sample_tvalid  => open,
       m_axis_sample_tready  => '1',
+      m_axis_receive_tdata  => open,
+      m_axis_receive_tkeep  => open,
+      m_axis_receive_tuser  => open,
+      m_axis_receive_tvalid => open,
+      m_axis_receive_tready => '1',
+      m_axis_receive_tlast  => open,
       m_axi_rst             => '0', -- no memory: STORE is 0
       m_axi_awid            => open,
       m_axi_awaddr          => open,

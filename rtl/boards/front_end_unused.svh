@@ -35,6 +35,12 @@
     .m_axis_sample_tdata(),
     .m_axis_sample_tvalid(),
     .m_axis_sample_tready(1'b1),
+    .m_axis_receive_tdata(),
+    .m_axis_receive_tkeep(),
+    .m_axis_receive_tuser(),
+    .m_axis_receive_tvalid(),
+    .m_axis_receive_tready(1'b1),
+    .m_axis_receive_tlast(),
     .m_axi_rst          (1'b0),  // the rings are on chip
     .m_axi_awid(), .m_axi_awaddr(), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awlock(),
     .m_axi_awcache(), .m_axi_awprot(), .m_axi_awvalid(), .m_axi_wdata(), .m_axi_wstrb(), .m_axi_wlast(),

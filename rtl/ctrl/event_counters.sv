@@ -77,6 +77,9 @@ module event_counters
   assign pulse[CntRxCnmNotReady]        = receive.cnm_not_ready;
   assign pulse[CntRxCnpRefused]         = receive.cnp_refused;
   assign pulse[CntRxReadRequests]       = receive.reads.read;
+  assign pulse[CntRxWriteRequests]      = receive.reads.write;
+  assign pulse[CntRxSendRequests]       = receive.reads.send;
+  assign pulse[CntOutOfBuffer]          = receive.reads.out_of_buffer;
   assign pulse[CntDuplicateRequest]     = receive.reads.repeated;
   assign pulse[CntReadDropped]          = receive.reads.dropped;
   assign pulse[CntNakSequenceSent]      = receive.reads.nak_sequence;

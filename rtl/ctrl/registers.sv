@@ -24,7 +24,8 @@ module registers
   parameter int unsigned WITH_QCN    = 1,
   parameter int unsigned WITH_SOURCE = 1,
   parameter int unsigned WITH_SERVICES = 1,
-  parameter int unsigned WITH_READ   = 0
+  parameter int unsigned WITH_READ   = 0,
+  parameter int unsigned WITH_RECEIVE = 0
 ) (
   input logic clk,
   input logic rst,
@@ -134,6 +135,7 @@ module registers
   assign live.options.services = WITH_SERVICES == 1;
   assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1;
   assign live.options.read     = WITH_ROCE == 1 && WITH_READ == 1;
+  assign live.options.receive  = WITH_ROCE == 1 && WITH_RECEIVE == 1;
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;

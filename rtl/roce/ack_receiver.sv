@@ -6,7 +6,8 @@ module ack_receiver
   import penstock_pkg::*;
 #(
   parameter int unsigned N_QP = 4,
-  parameter bit WITH_READ = 1'b0  // requests of peers are handed on
+  parameter bit WITH_READ = 1'b0,    // requests of peers are handed on
+  parameter bit WITH_RECEIVE = 1'b0  // likewise; SENDs and WRITEs are described
 ) (
   input logic clk,
   input logic rst,
@@ -15,9 +16,7 @@ module ack_receiver
 
   input rx_roce_t rx,
   input logic     rx_valid,
-  input roce_pkg::reth_t reth,  // with rx, and whether the packet ends before it or with it
-  input logic     reth_is_short,
-  input logic     reth_is_whole,
+  input roce_read_pkg::request_hdr_t request_hdr,  // with rx
 
   // Queue-pair table.
   output logic               cfg_rd,
@@ -92,15 +91,38 @@ module ack_receiver
 
   // ---- requests of the peer ------------------------------------------------------------------------
   logic is_request;
-  if (WITH_READ) begin : gen_requests
-    logic is_read, whole_q, short_q;
-    roce_pkg::reth_t reth_q;
+  if (WITH_READ || WITH_RECEIVE) begin : gen_requests
+    localparam logic [15:0] BthAndIcrc = 16'(
+      ip_pkg::Ipv4Bytes + ip_pkg::UdpBytes + roce_pkg::BthBytes + roce_pkg::IcrcBytes);
+    roce_read_pkg::request_hdr_t hdr_q;
+    roce_read_pkg::receive_t receive;
+    logic is_read, is_message, is_send, starts, has_imm, has_reth;
+    logic [2:0] place;  // in its message
+    logic [15:0] length, headers;
     assign is_read    = rx_q.opcode == roce_read_pkg::OpcodeReadRequest;
-    assign is_request = roce_read_pkg::is_rc_request(rx_q.opcode) && !(is_read && short_q);
+    assign is_message = WITH_RECEIVE && rx_q.opcode < roce_read_pkg::OpcodeReadRequest;
+    assign is_send    = rx_q.opcode < 8'h06;
+    assign place      = is_send ? rx_q.opcode[2:0] : rx_q.opcode[2:0] - 3'd6;
+    assign has_reth   = is_read || (is_message && !is_send && starts);
+    assign length     = hdr_q.length - BthAndIcrc;  // after the BTH
+    assign headers    = 16'(has_reth ? roce_pkg::RethBytes : 0)
+                      + 16'(is_message && has_imm ? roce_pkg::ImmBytes : 0)
+                      + 16'(is_message ? hdr_q.pad_count : 2'd0);
+    // First, middle, last, last with immediate, only, only with immediate.
+    assign starts     = place == 3'd0 || place[2];
+    assign has_imm    = place == 3'd3 || place == 3'd5;
+    assign receive    = '{
+      valid: is_message, is_send: is_send, starts: starts, ends: place >= 3'd2, has_imm: has_imm,
+      ack_req: hdr_q.ack_req, len: length - headers,
+      imm: has_reth ? hdr_q.imm : hdr_q.reth.va[63:32]
+    };
+    assign is_request = roce_read_pkg::is_rc_request(rx_q.opcode) && length >= headers;
     always_ff @(posedge clk) begin
-      if (rx_valid) {reth_q, whole_q, short_q} <= {reth, reth_is_whole, reth_is_short};
+      if (rx_valid) hdr_q <= request_hdr;
       if (rx_valid_q) request <= '{
-        qp: rx_q.dest_qpn[7:0], is_read: is_read, is_whole: whole_q, psn: rx_q.psn, reth: reth_q
+        receive: WITH_RECEIVE ? receive : '0,
+        qp: rx_q.dest_qpn[7:0], is_read: is_read, is_whole: length == 16'(roce_pkg::RethBytes), psn: rx_q.psn,
+        reth: hdr_q.reth
       };
       request_valid <= accepted & is_request & ~rst;
     end
@@ -108,7 +130,7 @@ module ack_receiver
     assign is_request    = 1'b0;
     assign request       = '0;
     assign request_valid = 1'b0;
-    wire unused_reth = &{1'b0, reth, reth_is_short, reth_is_whole};
+    wire unused_hdr = &{1'b0, request_hdr};
   end
 
   always_ff @(posedge clk) begin

@@ -10,7 +10,8 @@ module qp_table
   parameter int unsigned N_QP    = 4,
   parameter int unsigned N_PORTS = 2,
   parameter bit          RETRANSMIT = 1'b1, // 0: retry_cnt and rnr_retry are 0
-  parameter bit          WITH_READ  = 1'b0  // the rows have a window, for the last port
+  parameter bit          WITH_READ  = 1'b0, // the rows have a window, for the last port
+  parameter bit          WITH_RECEIVE = 1'b0
 ) (
   input logic clk,
   input logic rst,
@@ -75,12 +76,14 @@ module qp_table
 
   // The same of a window: whole multiples of 64 bytes.
   function automatic row_t kept_of_window();
+    qp_receive_t receive;
+    receive = '{write: '1, rnr_timer: '1, default: '0};
     kept_of_window = '1;
     kept_of_window[QpReadPsn[4:2]]      = 32'h00FF_FFFF;
     kept_of_window[QpReadBaseLo[4:2]]   = 32'hFFFF_FFC0;
     kept_of_window[QpReadLengthLo[4:2]] = 32'hFFFF_FFC0;
-    kept_of_window[QpReadDepth[4:2]]    = 32'h0000_001F;
-    kept_of_window[Words-1]             = '0;
+    kept_of_window[QpReadDepth[4:2]]    = WITH_READ ? 32'h0000_001F : '0;
+    kept_of_window[QpReceive[4:2]]      = WITH_RECEIVE ? receive : '0;
   endfunction
 
   // verilator lint_off UNUSEDSIGNAL
@@ -210,7 +213,7 @@ module qp_table
   end
 
   // ---- windows -------------------------------------------------------------------------------------
-  if (WITH_READ) begin : gen_windows
+  if (WITH_READ || WITH_RECEIVE) begin : gen_windows
     localparam row_t KeptRead = kept_of_window();
     localparam int unsigned Reader = N_PORTS - 1;
     wire in_window = addr[QpRowAddrW-1:5] == QpReadPsn[QpRowAddrW-1:5];
@@ -244,7 +247,13 @@ module qp_table
       );
     end
     assign read_word = in_window ? kept_read & KeptRead[addr[4:2]] : '0;
+    // verilator lint_off UNUSEDSIGNAL
+    // (the holes of a register)
+    qp_receive_t receive;
+    // verilator lint_on UNUSEDSIGNAL
+    assign receive   = row[QpReceive[4:2]];
     assign window    = '{
+      write: receive.write, rnr_timer: receive.rnr_timer,
       resources: row[QpReadDepth[4:2]][4:0], psn: row[QpReadPsn[4:2]][23:0], rkey: row[QpReadRkey[4:2]],
       base: {row[QpReadBaseHi[4:2]], row[QpReadBaseLo[4:2]]}, length: {row[QpReadLengthHi[4:2]], row[QpReadLengthLo[4:2]]}
     };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
-// The READ responder's operations: requests of all queue pairs in, packets to send out, one operation at a time.
+// The responder's operations: requests of all queue pairs in, packets to send and placements of payloads out, one
+// operation at a time.
 // Promise: a packet's bytes are in its queue pair's window, as it is set in that moment, and its PSN in the range of a
 // READ that was accepted; answers leave in the order of their requests, a NAK after those of earlier requests; a
 // request in order is answered or refused, one that is repeated is answered again (IBTA volume 1, 9.7.4, 9.7.5, 9.4.4;
-// the checks are those of crates/transport, responder.rs). SENDs, WRITEs and atomics are invalid requests.
+// the checks are those of crates/transport, responder.rs). Payload is placed only of an accepted packet, and in the
+// window; each packet with AckReq and each message's end is acknowledged. What the build does not serve is invalid.
 //
 //   request: idle, row --------------------------> inside, decide (search) -> commit
 //   packet:  idle, row, pick, load, subject, measure ^
@@ -13,7 +15,9 @@ module read_engine
   import penstock_pkg::*;
   import roce_read_pkg::*;
 #(
-  parameter int unsigned N_QP = 4
+  parameter int unsigned N_QP = 4,
+  parameter bit WITH_READ = 1'b1,
+  parameter bit WITH_RECEIVE = 1'b0  // SENDs and WRITEs
 ) (
   input  logic              clk,
   input  logic              rst,
@@ -48,6 +52,14 @@ module read_engine
   output logic              reply_valid,
   input  logic              reply_ready,
 
+  // payloads of SENDs and WRITEs: one placement for each such request
+  input  logic              room,       // the stream has a place for a packet of any length
+  input  logic [N_QP-1:0]   lost,       // the memory has failed a WRITE: what comes next is not served
+  output placement_t        placement,  // but its fence
+  output logic              placement_valid,
+  output logic              opens,      // queue pair `opens_qp` begins anew
+  output qp_t               opens_qp,
+
   output read_stat_t        stat           // all but nak_operational
 );
   import roce_tx_pkg::valid_mtu, roce_tx_pkg::mtu_bytes, roce_tx_pkg::hashed_port;
@@ -74,6 +86,8 @@ module read_engine
   mtu_e   mtu;
   wire [QpW-1:0] index = qp_q[QpW-1:0];
   logic   executes_q, repeats_q, sends_q, is_nak_q, drops_q;  // what the operation does
+  logic   is_ack_q, is_ack, accepts_q, acknowledges_q;
+  assign is_ack = WITH_RECEIVE && is_ack_q;
   assign mtu = valid_mtu(cfg.mtu);
 
   // ---- a row begins anew if its queue pair was closed; until its packets have left, requests wait ------
@@ -87,6 +101,9 @@ module read_engine
     if (row_here && ready[index]) fresh_q[index] <= 1'b0;
     if (rst) fresh_q <= '1;
   end
+
+  assign opens    = row_here && begins && ready[index];
+  assign opens_qp = qp_q;
 
   // ---- which operation: requests and packets take turns ------------------------------------------
   logic takes, takes_request, leaves, any_request;
@@ -115,13 +132,35 @@ module read_engine
     .rd_data(kept)
   );
 
+  // ---- of SENDs and WRITEs: the message that has begun, and the ACK that waits ---------------------------
+  receive_row_t kept_receive, receive_q, received, receive;
+  assign receive = WITH_RECEIVE ? receive_q : '0;
+  receive_t     packet;
+  assign packet = WITH_RECEIVE ? request.receive : '0;
+  if (WITH_RECEIVE) begin : gen_receive_rows
+    ram_sdp #(.W($bits(receive_row_t)), .DEPTH(1 << QpW)) u_rows (
+      .clk,
+      .wr_en  (leaves && !closed),
+      .wr_addr(index),
+      .wr_data(received),
+      .rd_en  (takes),
+      .rd_addr(cfg_qp[QpW-1:0]),
+      .rd_data(kept_receive)
+    );
+  end else begin : gen_no_receive_rows
+    assign kept_receive = '0;
+    wire unused_received = &{1'b0, received};
+  end
+
   // ---- entries: READs that were executed, and what is left of their answers -------------------------
   executed_t executed, executing;
   answer_t   answer, answer_q, answer_after;
   entry_t    entry_q, search_entry, found_entry, load_entry, oldest;
   logic [23:0] psns_q;
   logic      search_rd, search_start, search_done, found;
+  logic      is_data;  // a packet of an answer is sent
   assign executing = '{first: request.psn, packets: psns_q, reth: request.reth};
+  assign is_data   = sends_q && !is_nak_q && !is_ack;
   ram_sdp #(.W($bits(executed_t)), .DEPTH(N_QP * Entries)) u_executed (
     .clk,
     .wr_en  (leaves && !closed && executes_q),
@@ -133,7 +172,7 @@ module read_engine
   );
   ram_sdp #(.W($bits(answer_t)), .DEPTH(N_QP * Entries)) u_answers (
     .clk,
-    .wr_en  (leaves && !closed && (executes_q || repeats_q || (sends_q && !is_nak_q))),
+    .wr_en  (leaves && !closed && (executes_q || repeats_q || is_data)),
     .wr_addr(PlaceW'({index, entry_q})),
     .wr_data(sends_q ? answer_after : answer_q),
     .rd_en  (state_q == StLoad),
@@ -158,14 +197,15 @@ module read_engine
   // ---- pick: the oldest answer that may be continued ------------------------------------------------
   logic [Entries-1:0] continued, rotated_q;
   assign oldest      = row_q.next - entry_t'(row_q.count);
-  assign continued   = row_q.nak.valid ? row_q.pending & ~row_q.nak.later : row_q.pending;
+  assign continued   = row_q.nak.valid ? row_q.pending & ~row_q.nak.later
+                     : receive.ack.valid ? row_q.pending & ~receive.ack.later : row_q.pending;
   always_ff @(posedge clk) if (state_q == StPick) rotated_q <= Entries'({continued, continued} >> oldest);
   always_comb begin
     load_entry = oldest;
     for (int i = int'(Entries) - 1; i >= 0; i--) if (rotated_q[i]) load_entry = oldest + entry_t'(i);
   end
 
-  // ---- the subject: bytes that are requested, or those that are left of an answer ---------------------
+  // ---- the subject: bytes that are requested, or those that are left of an answer or a WRITE ------------
   roce_pkg::reth_t        subject, subject_q;
   logic                   measures;
   read_row_t              row;
@@ -173,7 +213,8 @@ module read_engine
   logic                   key_q, inside_q, is_last_q, too_long_q, permitted;
   logic [PayloadLenW-1:0] len_q;
   psn_t                   distance_q;
-  assign subject   = is_request_q ? request.reth : subject_q;
+  assign subject   = !is_request_q ? subject_q
+                   : packet.valid && !packet.starts ? kept_receive.message.rest : request.reth;
   assign row       = begins ? first_row : kept;
   assign measures  = is_request_q ? row_here : state_q == StMeasure;
   assign permitted = subject.dma_len == '0 || (key_q && inside_q);
@@ -182,7 +223,8 @@ module read_engine
     if (measures) begin
       offset_q   <= {1'b0, subject.va} - {1'b0, window.base};
       slack_q    <= {1'b0, window.length} - 65'(subject.dma_len);
-      key_q      <= subject.rkey == window.rkey && window.resources != '0;
+      key_q      <= subject.rkey == window.rkey
+                    && (is_request_q && packet.valid ? window.write : window.resources != '0);
       is_last_q  <= subject.dma_len <= 32'(mtu_bytes(mtu));
       len_q      <= subject.dma_len <= 32'(mtu_bytes(mtu)) ? PayloadLenW'(subject.dma_len) : mtu_bytes(mtu);
       too_long_q <= subject.dma_len > 32'h8000_0000;
@@ -193,14 +235,72 @@ module read_engine
   end
 
   // ---- decide ---------------------------------------------------------------------------------------
-  logic rule_executes, rule_searches, rule_refuses, at_once;
+  logic rule_executes, rule_searches, rule_refuses, rule_accepts, rule_repeats, at_once;
+  logic packet_accepted, packet_invalid, not_ready, is_lost;
+  message_t message;
+  read_row_t row_before;
+  assign is_lost = WITH_RECEIVE && lost[index];
+  always_comb begin
+    row_before        = row_q;
+    row_before.failed = row_q.failed || is_lost;
+  end
   read_rules u_rules (
-    .row(row_q), .is_read(request.is_read), .is_whole(request.is_whole), .resources(window.resources),
-    .distance(distance_q), .psns(psns_q), .too_long(too_long_q), .permitted,
-    .next(ruled), .executes(rule_executes), .searches(rule_searches), .refuses(rule_refuses)
+    .row(row_before), .is_read(request.is_read && WITH_READ), .is_whole(request.is_whole), .resources(window.resources),
+    .distance(distance_q), .psns(psns_q), .too_long(too_long_q), .permitted, .in_message(receive.message.begun),
+    .packet, .packet_accepted, .packet_invalid, .not_ready, .rnr_timer(window.rnr_timer),
+    .next(ruled), .executes(rule_executes), .searches(rule_searches), .refuses(rule_refuses),
+    .accepts(rule_accepts), .repeats(rule_repeats)
   );
   assign search_start = state_q == StDecide && is_request_q && rule_searches;
-  assign at_once      = rule_executes && row_q.pending == '0 && !row_q.nak.valid && eligible[index] && may_send;
+  assign at_once      = rule_executes && row_q.pending == '0 && !row_q.nak.valid && !receive.ack.valid
+                      && eligible[index] && may_send;
+
+  // The latest packet that an ACK names: of a repeated one not beyond a READ, which would pass for answered.
+  psn_t acknowledged;
+  logic is_behind;  // an ACK that waits goes further
+  assign acknowledged = !is_lost && (rule_accepts || row_q.count != '0) ? request.psn : row_q.expected - 1'b1;
+
+  if (WITH_RECEIVE) begin : gen_receive
+    logic full_q, fits_q, is_last_packet_q, is_more_q;
+    logic [63:0] va_q;
+    psn_t ack_distance;
+    always_ff @(posedge clk) begin
+      if (measures) begin
+        full_q           <= packet.len == 16'(mtu_bytes(mtu));
+        fits_q           <= packet.len <= 16'(mtu_bytes(mtu));
+        is_last_packet_q <= subject.dma_len == 32'(packet.len);
+        is_more_q        <= subject.dma_len < 32'(packet.len);
+      end
+      if (state_q == StDecide) va_q <= subject.va;
+    end
+    receive_rules u_receive_rules (
+      .packet, .message(receive.message), .rest(subject), .room, .full(full_q), .fits(fits_q),
+      .is_last(is_last_packet_q), .is_more(is_more_q), .too_long(too_long_q), .permitted,
+      .invalid(packet_invalid), .not_ready, .accepts(packet_accepted), .next(message)
+    );
+    assign ack_distance = receive.ack.psn - acknowledged;
+    assign is_behind    = !rule_accepts && receive.ack.valid && !ack_distance[$bits(psn_t)-1];
+    wire unused_distance = &{1'b0, ack_distance};
+
+    assign placement_valid = leaves && is_request_q && packet.valid;
+    always_comb begin
+      placement = '{
+        places: 1'b0, streams: 1'b0, notifies: 1'b0,
+        has_reth: packet.starts && !packet.is_send, has_imm: packet.has_imm,
+        starts: packet.starts, ends: packet.ends, qp: qp_q, psn: request.psn, imm: packet.imm,
+        len: PayloadLenW'(packet.len), va: va_q, length: receive.message.length, fence: '0
+      };
+      if (accepts_q && !closed) begin
+        placement.places   = !packet.is_send && packet.len != '0;
+        placement.streams  = packet.is_send;
+        placement.notifies = !packet.is_send && packet.has_imm;
+      end
+    end
+  end else begin : gen_no_receive
+    assign {packet_accepted, packet_invalid, not_ready, is_behind, message} = '0;
+    assign {placement, placement_valid} = '0;
+    wire unused_receive = &{1'b0, room, message, acknowledged, is_behind};
+  end
 
   always_ff @(posedge clk) begin
     if (takes) begin
@@ -208,13 +308,15 @@ module read_engine
       qp_q         <= cfg_qp;
     end
     if (row_here) begin
-      row_q <= row;
-      {executes_q, repeats_q, sends_q, is_nak_q, drops_q} <= '0;
+      row_q     <= row;
+      receive_q <= begins ? '0 : kept_receive;
+      {executes_q, repeats_q, sends_q, is_nak_q, drops_q, is_ack_q, accepts_q, acknowledges_q} <= '0;
     end
     if (state_q == StLoad) begin
       entry_q  <= load_entry;
-      sends_q  <= rotated_q == '0 && row_q.nak.valid;
+      sends_q  <= rotated_q == '0 && (row_q.nak.valid || receive.ack.valid);
       is_nak_q <= rotated_q == '0 && row_q.nak.valid;
+      is_ack_q <= rotated_q == '0 && !row_q.nak.valid && receive.ack.valid;
     end
     if (state_q == StSubject) answer_q <= answer;
     if (state_q == StDecide) begin
@@ -226,7 +328,18 @@ module read_engine
         };
         executes_q <= rule_executes;
         sends_q    <= at_once;
-        drops_q    <= !rule_executes && !rule_refuses && !rule_searches;
+        drops_q    <= !(rule_executes || rule_refuses || rule_searches || rule_accepts || rule_repeats);
+        accepts_q  <= rule_accepts;
+        acknowledges_q <= rule_repeats;
+        if (rule_accepts) receive_q.message <= message;
+        // A lost WRITE's NAK takes the place of the next ACK.
+        if (rule_repeats || is_lost || (rule_accepts && (packet.ack_req || packet.ends))) begin
+          receive_q.ack <= '{
+            valid: 1'b1, psn: is_behind ? receive.ack.psn : acknowledged, msn: ruled.msn, later: '0
+          };
+        end
+        if (rule_executes) receive_q.ack.later[row_q.next] <= 1'b1;
+        if (rule_refuses) receive_q.ack.valid <= 1'b0;
       end else if (permitted) sends_q <= 1'b1;
       else begin
         // The window was changed meanwhile.
@@ -235,6 +348,7 @@ module read_engine
         row_q.nak     <= '{
           valid: 1'b1, syndrome: SyndromeNakAccess, psn: answer_q.psn, msn: row_q.msn, later: '0
         };
+        receive_q.ack.valid <= 1'b0;
       end
     end
     if (state_q == StSearch && search_done) begin
@@ -269,7 +383,7 @@ module read_engine
   // ---- commit: the packet leaves, the state is written ------------------------------------------------
   logic with_packet, whole_answer;
   assign with_packet  = sends_q && !closed;
-  assign whole_answer = sends_q && !is_nak_q && is_last_q;
+  assign whole_answer = is_data && is_last_q;
   assign leaves       = state_q == StCommit && (!with_packet || reply_ready);
   assign reply_valid  = state_q == StCommit && with_packet;
   assign answer_after = '{
@@ -280,12 +394,14 @@ module read_engine
     written = row_q;
     if (whole_answer) written.pending[entry_q] = 1'b0;
     if (is_nak_q) written.nak.valid = 1'b0;
+    received = receive;
+    if (is_ack) received.ack.valid = 1'b0;
   end
 
   logic [N_QP-1:0] work_q;
   assign work = work_q & ready & ~fresh_q;
   always_ff @(posedge clk) begin
-    if (leaves) work_q[index] <= !closed && (written.pending != '0 || written.nak.valid);
+    if (leaves) work_q[index] <= !closed && (written.pending != '0 || written.nak.valid || received.ack.valid);
     if (rst) work_q <= '0;
   end
 
@@ -296,7 +412,11 @@ module read_engine
       udp_sport: cfg.udp_sport == '0 ? hashed_port(qpn_base + 24'(qp_q), cfg.dest_qpn) : cfg.udp_sport,
       opcode: OpcodeAck, has_aeth: 1'b1, syndrome: row_q.nak.syndrome, psn: row_q.nak.psn, msn: row_q.nak.msn, len: '0
     };
-    if (!is_nak_q) begin
+    if (is_ack) begin
+      reply.syndrome = SyndromeAck;
+      reply.psn      = receive.ack.psn;
+      reply.msn      = receive.ack.msn;
+    end else if (!is_nak_q) begin
       unique case ({answer_q.begun, is_last_q})
         2'b00: reply.opcode = OpcodeReadFirst;
         2'b10: reply.opcode = OpcodeReadMiddle;
@@ -321,8 +441,11 @@ module read_engine
   always_ff @(posedge clk) begin
     stat <= '0;
     if (leaves && !rst) begin
+      stat.write        <= !closed && accepts_q && packet.ends && !packet.is_send;
+      stat.send         <= !closed && accepts_q && packet.ends && packet.is_send;
+      stat.out_of_buffer <= !closed && is_nak_q && row_q.nak.syndrome[7:5] == SyndromeRnr;
       stat.read         <= !closed && executes_q;
-      stat.repeated     <= !closed && repeats_q;
+      stat.repeated     <= !closed && (repeats_q || acknowledges_q);
       stat.dropped      <= is_request_q && (closed || drops_q);
       stat.nak_sequence <= !closed && is_nak_q && row_q.nak.syndrome == SyndromeNakSequence;
       stat.nak_invalid  <= !closed && is_nak_q && row_q.nak.syndrome == SyndromeNakInvalid;
@@ -330,5 +453,5 @@ module read_engine
     end
   end
 
-  wire unused = &{1'b0, cfg, qp_q};
+  wire unused = &{1'b0, cfg, qp_q, packet.imm};
 endmodule

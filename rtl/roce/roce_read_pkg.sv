@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types shared by the parts of the READ responder: requests, windows, and the state of a queue pair as a responder.
-// IBTA volume 1, 9.7 (reliable service), 9.4.4 (RDMA READ); the rules are those of crates/transport (responder.rs).
+// Types shared by the parts of the responder: requests, windows, and the state of a queue pair as a responder.
+// IBTA volume 1, 9.7 (reliable service), 9.4 (SEND, RDMA WRITE, RDMA READ); the rules are those of crates/transport
+// (responder.rs).
 package roce_read_pkg;
   import penstock_pkg::*;
   import roce_pkg::reth_t;
@@ -22,17 +23,43 @@ package roce_read_pkg;
   localparam logic [7:0] SyndromeNakAccess       = 8'h62;
   localparam logic [7:0] SyndromeNakOperational  = 8'h63;
 
+  localparam logic [2:0] SyndromeRnr             = 3'b001;  // [7:5]; below it the timer
+
+  // What a request has after its BTH, as if it had a RETH, and flags of its BTH.
+  typedef struct packed {
+    logic        ack_req;
+    logic [1:0]  pad_count;
+    logic [31:0] imm;        // after the RETH
+    logic [15:0] length;     // of the IP packet
+    reth_t       reth;
+  } request_hdr_t;
+
+  // A packet of a SEND or a WRITE; `valid` only in builds that receive.
+  typedef struct packed {
+    logic        valid;
+    logic        is_send;
+    logic        starts;     // the first packet of its message
+    logic        ends;       // the last
+    logic        has_imm;
+    logic        ack_req;
+    logic [15:0] len;        // bytes of payload
+    logic [31:0] imm;
+  } receive_t;
+
   // A request packet of the peer of a ready queue pair.
   typedef struct packed {
-    qp_t   qp;
-    logic  is_read;
-    logic  is_whole;  // a RETH and nothing more
-    psn_t  psn;
-    reth_t reth;
+    receive_t receive;
+    qp_t      qp;
+    logic     is_read;
+    logic     is_whole;      // a RETH and nothing more
+    psn_t     psn;
+    reth_t    reth;
   } read_request_t;
 
   // Settings of a queue pair: its window, and what it answers. An address in the window is that of the memory's port.
   typedef struct packed {
+    logic        write;      // the peer may WRITE
+    logic [4:0]  rnr_timer;  // code of the time after which a peer without a buffer may try again (IBTA table 45)
     logic [4:0]  resources;  // READs that may be outstanding, 0 to 16; 0: none is served
     psn_t        psn;        // of the peer's first request
     logic [31:0] rkey;
@@ -65,6 +92,28 @@ package roce_read_pkg;
     logic [Entries-1:0] later;
   } nak_t;
 
+  // A message of which not all has come. A WRITE has `rest`: where its next byte goes.
+  typedef struct packed {
+    logic        begun;
+    logic        is_send;
+    reth_t       rest;
+    logic [31:0] length;     // of all of it
+  } message_t;
+
+  // An ACK that waits, up to the latest packet. It precedes the answers to READs in `later`, and follows all others.
+  typedef struct packed {
+    logic               valid;
+    psn_t               psn;
+    logic [23:0]        msn;
+    logic [Entries-1:0] later;
+  } ack_t;
+
+  // The state of builds that receive. A NAK includes the ACK of all before it, so one that waits with an ACK is older.
+  typedef struct packed {
+    message_t message;
+    ack_t     ack;
+  } receive_row_t;
+
   typedef struct packed {
     psn_t               expected;  // of the next request in order
     logic [23:0]        msn;       // requests executed
@@ -76,6 +125,36 @@ package roce_read_pkg;
     logic [Entries-1:0] repeated;  // ... and were requested again
     nak_t               nak;
   } read_row_t;
+
+  // Numbers of WRITEs' packets, in the order in which they were accepted.
+  typedef logic [7:0] fence_t;
+
+  // What becomes of a packet's payload. With none of the first three it is discarded.
+  typedef struct packed {
+    logic                   places;    // in the memory, from `va` on
+    logic                   streams;   // to the stream of SENDs
+    logic                   notifies;  // a WRITE with immediate has ended: a notice goes to that stream
+    logic                   has_reth;  // before the payload
+    logic                   has_imm;
+    logic                   starts;
+    logic                   ends;
+    qp_t                    qp;
+    psn_t                   psn;
+    logic [31:0]            imm;
+    logic [PayloadLenW-1:0] len;
+    logic [63:0]            va;
+    logic [31:0]            length;    // of the message of a notice
+    fence_t                 fence;     // with this packet, or the last one before it
+  } placement_t;
+
+  // The side band of the stream of SENDs (m_axis_receive_tuser).
+  typedef struct packed {
+    logic        starts;     // the first packet of a message: one of its queue pair before it has not ended
+    logic        is_write;   // a notice: address (8 bytes) and length (4) of a WRITE with immediate
+    logic        has_imm;    // valid at the message's end
+    logic [31:0] imm;
+    qp_t         qp;
+  } receive_user_t;
 
   // A packet to send, its payload being fetched.
   typedef struct packed {
@@ -96,6 +175,9 @@ package roce_read_pkg;
 
   // Counters of the responder, one pulse each.
   typedef struct packed {
+    logic write;        // WRITEs whose last packet was accepted
+    logic send;         // SENDs, likewise
+    logic out_of_buffer;  // RNR NAKs
     logic read;         // READs accepted
     logic repeated;     // ... again
     logic dropped;      // requests without an answer
@@ -106,7 +188,7 @@ package roce_read_pkg;
   } read_stat_t;
 
   function automatic logic is_fatal(logic [7:0] syndrome);
-    return syndrome != SyndromeNakSequence;
+    return syndrome[7:5] != SyndromeRnr && syndrome != SyndromeNakSequence;
   endfunction
 
   // Requests of a reliable connection, whether they are served or not (IBTA table 38).

@@ -20,7 +20,8 @@ module roce_transport
   parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1,
-  parameter bit          WITH_READ  = 1'b0     // peers may READ the memory at m_axi
+  parameter bit          WITH_READ  = 1'b0,    // peers may READ the memory at m_axi
+  parameter bit          WITH_RECEIVE = 1'b0   // and WRITE there, and SEND to m_axis_receive
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -68,7 +69,15 @@ module roce_transport
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // the memory of the packet store and of READs; quiet when the store is on chip and there are none
+  // SENDs of peers, and notices of WRITEs with immediate; quiet without WITH_RECEIVE
+  output logic [DATA_W-1:0]   m_axis_receive_tdata,
+  output logic [DATA_W/8-1:0] m_axis_receive_tkeep,
+  output roce_read_pkg::receive_user_t m_axis_receive_tuser,
+  output logic                m_axis_receive_tvalid,
+  input  logic                m_axis_receive_tready,
+  output logic                m_axis_receive_tlast,
+
+  // the memory of the packet store and of windows; quiet when the store is on chip and there are none
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
@@ -87,7 +96,8 @@ module roce_transport
   import roce_tx_pkg::qp_count_e, roce_tx_pkg::outcome_t, roce_tx_pkg::ring_status_t;
 
   // ---- queue-pair table ----------------------------------------------------------------------------------
-  localparam int unsigned NCfg = 2 + 32'(WITH_READ);  // readers of rows: transport, acknowledgements, READs
+  localparam bit Responds = WITH_READ || WITH_RECEIVE;
+  localparam int unsigned NCfg = 2 + 32'(Responds);  // readers of rows: transport, acknowledgements, responder
 
   qp_t       [NCfg-1:0] cfg_qp;
   logic      [NCfg-1:0] cfg_rd;
@@ -108,7 +118,8 @@ module roce_transport
     .N_QP(N_QP),
     .N_PORTS(NCfg),
     .RETRANSMIT(RETRANSMIT),
-    .WITH_READ(WITH_READ)
+    .WITH_READ(WITH_READ),
+    .WITH_RECEIVE(WITH_RECEIVE)
   ) u_qp_table (
     .clk,
     .rst,
@@ -334,8 +345,8 @@ module roce_transport
 
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
   rx_roce_t rx;
-  logic rx_valid, reth_is_short, reth_is_whole, request_valid;
-  roce_pkg::reth_t reth;
+  logic rx_valid, request_valid;
+  roce_read_pkg::request_hdr_t request_hdr;
   roce_read_pkg::read_request_t request;
   logic cnp_valid;
   qp_t cnp_qp;
@@ -364,16 +375,15 @@ module roce_transport
 
   ack_receiver #(
     .N_QP(N_QP),
-    .WITH_READ(WITH_READ)
+    .WITH_READ(WITH_READ),
+    .WITH_RECEIVE(WITH_RECEIVE)
   ) u_ack_receiver (
     .clk,
     .rst,
     .qpn_base(settings.qpn_base),
     .rx,
     .rx_valid,
-    .reth,
-    .reth_is_short,
-    .reth_is_whole,
+    .request_hdr,
     .cfg_rd(cfg_rd[1]),
     .cfg_qp(cfg_qp[1]),
     .cfg   (cfg[1]),
@@ -411,38 +421,42 @@ module roce_transport
     .*
   );
 
-  // ---- READs of peers --------------------------------------------------------------------------------------
-  if (WITH_READ) begin : gen_read
+  // ---- requests of peers -----------------------------------------------------------------------------------
+  if (Responds) begin : gen_responder
     logic fault_valid, fault_q, answer_sent, answer_soon;
     qp_t fault_qp, fault_qp_q, answer_qp;
     logic [15:0] answer_bytes;
     logic [N_QP-1:0] answer_backlog;
     axi_pkg::axi_req_t answer_req;
     axi_pkg::axi_rsp_t answer_rsp;
-    assign answer_req.wr = '0;
+    logic [DATA_W-1:0] answer_wdata;
 
-    reth_parser #(
-      .DATA_W(DATA_W)
-    ) u_reth_parser (
+    request_parser #(
+      .DATA_W(DATA_W),
+      .RECEIVE(WITH_RECEIVE)
+    ) u_request_parser (
       .clk,
       .rst,
       .s_axis_tdata (s_axis_rx_tdata),
       .s_axis_tvalid(s_axis_rx_tvalid),
       .s_axis_tlast (s_axis_rx_tlast),
-      .reth,
-      .is_short(reth_is_short),
-      .is_whole(reth_is_whole)
+      .hdr(request_hdr)
     );
 
     read_responder #(
       .DATA_W(DATA_W),
-      .N_QP(N_QP)
+      .N_QP(N_QP),
+      .WITH_READ(WITH_READ),
+      .WITH_RECEIVE(WITH_RECEIVE)
     ) u_responder (
       .clk,
       .rst,
       .qpn_base(settings.qpn_base),
       .request,
       .request_valid,
+      .s_axis_rx_tdata,
+      .s_axis_rx_tvalid,
+      .s_axis_rx_tlast,
       .cfg_rd(cfg_rd[NCfg-1]),
       .cfg_qp(cfg_qp[NCfg-1]),
       .cfg   (cfg[NCfg-1]),
@@ -466,16 +480,23 @@ module roce_transport
       .m_axis_tready(parts_tready[1]),
       .m_axis_tlast (parts_tlast[1]),
       .m_axis_soon  (answer_soon),
-      .m_axi_req    (answer_req.rd),
-      .m_axi_rsp    (answer_rsp.rd),
+      .m_axis_receive_tdata,
+      .m_axis_receive_tkeep,
+      .m_axis_receive_tuser,
+      .m_axis_receive_tvalid,
+      .m_axis_receive_tready,
+      .m_axis_receive_tlast,
+      .m_axi_req    (answer_req),
+      .m_axi_wdata  (answer_wdata),
+      .m_axi_rsp    (answer_rsp),
       .m_axi_rdata,
       .stat         (receive_stat.reads)
     );
 
     if (STORE == roce_tx_pkg::StoreOnChip) begin : gen_answers_alone
       assign m_axi_req = answer_req;
-      assign {m_axi_wdata, store_rsp, answer_rsp} = {store_wdata, m_axi_rsp, m_axi_rsp};
-      wire unused_store = &{1'b0, store_req, answer_rsp.wr};
+      assign {m_axi_wdata, store_rsp, answer_rsp} = {answer_wdata, m_axi_rsp, m_axi_rsp};
+      wire unused_store = &{1'b0, store_req, store_wdata};
     end else begin : gen_shared
       axi_mux #(
         .DATA_W(DATA_W)
@@ -483,13 +504,12 @@ module roce_transport
         .clk,
         .rst,
         .s_axi_req  ({answer_req, store_req}),
-        .s_axi_wdata({DATA_W'(0), store_wdata}),
+        .s_axi_wdata({answer_wdata, store_wdata}),
         .s_axi_rsp  ({answer_rsp, store_rsp}),
         .m_axi_req,
         .m_axi_wdata,
         .m_axi_rsp
       );
-      wire unused_writes = &{1'b0, answer_rsp.wr};
     end
 
     packet_mux #(
@@ -529,8 +549,10 @@ module roce_transport
     assign sent_valid = message_sent || answer_sent;
     assign sent_qp    = message_sent ? message_qp : answer_qp;
     assign sent_bytes = message_sent ? message_bytes : answer_bytes;
-  end else begin : gen_no_read
-    assign {reth, reth_is_short, reth_is_whole} = '0;
+  end else begin : gen_no_responder
+    assign request_hdr = '0;
+    assign {m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid} = '0;
+    assign m_axis_receive_tlast = 1'b0;
     assign receive_stat.reads = '0;
     assign {hdr, hdr_valid, hdrs_ready[0]} = {hdrs[0], hdrs_valid[0], hdr_ready};
     assign {payload_tdata, payload_tkeep, payload_tvalid, payload_tlast} =
@@ -540,8 +562,8 @@ module roce_transport
     assign {tx_cmd_valid, tx_cmd_qp, tx_cmd_state} = {cmd_valid, cmd_qp, cmd_state};
     assign {backlog, sent_valid, sent_qp, sent_bytes} = {message_backlog, message_sent, message_qp, message_bytes};
     assign {m_axi_req, m_axi_wdata, store_rsp} = {store_req, store_wdata, m_axi_rsp};
-    wire unused_read = &{
-      1'b0, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
+    wire unused_responder = &{
+      1'b0, m_axis_receive_tready, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
       parts_tvalid[1], parts_tready[1], parts_tlast[1]
     };
   end

@@ -12,7 +12,7 @@
 
   // A memory that has been reset does not answer earlier requests: the rings begin anew, too.
   logic front_rst;
-  assign front_rst = rst || ((STORE == 1 || WITH_READ == 1) && m_axi_rst);
+  assign front_rst = rst || ((STORE == 1 || WITH_READ == 1 || WITH_RECEIVE == 1) && m_axi_rst);
 
   timing_pkg::timing_in_t timing_in;
   timing_pkg::timing_out_t timing_out;
@@ -50,7 +50,8 @@
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES),
-    .WITH_READ(WITH_READ)
+    .WITH_READ(WITH_READ),
+    .WITH_RECEIVE(WITH_RECEIVE)
   ) u_core (
     .rst             (front_rst),
     .m_axis_tx_tdata (tx_tdata),

@@ -20,4 +20,5 @@
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   parameter  int unsigned WITH_READ   = 0,       // 1: peers may READ windows of the memory at m_axi
+  parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them, and SEND to m_axis_receive
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN

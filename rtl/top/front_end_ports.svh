@@ -45,7 +45,16 @@
   output logic         m_axis_sample_tvalid,
   input  logic         m_axis_sample_tready,
 
-  // The memory of the rings, when STORE is 1, and of READs; quiet otherwise. m_axi_rst: the reset of the memory's side, in
+  // SENDs of peers, and a notice of each WRITE with immediate, with WITH_RECEIVE; quiet otherwise. tlast ends a message;
+  // tuser is roce_read_pkg::receive_user_t. Packets of several queue pairs may alternate.
+  output logic [DATA_W-1:0]   m_axis_receive_tdata,
+  output logic [DATA_W/8-1:0] m_axis_receive_tkeep,
+  output logic [42:0]  m_axis_receive_tuser,
+  output logic         m_axis_receive_tvalid,
+  input  logic         m_axis_receive_tready,
+  output logic         m_axis_receive_tlast,
+
+  // The memory of the rings, when STORE is 1, and of windows; quiet otherwise. m_axi_rst: the reset of the memory's side, in
   // clk; it resets the front end, too. A reset of the front end alone (rst) leaves no burst unfinished.
   input  logic m_axi_rst,
   `AXI_MASTER_PORTS(m_axi, AXI_ADDR_W, DATA_W),

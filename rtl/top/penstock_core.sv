@@ -62,7 +62,15 @@ module penstock_core
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // The memory of the rings, when STORE is 1, and of READs; quiet otherwise. m_axi_rst comes with rst.
+  // SENDs of peers, and notices of WRITEs with immediate (roce_read_pkg::receive_user_t); quiet without WITH_RECEIVE.
+  output logic [DATA_W-1:0]   m_axis_receive_tdata,
+  output logic [DATA_W/8-1:0] m_axis_receive_tkeep,
+  output roce_read_pkg::receive_user_t m_axis_receive_tuser,
+  output logic                m_axis_receive_tvalid,
+  input  logic                m_axis_receive_tready,
+  output logic                m_axis_receive_tlast,
+
+  // The memory of the rings, when STORE is 1, and of windows; quiet otherwise. m_axi_rst comes with rst.
   input  logic                m_axi_rst,
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
@@ -84,12 +92,16 @@ module penstock_core
   if (CLK_KHZ < 1000 || CLK_KHZ > 1_000_000) begin : gen_check_clk_khz
     $fatal(1, "%m: CLK_KHZ is %0d; it must be 1000 to 1000000", CLK_KHZ);
   end
-  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1 || RETRANSMIT > 1 || WITH_READ > 1) begin : gen_check_options
-    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d, WITH_READ %0d; each must be 0 or 1",
-      WITH_QCN, WITH_SOURCE, WITH_SERVICES, RETRANSMIT, WITH_READ);
+  if (WITH_QCN > 1 || WITH_SOURCE > 1 || WITH_SERVICES > 1 || RETRANSMIT > 1) begin : gen_check_options
+    $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d; each must be 0 or 1",
+      WITH_QCN, WITH_SOURCE, WITH_SERVICES, RETRANSMIT);
   end
-  if (WITH_READ == 1 && WITH_ROCE == 0) begin : gen_check_read
-    $fatal(1, "%m: WITH_READ is 1 with WITH_ROCE %0d; that must be 1", WITH_ROCE);
+  if (WITH_READ > 1 || WITH_RECEIVE > 1) begin : gen_check_responder
+    $fatal(1, "%m: WITH_READ is %0d, WITH_RECEIVE %0d; each must be 0 or 1", WITH_READ, WITH_RECEIVE);
+  end
+  if (WITH_READ + WITH_RECEIVE != 0 && WITH_ROCE == 0) begin : gen_check_windows
+    $fatal(1, "%m: WITH_READ is %0d, WITH_RECEIVE %0d with WITH_ROCE %0d; that must be 1", WITH_READ, WITH_RECEIVE,
+      WITH_ROCE);
   end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
@@ -133,7 +145,8 @@ module penstock_core
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES),
-    .WITH_READ(WITH_READ)
+    .WITH_READ(WITH_READ),
+    .WITH_RECEIVE(WITH_RECEIVE)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -244,7 +257,8 @@ module penstock_core
     .N_STREAMS(N_STREAMS),
     .RETRANSMIT(RETRANSMIT == 1),
     .WITH_QCN(WITH_QCN == 1),
-    .WITH_READ(WITH_READ == 1)
+    .WITH_READ(WITH_READ == 1),
+    .WITH_RECEIVE(WITH_RECEIVE == 1)
   ) u_transports (
     .probe(cm_status.probe),
     .s_axis_desc_tdata (desc_tdata),

@@ -22,7 +22,8 @@ module transports
   parameter  int unsigned N_STREAMS  = 4,
   parameter  bit          RETRANSMIT = 1'b1,    // of RoCE
   parameter  bit          WITH_QCN   = 1'b1,
-  parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi
+  parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi,
+  parameter  bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
@@ -69,7 +70,15 @@ module transports
   output logic                m_axis_sample_tvalid,
   input  logic                m_axis_sample_tready,
 
-  // the rings' memory; quiet when they are on chip. m_axi_rst comes with rst
+  // SENDs of peers, and notices of WRITEs with immediate (roce_read_pkg::receive_user_t); quiet without
+  output logic [DATA_W-1:0]   m_axis_receive_tdata,
+  output logic [DATA_W/8-1:0] m_axis_receive_tkeep,
+  output roce_read_pkg::receive_user_t m_axis_receive_tuser,
+  output logic                m_axis_receive_tvalid,
+  input  logic                m_axis_receive_tready,
+  output logic                m_axis_receive_tlast,
+
+  // the rings' memory, or that of windows; quiet without either. m_axi_rst comes with rst
   input  logic                m_axi_rst,
   output axi_pkg::axi_req_t   m_axi_req,
   output logic [DATA_W-1:0]   m_axi_wdata,
@@ -107,11 +116,12 @@ module transports
   if (Targets > 256) begin : gen_check_targets
     $fatal(1, "%m: N_QP is %0d with N_STREAMS %0d; together they must be 256 or less", N_QP, N_STREAMS);
   end
-  if (WITH_READ && STORE == 1 && WITH_TCP == 1) begin : gen_check_masters
-    $fatal(1, "%m: WITH_TCP is %0d with WITH_READ 1 and STORE 1; one of the three must be 0", WITH_TCP);
+  if ((WITH_READ || WITH_RECEIVE) && STORE == 1 && WITH_TCP == 1) begin : gen_check_masters
+    $fatal(1, "%m: WITH_TCP is %0d with WITH_READ %0d, WITH_RECEIVE %0d and STORE 1; it must be 0", WITH_TCP, WITH_READ,
+      WITH_RECEIVE);
   end
   localparam int unsigned MemoryW = $clog2(RING_BYTES) + $clog2(Targets);  // address bits of all rings
-  localparam bit Memory = STORE == 1 || WITH_READ;
+  localparam bit Memory = STORE == 1 || WITH_READ || WITH_RECEIVE;
   if (STORE == 1 && (AXI_ADDR_W < MemoryW || AXI_ADDR_W > 64)) begin : gen_check_addr_w
     $fatal(1, "%m: AXI_ADDR_W is %0d; it must be %0d to 64 for %0d rings of %0d bytes", AXI_ADDR_W, MemoryW, Targets,
       RING_BYTES);
@@ -261,7 +271,8 @@ module transports
       .RING_FILL(RING_FILL),
       .RETRANSMIT(RETRANSMIT),
       .WITH_QCN(WITH_QCN),
-      .WITH_READ(WITH_READ)
+      .WITH_READ(WITH_READ),
+      .WITH_RECEIVE(WITH_RECEIVE)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),
       .s_axis_desc_tvalid(desc_tvalid[0]),
@@ -296,13 +307,15 @@ module transports
     assign {latency_rsps[0], meter_rsps[0]} = '0;
     assign {qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp} = '0;
     assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
+    assign {m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid} = '0;
+    assign m_axis_receive_tlast = 1'b0;
     assign {axi_reqs[0], axi_wdata[0]} = '0;
     assign stats[0] = '0;
     assign {desc_tready[0], data_tready[0], cpl_tdata[0], cpl_tvalid[0], fill[0]} = '0;
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
+      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axis_receive_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
       desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end

@@ -9,7 +9,7 @@ from lib.axi_memory import AxiMemory
 from lib.board import ERR, RTS, SUCCESS, Board, start
 from lib.front_end import goodput_gbps, physical_limit_gbps
 from lib.rc_peer import QPN_BASE, Flow, Peer, Seen
-from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, ONLY, Reader, Reply, Request, Window
+from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, ONLY, POSITIVE, Reader, Reply, Request, Window
 from lib.runner import Bench, seed
 from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
@@ -130,6 +130,19 @@ async def answers_fill_the_line_at_mtu_1024(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def answers_fill_the_line_at_mtu_4096(dut):
     await fills_the_line(dut, 4096)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def a_request_keeps_its_length_when_a_shorter_frame_follows_at_once(dut):
+    board, windows = await open_windows(dut, seed())
+    window, count = windows[0], windows[0].resources
+    for turn in range(count):
+        await board.peer.read(Request(0, window.psn + turn & MASK, window.base + turn, window.rkey, 4))
+        await board.peer.answer(1, 9, POSITIVE, 0)
+    while len(board.peer.answers) < count:
+        await RisingEdge(dut.clk)
+    assert [reply.opcode for _, reply, _ in board.peer.answers] == [ONLY] * count
+    assert await board.count("rx_read_requests") == count and await board.state(0) == RTS
 
 
 def request_ends(dut) -> bool:

@@ -28,8 +28,10 @@ LEAST = {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "RETRANSMIT": 0, "
 CONFIGURATIONS = [
     ("penstock_xgmii", {"N_QP": 256, "CLK_KHZ": 390_625}),
     ("penstock_xgmii", {"WITH_READ": 1, "N_IN": 2}),
-    ("penstock_100g", {"WITH_READ": 1, "WITH_TCP": 1, "RING_BYTES": 65536}),
+    ("penstock_100g", {"WITH_READ": 1, "WITH_RECEIVE": 1, "WITH_TCP": 1, "RING_BYTES": 65536}),
     ("penstock_100g", {"WITH_READ": 1, "STORE": 1, "N_QP": 16}),
+    ("penstock_xgmii", {"WITH_RECEIVE": 1, "STORE": 1}),
+    *(("read_responder", {"DATA_W": w, "N_QP": n, "WITH_RECEIVE": 1}) for w, n in ((64, 256), (512, 1))),
     ("penstock_xgmii", {**TCP, "N_STREAMS": 64, "RING_BYTES": 65536, "N_IN": 3, **TIMED}),
     ("penstock_xgmii", {"WITH_TCP": 1, "STORE": 1, "RING_BYTES": 1 << 22, "N_IN": 2}),
     ("penstock_100g", {"N_QP": 256, "N_IN": 3, **STAGES}),

@@ -80,6 +80,8 @@ module read_rate_bench
     .s_axis_event_tvalid('0), .s_axis_event_tready(), .s_axis_event_tlast('0),
     .timing_in('0), .timing_out(),
     .m_axis_sample_tdata(), .m_axis_sample_tvalid(), .m_axis_sample_tready(1'b1),
+    .m_axis_receive_tdata(), .m_axis_receive_tkeep(), .m_axis_receive_tuser(), .m_axis_receive_tvalid(),
+    .m_axis_receive_tready(1'b1), .m_axis_receive_tlast(),
     .m_axi_rst(rst), .m_axi_req, .m_axi_wdata(), .m_axi_rsp, .m_axi_rdata,
     .s_axil_req, .s_axil_rsp
   );

@@ -45,14 +45,15 @@ module read_responder_bench
 );
   `AXI_MASTER(m_axi, 32)
 
-  assign m_axi_req.wr = '0;
-  assign m_axi_wdata  = '0;
-
+  receive_user_t m_axis_receive_tuser;
+  logic [DATA_W-1:0] m_axis_receive_tdata;
+  logic [DATA_W/8-1:0] m_axis_receive_tkeep;
+  logic m_axis_receive_tvalid, m_axis_receive_tlast;
   read_stat_t stat;
   assign stat_bits = stat;
 
   read_responder #(.DATA_W(DATA_W), .N_QP(N_QP)) u_dut (
-    .m_axi_req(m_axi_req.rd), .m_axi_rsp(m_axi_rsp.rd),
+    .s_axis_rx_tdata('0), .s_axis_rx_tvalid(1'b0), .s_axis_rx_tlast(1'b0), .m_axis_receive_tready(1'b1),
     .*
   );
 
@@ -60,5 +61,7 @@ module read_responder_bench
   assign executed_request = u_dut.waiting;
   assign ignored          = u_dut.u_engine.closed;
 
-  wire unused = &{1'b0, m_axi_rsp.wr};
+  wire unused = &{
+    1'b0, m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid, m_axis_receive_tlast
+  };
 endmodule

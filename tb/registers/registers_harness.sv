@@ -125,7 +125,8 @@ module registers_harness
   qp_table #(
     .N_QP(N_QP),
     .N_PORTS(1),
-    .WITH_READ(1'b1)
+    .WITH_READ(1'b1),
+    .WITH_RECEIVE(1'b1)
   ) u_qp_table (
     .req         (qp_req),
     .rsp         (qp_rsp),

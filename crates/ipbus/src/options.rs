@@ -23,6 +23,8 @@ pub struct Options {
     pub retransmission: bool,
     /// Peers may READ the windows of queue pairs.
     pub read: bool,
+    /// Peers may WRITE to them, and SEND.
+    pub receive: bool,
     /// Number of TCP streams.
     pub streams: u32,
     /// Number of detector inputs.
@@ -52,6 +54,7 @@ impl Options {
             services: global::OPTIONS_SERVICES_BITS.of(options) != 0,
             retransmission: global::OPTIONS_RETRANSMIT_BITS.of(options) != 0,
             read: global::OPTIONS_READ_BITS.of(options) != 0,
+            receive: global::OPTIONS_RECEIVE_BITS.of(options) != 0,
             streams: tcp::BUILD_N_STREAMS_BITS.of(tcp_build),
             inputs: events::BUILD_N_IN_BITS.of(inputs),
             hook: events::STAGES_HOOK_BITS.of(stages) != 0,
@@ -74,7 +77,9 @@ impl Options {
             {
                 (self.retransmission, RETRANSMISSION_PART)
             }
-            ("qp", name) if name.starts_with("read_") => (self.read, "READ (WITH_READ is 0)"),
+            ("qp", "read_depth") => (self.read, READ_PART),
+            ("qp", name) if name.starts_with("read_") => (self.read || self.receive, READ_PART),
+            ("qp", "receive") => (self.receive, "SEND and WRITE of peers (WITH_RECEIVE is 0)"),
             ("connection", "transport")
                 if sets(connection::TRANSPORT_RETRY_CNT_BITS.mask)
                     || sets(connection::TRANSPORT_RNR_RETRY_BITS.mask) =>
@@ -102,6 +107,7 @@ impl Options {
 }
 
 const QCN_PART: &str = "QCN (WITH_QCN is 0)";
+const READ_PART: &str = "READ (WITH_READ is 0)";
 const RETRANSMISSION_PART: &str = "retransmission (RETRANSMIT is 0)";
 
 #[cfg(test)]
@@ -112,7 +118,7 @@ mod tests {
     /// The options with RoCE and nothing else.
     const BARE: Options = Options::of([4, 0, 0, 0, 0]);
     /// The options with everything, four streams and two inputs.
-    const FULL: Options = Options::of([31, 4, 2, 0x12, 1]);
+    const FULL: Options = Options::of([63, 4, 2, 0x12, 1]);
 
     fn address(name: &str) -> u32 {
         find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0].address()
@@ -127,6 +133,7 @@ mod tests {
             ("qp[2].transport", 0x0E5, 0x10E5, Some("retransmission (RETRANSMIT is 0)")),
             ("qp[2].transport", 0x0E5, 0x700E5, Some("retransmission (RETRANSMIT is 0)")),
             ("qp[1].read_depth", 0, 16, Some("READ (WITH_READ is 0)")),
+            ("qp[1].receive", 0, 1, Some("SEND and WRITE of peers (WITH_RECEIVE is 0)")),
             ("connection.transport", 0x770E5, 0x730E5, Some("retransmission (RETRANSMIT is 0)")),
             ("source.count", 0, 1, Some("message source (WITH_SOURCE is 0)")),
             ("replay_block[7].word3", 0, 1, Some("message source (WITH_SOURCE is 0)")),

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A front end whose peer WRITEs to windows of its memory and SENDs to its stream: bytes, rate, and what is refused."""
+
+import random
+
+import cocotb
+from cocotb.triggers import ReadOnly, RisingEdge, Timer
+from lib import structs
+from lib.axi_memory import AxiMemory
+from lib.board import ERR, RTS, SUCCESS, Board, start
+from lib.rc_peer import QPN_BASE, Flow, Peer
+from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, Reply
+from lib.receive_model import Message, Packet, Sender, WriteWindow, frame, packets_of
+from lib.runner import Bench, seed
+from scapy.contrib.roce import BTH
+from scapy.layers.l2 import Ether
+
+BENCH = Bench(
+    top="penstock_xgmii",
+    configs=[
+        {"CLK_KHZ": 156_250, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1, "WITH_RECEIVE": 1},
+    ],
+)
+SIZE, BASE, KEY = 1 << 18, 0x4000, 0xFEED0001
+FIRST_PSN = (0xFFFFF0, 1234)  # of the peer's requests, by queue pair
+MTUS = {256: 1, 1024: 3, 4096: 5}
+ACKED = 0x1F
+
+
+class SendingPeer(Peer):
+    """A peer that also sends requests; what it gets in answer is not a request to it."""
+
+    def __init__(self, dut, expected: dict[int, int]):
+        super().__init__(dut, expected)
+        self.replies: list[Reply] = []
+
+    async def handle(self, raw: bytes, start) -> None:
+        bth = Ether(raw)[BTH]
+        if bth.opcode != ACK:
+            await super().handle(raw, start)
+            return
+        bth.icrc = None
+        assert bytes(bth.underlayer.underlayer.underlayer) == raw, "ICRC or a length is wrong"
+        body = bytes(bth.payload)
+        self.replies.append(Reply(bth.dqpn, bth.opcode, bth.psn, (body[0], int.from_bytes(body[1:4], "big"))))
+
+
+class Stream:
+    """The messages of m_axis_receive."""
+
+    def __init__(self, dut):
+        self.dut, self.messages = dut, []
+        self.parts: dict[int, bytearray] = {}
+        dut.m_axis_receive_tready.value = 1
+        cocotb.start_soon(self.run())
+
+    async def run(self) -> None:
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            await ReadOnly()
+            if dut.m_axis_receive_tvalid.value != 1 or dut.m_axis_receive_tready.value != 1:
+                continue
+            user = structs.unpack("receive_user_t", int(dut.m_axis_receive_tuser.value))
+            if user["starts"]:
+                self.parts[user["qp"]] = bytearray()
+            count = int(dut.m_axis_receive_tkeep.value).bit_count()
+            lanes = len(dut.m_axis_receive_tkeep)
+            data = int(dut.m_axis_receive_tdata.value).to_bytes(lanes, "little")[:count]
+            self.parts[user["qp"]] += data
+            if dut.m_axis_receive_tlast.value == 1:
+                imm = user["imm"] if user["has_imm"] else None
+                self.messages.append((user["qp"], bytes(self.parts.pop(user["qp"])), imm, bool(user["is_write"])))
+
+
+async def open_windows(dut, rng: random.Random, latency: int = 40, mtu: int = 4096):
+    memory = AxiMemory(dut, rng, SIZE, lambda rng: latency, clock_ns=6)
+    board = await start(dut, {}, SendingPeer)
+    board.memory, board.stream = memory, Stream(dut)
+    windows = []
+    for qp in range(2):
+        window = WriteWindow(KEY + qp, BASE + qp * (SIZE // 2), SIZE // 4, psn=FIRST_PSN[qp])
+        board.first_psn[qp] = 10 * qp
+        write = board.registers.write
+        for name, value in (
+            ("read_psn", window.psn), ("read_rkey", window.rkey), ("read_base_lo", window.base), ("read_base_hi", 0),
+            ("read_length_lo", window.length), ("read_length_hi", 0), ("read_depth", 0), ("receive", 0x101),
+        ):  # fmt: skip
+            await write(f"qp.{name}", value, qp)
+        windows.append(window)
+        board.peer.flows[qp] = Flow(10 * qp)
+        await board.open(qp, mtu=MTUS[mtu])
+    return board, windows
+
+
+async def send_all(board: Board, packets: list[Packet]) -> None:
+    for packet in packets:
+        await board.peer.send(frame(packet, QPN_BASE))
+
+
+def messages_of(board: Board, window: WriteWindow, qp: int, messages: list[Message], mtu: int) -> list[Packet]:
+    packets, psn = [], window.psn
+    for message in messages:
+        packets += packets_of(message, qp, psn, window.rkey, mtu)
+        psn = (window.psn + len(packets)) & MASK
+    return packets
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def messages_reach_memory_and_stream_through_loss_while_the_board_sends(dut):
+    rng = seed()
+    board, windows = await open_windows(dut, rng, mtu=1024)
+    assert await board.field("options", "receive", 0) == 1
+    senders, sent, image = [], [], bytearray(board.memory.mem)
+    for qp, window in enumerate(windows):
+        messages = []
+        for _ in range(12):
+            data = rng.randbytes(rng.choice([0, 1, 1024, 1025, rng.randrange(4000)]))
+            va = rng.choice([None, window.base + rng.randrange(window.length - len(data))])
+            messages.append(Message(data, va, rng.choice([None, rng.getrandbits(32)])))
+            if va is not None:
+                image[va : va + len(data)] = data
+        sent.append(messages)
+        senders.append(Sender(qp, window.psn, messages_of(board, window, qp, messages, 1024), rng, patience=2500))
+    posted = [rng.randbytes(rng.randrange(1, 8000)) for _ in range(6)]
+    for tag, payload in enumerate(posted):
+        await board.post(tag % 2, payload, tag, tag * 0x4000, tag)
+    taken = 0
+    while not all(sender.done for sender in senders):
+        await RisingEdge(dut.clk)
+        for sender in senders:
+            sender.tick()
+            while sender.out:
+                packet = sender.out.pop(0)
+                if rng.random() >= 0.05:
+                    await board.peer.send(frame(packet, QPN_BASE))
+        while taken < len(board.peer.replies):
+            reply = board.peer.replies[taken]
+            taken += 1
+            if rng.random() >= 0.03:
+                senders[reply.qp].receive(reply)
+    await Timer(2, "us")
+    assert board.memory.mem == image
+    for qp, messages in enumerate(sent):
+        expected = [
+            (qp, message.data, message.imm, False)
+            if message.va is None
+            else (qp, message.va.to_bytes(8, "little") + len(message.data).to_bytes(4, "little"), message.imm, True)
+            for message in messages
+            if message.va is None or message.imm is not None
+        ]
+        assert [one for one in board.stream.messages if one[0] == qp] == expected
+    assert [await board.completion() for _ in posted].count((0, 0, SUCCESS)) == 1
+    for tag, payload in enumerate(posted):
+        assert board.peer.memory[tag * 0x4000 : tag * 0x4000 + len(payload)] == payload
+    assert [await board.state(qp) for qp in range(2)] == [RTS, RTS]
+    everything = [message for messages in sent for message in messages]
+    assert await board.count("rx_send_requests") == sum(message.va is None for message in everything)
+    assert await board.count("rx_write_requests") == sum(message.va is not None for message in everything)
+
+
+async def takes_the_full_line(dut, mtu: int, messages: list[Message]) -> None:
+    """Frames one after the other, with the least gap: none is lost."""
+    board, windows = await open_windows(dut, seed(), latency=100, mtu=mtu)
+    packets = messages_of(board, windows[0], 0, messages, mtu)
+    await send_all(board, packets)
+    last = packets[-1].psn
+    while not board.peer.replies or board.peer.replies[-1].psn != last:
+        await RisingEdge(dut.clk)
+    assert board.peer.replies[-1].aeth == (ACKED, len(messages))
+    assert await board.count("read_dropped") == 0 and await board.count("nak_sequence_sent") == 0
+    for message in messages:
+        if message.va is not None:
+            assert bytes(board.memory.mem[message.va : message.va + len(message.data)]) == message.data
+    assert [one[1] for one in board.stream.messages if not one[3]] == [m.data for m in messages if m.va is None]
+    dut._log.info(f"{len(packets)} packets at MTU {mtu}, {len(board.peer.replies)} acknowledgements")
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def writes_of_the_full_line_are_taken_at_mtu_4096(dut):
+    rng = random.Random(1)
+    await takes_the_full_line(dut, 4096, [Message(rng.randbytes(16_384), BASE + 5 + 16_384 * i) for i in range(3)])
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def writes_of_the_full_line_are_taken_at_mtu_256(dut):
+    rng = random.Random(2)
+    await takes_the_full_line(dut, 256, [Message(rng.randbytes(256), BASE + 3 + 256 * i, imm=i) for i in range(100)])
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def the_shortest_sends_of_the_full_line_are_taken(dut):
+    rng = random.Random(3)
+    await takes_the_full_line(dut, 1024, [Message(rng.randbytes(1 + i % 4)) for i in range(200)])
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def what_the_window_does_not_permit_is_refused_and_ends_the_queue_pair_alone(dut):
+    board, windows = await open_windows(dut, seed())
+    image = bytes(board.memory.mem)
+    for qp, (change, syndrome) in enumerate((({"rkey": 1}, NAK_ACCESS), ({"length": 99}, NAK_INVALID))):
+        window = windows[qp]
+        [packet] = packets_of(Message(bytes(100), window.base), qp, window.psn, window.rkey, 4096)
+        await send_all(board, [Packet(**{**packet.__dict__, **change})])
+        while len(board.peer.replies) <= qp:
+            await RisingEdge(dut.clk)
+        reply = board.peer.replies[qp]
+        assert (reply.opcode, reply.psn, reply.aeth) == (ACK, window.psn, (syndrome, 0))
+        await Timer(1000, "ns")
+        assert await board.state(qp) == ERR and await board.state(1 - qp) == (ERR if qp else RTS)
+    assert bytes(board.memory.mem) == image
+    assert [await board.count(f"resp_{name}") for name in ("remote_access_errors", "invalid_requests")] == [1, 1]
