@@ -27,7 +27,7 @@ enum Kind {
     Roce,
     /// Queue pairs and nothing that messages of a simulation do not need.
     Flows,
-    /// The same, with windows of a memory that peers READ, and the rings in that memory, too.
+    /// The same, with windows of a memory that peers READ and WRITE, SENDs of peers, and the rings in that memory, too.
     Reads,
     /// Queue pairs, their rings in AXI4 memory.
     RoceInMemory,
@@ -282,8 +282,9 @@ impl Top {
             Kind::Roce => {}
             Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
             Kind::Reads => {
-                let options = ["-GWITH_SOURCE=0", "-GWITH_SERVICES=0", "-GWITH_READ=1", "-GSTORE=1"];
+                let options = ["-GWITH_SOURCE=0", "-GWITH_SERVICES=0", "-GSTORE=1"];
                 generics.extend(options.map(str::to_owned));
+                generics.extend(["-GWITH_READ=1", "-GWITH_RECEIVE=1"].map(str::to_owned));
             }
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());

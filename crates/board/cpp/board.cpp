@@ -109,6 +109,7 @@ template <typename Top> void get_memory(const Top &top, PenstockAxi &axi) {
     axi.awlen = top.m_axi_awlen;
     axi.awvalid = top.m_axi_awvalid;
     axi.wdata = top.m_axi_wdata;
+    axi.wstrb = top.m_axi_wstrb;
     axi.wlast = top.m_axi_wlast;
     axi.wvalid = top.m_axi_wvalid;
     axi.bready = top.m_axi_bready;
@@ -119,12 +120,20 @@ template <typename Top> void get_memory(const Top &top, PenstockAxi &axi) {
     axi.rready = top.m_axi_rready;
 }
 
+template <typename Top> void get_receive(const Top &top, PenstockReceive &receive) {
+    receive.tdata = top.m_axis_receive_tdata;
+    receive.tkeep = top.m_axis_receive_tkeep;
+    receive.tuser = top.m_axis_receive_tuser;
+    receive.tvalid = top.m_axis_receive_tvalid;
+    receive.tlast = top.m_axis_receive_tlast;
+}
+
 struct Board {
     virtual ~Board() = default;
     virtual void cycle(PenstockPins &pins) = 0;
 };
 
-// `n_in`: its detector inputs. `in_memory`: its rings are, or what peers READ, and its AXI4 port is in use.
+// `n_in`: its detector inputs. `in_memory`: its rings are, or windows of peers, and its AXI4 port is in use.
 template <typename Top, int n_in = 4, bool in_memory = false> class Front final : public Board {
     static constexpr uint8_t all_inputs = (1 << n_in) - 1;
     VerilatedContext context;
@@ -159,6 +168,7 @@ public:
         top.s_axis_desc_tvalid = pins.desc_tvalid;
         top.m_axis_cpl_tready = pins.cpl_tready;
         top.m_axis_sample_tready = pins.sample_tready;
+        top.m_axis_receive_tready = pins.receive.tready;
         penstock::put_axil(top, pins.axil);
         if constexpr (in_memory) put_memory(top, pins.axi);
 
@@ -180,7 +190,10 @@ public:
         pins.sample_tvalid = top.m_axis_sample_tvalid;
         for (int i = 0; i < 4; ++i) pins.sample_tdata[i] = top.m_axis_sample_tdata[i];
         penstock::get_axil(top, pins.axil);
-        if constexpr (in_memory) get_memory(top, pins.axi);
+        if constexpr (in_memory) {
+            get_memory(top, pins.axi);
+            get_receive(top, pins.receive);
+        }
         pins.tx_paused = top.tx_paused;
 
         top.clk = 1;

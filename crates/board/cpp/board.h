@@ -32,20 +32,31 @@ struct PenstockAxil {
     uint32_t rdata;
 };
 
-// AXI4: the memory of the rings, of a front end that keeps them there, and of what peers READ.
+// AXI4: the memory of the rings, of a front end that keeps them there, and of what peers READ and WRITE.
 struct PenstockAxi {
     // inputs
     uint64_t rdata;
     uint8_t awready, wready, bid, bresp, bvalid, arready, rid, rresp, rlast, rvalid;
     // outputs
     uint64_t awaddr, wdata, araddr;
-    uint8_t awid, awlen, awvalid, wlast, wvalid, bready, arid, arlen, arvalid, rready;
+    uint8_t awid, awlen, awvalid, wstrb, wlast, wvalid, bready, arid, arlen, arvalid, rready;
+};
+
+// SENDs of peers, and notices of their WRITEs.
+struct PenstockReceive {
+    // inputs
+    uint8_t tready;
+    // outputs
+    uint64_t tdata;
+    uint64_t tuser;  // receive_user_t
+    uint8_t tkeep, tvalid, tlast;
 };
 
 struct PenstockPins {
     PenstockLine line;
     PenstockAxil axil;
     PenstockAxi axi;
+    PenstockReceive receive;
     // inputs, held during the cycle
     uint64_t data_tdata[8];
     uint64_t data_tkeep;

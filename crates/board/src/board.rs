@@ -9,6 +9,7 @@ use crate::memory::Memory;
 use crate::message::{Completion, Message, MessagePort};
 use crate::port::{Port, Received};
 use crate::rates::RateSample;
+use crate::receive::{ReceivePort, ReceivedMessage};
 use crate::stream::{Marks, Pieces, StreamPort};
 use crate::top::Top;
 use bytes::Bytes;
@@ -41,8 +42,9 @@ pub struct Board {
     stream: Option<StreamPort>,
     completions: VecDeque<Completion>,
     rates: VecDeque<RateSample>,
+    receive: ReceivePort,
     registers: Master,
-    /// Memory of the rings, or of what peers READ; none: the rings are on chip, and peers READ nothing.
+    /// Memory of the rings, or of windows of peers; none: the rings are on chip, and there are no windows.
     memory: Option<Memory>,
     paused_cycles: u64,
     /// The gateware's clock has been set.
@@ -76,6 +78,7 @@ impl Board {
             stream: None,
             completions: VecDeque::new(),
             rates: VecDeque::new(),
+            receive: ReceivePort::default(),
             registers: Master::default(),
             memory: top.memory_bytes().map(Memory::new),
             paused_cycles: 0,
@@ -143,6 +146,24 @@ impl Board {
     /// When it has none, or the bytes are not all inside.
     pub fn put_memory(&mut self, address: u64, data: &[u8]) {
         self.memory.as_mut().expect("a top with a memory").put(address, data);
+    }
+
+    /// Bytes of the memory beside the front end, as they are now.
+    ///
+    /// # Panics
+    /// When it has none, or the bytes are not all inside.
+    pub fn memory(&self, address: u64, len: usize) -> Vec<u8> {
+        self.memory.as_ref().expect("a top with a memory").bytes(address, len)
+    }
+
+    /// The next message of a peer: a SEND, or a WRITE with immediate.
+    pub fn poll_received(&mut self) -> Option<ReceivedMessage> {
+        self.receive.poll()
+    }
+
+    /// Whether messages of peers wait in the front end, as its user takes none; they are taken from the beginning.
+    pub fn hold_received(&mut self, holds: bool) {
+        self.receive.hold(holds);
     }
 
     /// Queues a message after those already posted.
@@ -322,6 +343,7 @@ impl Board {
         if let Some(memory) = &self.memory {
             memory.drive(&mut self.pins.axi);
         }
+        self.receive.drive(&mut self.pins.receive);
 
         self.model.cycle(&mut self.pins);
 
@@ -335,6 +357,7 @@ impl Board {
         if let Some(memory) = &mut self.memory {
             memory.observe(&self.pins.axi);
         }
+        self.receive.observe(&self.pins.receive);
         if self.pins.cpl_tvalid != 0 {
             self.completions.push_back(Completion::from_bits(self.cycle, self.pins.cpl_tdata));
         }

@@ -48,7 +48,7 @@ pub struct QpConfig {
     pub init_psn: Psn,
 }
 
-/// What the peer of a queue pair may READ.
+/// What the peer of a queue pair may READ, or WRITE where [`Board::permit_writes`] lets it.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadWindow {
     /// PSN of the peer's first request.
@@ -346,6 +346,14 @@ impl Board {
             self.write(qp_register(index, offset), value)?;
         }
         Ok(())
+    }
+
+    /// Lets the peer of queue pair `index` WRITE to its window, and repeat a message that finds no room in the stream
+    /// of SENDs after the time with this code (IBTA table 45: 0 is 655 ms, 1 is 10 us); before [`Board::open_qp`].
+    pub fn permit_writes(&mut self, index: u8, rnr_timer: u8) -> Result<(), RegisterError> {
+        use regs::qp as q;
+        let word = q::RECEIVE_WRITE_BITS.at(true) | q::RECEIVE_RNR_TIMER_BITS.at(rnr_timer);
+        self.write(qp_register(index, q::RECEIVE), word)
     }
 
     /// Lets the gateware take triggers and make messages from the data at its detector inputs ([`Board::detect`]), into

@@ -65,6 +65,7 @@ pub struct Axi {
     pub awid: u8,
     pub awlen: u8,
     pub awvalid: u8,
+    pub wstrb: u8,
     pub wlast: u8,
     pub wvalid: u8,
     pub bready: u8,
@@ -74,6 +75,18 @@ pub struct Axi {
     pub rready: u8,
 }
 
+/// SENDs of peers, and notices of their WRITEs; the same layout as `struct PenstockReceive` in `cpp/board.h`.
+#[repr(C)]
+#[derive(Default, Clone)]
+pub struct Receive {
+    pub tready: u8,
+    pub tdata: u64,
+    pub tuser: u64,
+    pub tkeep: u8,
+    pub tvalid: u8,
+    pub tlast: u8,
+}
+
 /// Pins of one clock cycle; the same layout as `struct PenstockPins` in `cpp/board.h`.
 #[repr(C)]
 #[derive(Default, Clone)]
@@ -81,6 +94,7 @@ pub struct Pins {
     pub line: Line,
     pub axil: Axil,
     pub axi: Axi,
+    pub receive: Receive,
     pub data_tdata: [u64; 8],
     pub data_tkeep: u64,
     pub event_tdata: [u64; 32],

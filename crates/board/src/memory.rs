@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The AXI4 memory (AMBA IHI 0022, A3) beside a front end whose rings are not on chip, or whose peers READ: 64 bits wide,
+//! The AXI4 memory (AMBA IHI 0022, A3) beside a front end whose rings are not on chip, or whose peers have windows: 64 bits wide,
 //! bursts that go up word by word, in the order of their addresses whatever their IDs are.
 //! Promise: it takes and gives a word in each cycle, and answers in order, with SLVERR outside of its addresses.
 
@@ -64,6 +64,15 @@ impl Memory {
         }
     }
 
+    /// The bytes there now.
+    ///
+    /// # Panics
+    /// When they are not all inside.
+    pub fn bytes(&self, address: u64, len: usize) -> Vec<u8> {
+        let byte = |at: u64| (self.words[(at / WORD_BYTES) as usize] >> (8 * (at % WORD_BYTES))) as u8;
+        (address..address + len as u64).map(byte).collect()
+    }
+
     fn burst(&self, id: u8, address: u64, len: u8) -> Burst {
         let words_left = u32::from(len) + 1;
         let end = address.checked_add(u64::from(words_left) * WORD_BYTES);
@@ -98,7 +107,9 @@ impl Memory {
         if axi.wvalid & axi.wready != 0 {
             let burst = self.writes.front_mut().expect("a word is taken once its address is");
             if !burst.is_refused {
-                self.words[(burst.address / WORD_BYTES) as usize] = axi.wdata;
+                let word = &mut self.words[(burst.address / WORD_BYTES) as usize];
+                let written = lanes(axi.wstrb);
+                *word = *word & !written | axi.wdata & written;
             }
             let is_over = burst.advance();
             assert_eq!(axi.wlast != 0, is_over, "the front end ends a burst where its address does not");
@@ -133,6 +144,11 @@ impl Burst {
     }
 }
 
+/// The bits of a word in the bytes that have a strobe.
+fn lanes(strobes: u8) -> u64 {
+    (0..WORD_BYTES).filter(|lane| strobes >> lane & 1 != 0).map(|lane| 0xff << (8 * lane)).sum()
+}
+
 fn response(is_refused: bool) -> u8 {
     if is_refused {
         SLVERR
@@ -158,7 +174,12 @@ mod tests {
     }
 
     fn write(memory: &mut Memory, address: u64, words: &[u64]) -> (u8, u64) {
-        let mut axi = Axi { awaddr: address, awlen: (words.len() - 1) as u8, awvalid: 1, bready: 1, ..Axi::default() };
+        write_lanes(memory, address, words, u8::MAX)
+    }
+
+    fn write_lanes(memory: &mut Memory, address: u64, words: &[u64], wstrb: u8) -> (u8, u64) {
+        let awlen = (words.len() - 1) as u8;
+        let mut axi = Axi { awaddr: address, awlen, awvalid: 1, wstrb, bready: 1, ..Axi::default() };
         let mut waiting = words.iter();
         let mut next = |axi: &mut Axi| {
             axi.wvalid = u8::from(waiting.len() > 0);
@@ -207,6 +228,14 @@ mod tests {
         memory.put(7, &[1, 2, 3]);
         let (words, ..) = read(&mut memory, 0, 2);
         assert_eq!(words, [0x01ff_ffff_ffff_ffff, 0xffff_ffff_ffff_0302]);
+    }
+
+    #[test]
+    fn bytes_without_a_strobe_stay() {
+        let mut memory = Memory::new(64);
+        memory.put(0, &[0x55; 16]);
+        write_lanes(&mut memory, 8, &[0x0123_4567_89ab_cdef], 0b0110_0001);
+        assert_eq!(memory.bytes(7, 10), [0x55, 0xef, 0x55, 0x55, 0x55, 0x55, 0x45, 0x23, 0x55, 0]);
     }
 
     #[test]

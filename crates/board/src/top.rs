@@ -20,7 +20,8 @@ pub enum Top {
     Gbps10Tcp = 1,
     /// `Gbps10` without detector inputs, source and services, which the messages of a simulation do not need.
     Gbps10Flows = 2,
-    /// `Gbps10Flows` with windows of an AXI4 memory that peers READ, and its rings in that memory, too.
+    /// `Gbps10Flows` with windows of an AXI4 memory that peers READ and WRITE, SENDs of peers, and its rings in that
+    /// memory, too.
     Gbps10Reads = 12,
     /// `penstock_1g` with 4 queue pairs.
     #[cfg(feature = "all-tops")]
@@ -51,7 +52,7 @@ pub enum Top {
     Gbps2_5 = 11,
 }
 
-/// Bytes of the memory that peers READ: behind the rings of 1 MiB there are 3 MiB.
+/// Bytes of the memory that peers READ and WRITE: behind the rings of 1 MiB there are 3 MiB.
 const READ_MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
 #[cfg(feature = "all-tops")]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers READ windows of a verilated front end's memory, with the requester of `penstock-transport`: every byte, whatever
+//! Peers READ windows of a verilated front end's memory, WRITE there and SEND to its stream (`writes`), with the
+//! requester of `penstock-transport`: every byte, whatever
 //! the network does to requests and answers, while the front end sends messages from rings in the same memory; and what a
 //! window does not permit is refused with its NAK.
 //!
@@ -9,6 +10,7 @@
 mod common;
 mod network;
 mod station;
+mod writes;
 
 use network::Fates;
 use penstock_board::{regs::counters, Board, WcStatus};
@@ -19,6 +21,10 @@ use station::{rkey, Setup, Station, WINDOW, WINDOW_BYTES};
 const READY_TO_SEND: u32 = 3;
 const ERROR: u32 = 6;
 const DEPTH: u8 = 16;
+/// PSNs do not limit READs.
+const ANY: u32 = 1 << 22;
+/// Code of an ACK timer of 65 us.
+const US_65: u8 = 4;
 /// Around the MTUs, and odd; the longest is read by the first peer alone.
 const LENGTHS: [u32; 12] = [0, 1, 2, 3, 7, 1023, 1024, 1025, 4095, 4096, 4097, 65_537];
 const LONGEST: u32 = 1 << 20;
@@ -43,7 +49,7 @@ fn reads(random: &mut Stream, is_first: bool) -> Vec<(u64, u32)> {
 }
 
 fn everything_is_read(seed: u64, queue_pairs: u8, mtu: Mtu, percent: u64) {
-    let setup = Setup { queue_pairs, mtu, percent, depth: DEPTH, outstanding: DEPTH };
+    let setup = Setup { queue_pairs, mtu, percent, depth: DEPTH, outstanding: DEPTH, window: ANY, ack_timeout: US_65 };
     let mut station = Station::open(seed, &setup);
     let mut random = Stream::new(seed, "reads");
     let mut count = 0;
@@ -142,7 +148,9 @@ fn refused() -> Vec<Refused> {
 fn what_a_window_does_not_permit_ends_its_queue_pair_alone_with_the_nak_of_its_reason() {
     for case in refused() {
         let what = case.what;
-        let setup = Setup { queue_pairs: 2, mtu: Mtu::B1024, percent: 0, depth: case.depth, outstanding: DEPTH + 1 };
+        let (depth, outstanding) = (case.depth, DEPTH + 1);
+        let mtu = Mtu::B1024;
+        let setup = Setup { queue_pairs: 2, mtu, percent: 0, depth, outstanding, window: ANY, ack_timeout: US_65 };
         let mut station = Station::open(1, &setup);
         for (va, len, key) in &case.reads {
             station.read(0, *va, *len, *key);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board whose memory peers READ while it writes into theirs, and the network between them.
+//! A board whose memory peers READ and WRITE, and that they SEND to, while it writes into theirs; and the network
+//! between them.
 
 use crate::common::{endpoint_config, local, peer, qp_config, FIRST_PSN, REGION};
 use crate::network::Way;
 use bytes::Bytes;
-use penstock_board::{qp_register, regs, Board, Completion, Message, ReadWindow, Top, Verb, CYCLE};
+use penstock_board::{qp_register, regs, Board, Completion, Message, ReadWindow, ReceivedMessage, Top, Verb, CYCLE};
 use penstock_netsim::Stream;
 use penstock_transport::{
-    Memory, Mtu, Requester, RequesterConfig, Responder, ResponderConfig, Response, RetryLimits, SendStatus, SendWr,
-    VirtualPayload,
+    Memory, Mtu, PayloadSource, Requester, RequesterConfig, Responder, ResponderConfig, Response, RetryLimits,
+    SendStatus, SendWr,
 };
 use penstock_wire::{Operation, Packet, Payload, Psn, RocePacket};
 
 /// The window of every queue pair: all that the rings leave.
 pub const WINDOW: u64 = 1 << 20;
 pub const WINDOW_BYTES: usize = 3 << 20;
-/// The PSNs of READs pass through 0.
+/// Code of 10 us.
+const RNR_TIMER: u8 = 1;
+/// The PSNs of requests pass through 0.
 pub const READ_PSN: Psn = Psn::new(0xff_fff0);
 /// How long the board runs before what it has sent is looked at; shorter than any packet takes.
 const CHUNK_CYCLES: u64 = 50;
-/// 65 us.
-const ACK_TIMEOUT: u8 = 4;
 /// No run takes as long.
 const LATEST: u64 = 20_000_000;
 /// Where the messages of a queue pair go, one after another, and how long they may be. Fewer are under way at a time.
@@ -38,17 +39,35 @@ pub struct Setup {
     /// READs that the board lets a peer have outstanding, and those that it has at most.
     pub depth: u8,
     pub outstanding: u8,
+    /// Packets that a peer may have outstanding, answers to READs among them.
+    pub window: u32,
+    /// Code of the ACK timers at both ends: longer than all that is outstanding takes.
+    pub ack_timeout: u8,
 }
 
 pub fn rkey(index: u8) -> u32 {
     0xfeed_0000 + u32::from(index)
 }
 
-/// A READ, and what has come of it.
-struct Read {
+/// A request: a READ and what has come of it, or the bytes of a WRITE or SEND.
+struct Request {
     va: u64,
-    received: Vec<u8>,
+    bytes: Vec<u8>,
     len: u32,
+    is_read: bool,
+}
+
+/// Bits of a message's address in its peer: above them the number of its request.
+const OFFSET_BITS: u32 = 32;
+
+/// The bytes of a peer's messages.
+struct Posted<'a>(&'a [Request]);
+
+impl PayloadSource for Posted<'_> {
+    fn read(&mut self, va: u64, len: usize) -> Payload {
+        let (number, from) = ((va >> OFFSET_BITS) as usize, (va & ((1 << OFFSET_BITS) - 1)) as usize);
+        Payload::Bytes(Bytes::copy_from_slice(&self.0[number].bytes[from..from + len]))
+    }
 }
 
 /// A server's memory.
@@ -65,7 +84,7 @@ pub struct Peer {
     pub requester: Requester,
     server: Responder,
     store: Store,
-    reads: Vec<Read>,
+    requests: Vec<Request>,
     pub statuses: Vec<SendStatus>,
 }
 
@@ -81,16 +100,19 @@ pub struct Station {
     pub to_board: Way<Bytes>,
     pub to_peers: Way<RocePacket>,
     random: Stream,
-    window: Vec<u8>,
+    /// What the windows hold once all that was posted has ended.
+    pub window: Vec<u8>,
     under_way: Vec<Written>,
     /// Messages that the board has been given, of each queue pair.
     posted: Vec<usize>,
     pub ended: Vec<Completion>,
+    /// Messages of peers, in the order in which they came.
+    pub received: Vec<ReceivedMessage>,
 }
 
 impl Station {
     pub fn open(seed: u64, setup: &Setup) -> Self {
-        let Setup { queue_pairs, mtu, percent, depth, outstanding } = *setup;
+        let Setup { queue_pairs, mtu, percent, depth, ack_timeout, .. } = *setup;
         let mut random = Stream::new(seed, "memory");
         let window: Vec<u8> = (0..WINDOW_BYTES / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
         let mut board = Board::of(Top::Gbps10Reads);
@@ -99,11 +121,12 @@ impl Station {
         for index in 0..queue_pairs {
             let (psn, rkey, base, len) = (READ_PSN, rkey(index), WINDOW, WINDOW_BYTES as u64);
             board.set_read_window(index, &ReadWindow { psn, rkey, base, len, depth }).unwrap();
-            board.open_qp(index, &qp_config(index, mtu.bytes() as u16, ACK_TIMEOUT)).unwrap();
+            board.permit_writes(index, RNR_TIMER).unwrap();
+            board.open_qp(index, &qp_config(index, mtu.bytes() as u16, ack_timeout)).unwrap();
         }
         Self {
             board,
-            peers: (0..queue_pairs).map(|index| Peer::new(index, mtu, outstanding)).collect(),
+            peers: (0..queue_pairs).map(|index| Peer::new(index, setup)).collect(),
             to_board: Way::new(seed, "to the board", percent),
             to_peers: Way::new(seed, "to the peers", percent),
             random,
@@ -111,15 +134,20 @@ impl Station {
             under_way: Vec::new(),
             posted: vec![0; queue_pairs.into()],
             ended: Vec::new(),
+            received: Vec::new(),
         }
     }
 
     /// Has the peer of a queue pair READ this.
     pub fn read(&mut self, index: u8, va: u64, len: u32, rkey: u32) {
-        let peer = &mut self.peers[usize::from(index)];
-        let (wr_id, verb) = (peer.reads.len() as u64, penstock_transport::Verb::Read);
-        peer.requester.post_send(SendWr { wr_id, verb, va: 0, len, remote_va: va, rkey, solicited: false }).unwrap();
-        peer.reads.push(Read { va, received: Vec::new(), len });
+        let request = Request { va, bytes: Vec::new(), len, is_read: true };
+        self.peers[usize::from(index)].post(penstock_transport::Verb::Read, request, rkey);
+    }
+
+    /// Has the peer of a queue pair WRITE these bytes, or SEND them.
+    pub fn send(&mut self, index: u8, verb: penstock_transport::Verb, va: u64, bytes: Vec<u8>, rkey: u32) {
+        let request = Request { va, len: bytes.len() as u32, bytes, is_read: false };
+        self.peers[usize::from(index)].post(verb, request, rkey);
     }
 
     /// Gives the board a message of random length and content.
@@ -136,9 +164,9 @@ impl Station {
         self.under_way.push(Written { message, number });
     }
 
-    /// Keeps the board writing, by its queue pairs in turn, until all READs have ended; then until its messages have.
+    /// Keeps the board writing, by its queue pairs in turn, until all requests have ended; then until its messages have.
     pub fn run_while_writing(&mut self) {
-        while !self.peers.iter().all(Peer::has_read) {
+        while !self.peers.iter().all(Peer::is_done) {
             while self.under_way.len() < MESSAGES_AHEAD {
                 let number: usize = self.posted.iter().sum();
                 self.write((number % self.peers.len()) as u8);
@@ -148,9 +176,18 @@ impl Station {
         self.run();
     }
 
-    /// Until all READs and messages have ended.
+    /// Until all requests and messages have ended.
     pub fn run(&mut self) {
-        while !self.peers.iter().all(Peer::has_read) || !self.under_way.is_empty() {
+        while !self.peers.iter().all(Peer::is_done) || !self.under_way.is_empty() {
+            self.step();
+        }
+    }
+
+    /// Until all requests have ended, and the board's user has taken so many messages: an acknowledged one may still wait in
+    /// the stream's buffer.
+    pub fn run_until_received(&mut self, messages: usize) {
+        self.run();
+        while self.received.len() < messages {
             self.step();
         }
     }
@@ -161,9 +198,9 @@ impl Station {
         q::STATE_BITS.of(self.board.read(qp_register(index, q::STATE)).unwrap())
     }
 
-    fn step(&mut self) {
+    pub fn step(&mut self) {
         let until = self.board.cycle() + CHUNK_CYCLES;
-        assert!(until < LATEST, "READs and messages that do not end");
+        assert!(until < LATEST, "requests and messages that do not end");
         for (cycle, frame) in self.to_board.arrived(until) {
             self.board.receive(cycle, frame, true);
         }
@@ -183,6 +220,9 @@ impl Station {
         while let Some(completion) = self.board.poll_completion() {
             self.end(completion);
         }
+        while let Some(message) = self.board.poll_received() {
+            self.received.push(message);
+        }
     }
 
     /// A message of the board has ended: what succeeded is at its place, byte by byte.
@@ -199,22 +239,30 @@ impl Station {
 }
 
 impl Peer {
-    fn new(index: u8, mtu: Mtu, initiator_depth: u8) -> Self {
-        let limits = RetryLimits { ack_timeout: ACK_TIMEOUT, ..RetryLimits::default() };
-        let window = 1 << 22; // their PSNs do not limit READs
+    fn new(index: u8, setup: &Setup) -> Self {
+        let Setup { mtu, outstanding: initiator_depth, window, ack_timeout, .. } = *setup;
+        let limits = RetryLimits { ack_timeout, ..RetryLimits::default() };
         let config = RequesterConfig::new(peer(index), local(index), READ_PSN, mtu);
         let server = ResponderConfig::new(peer(index), local(index), FIRST_PSN, mtu);
         Self {
             requester: Requester::new(RequesterConfig { limits, window, initiator_depth, ..config }),
             server: Responder::new(server.with_region(REGION)),
             store: Store(vec![0; REGION.len as usize]),
-            reads: Vec::new(),
+            requests: Vec::new(),
             statuses: Vec::new(),
         }
     }
 
-    fn has_read(&self) -> bool {
-        self.statuses.len() == self.reads.len()
+    fn post(&mut self, verb: penstock_transport::Verb, request: Request, rkey: u32) {
+        let wr_id = self.requests.len() as u64;
+        let va = if request.is_read { 0 } else { wr_id << OFFSET_BITS };
+        let (len, remote_va) = (request.len, request.va);
+        self.requester.post_send(SendWr { wr_id, verb, va, len, remote_va, rkey, solicited: false }).unwrap();
+        self.requests.push(request);
+    }
+
+    fn is_done(&self) -> bool {
+        self.statuses.len() == self.requests.len()
     }
 
     /// A packet of the board: an answer to a READ, or one of its messages.
@@ -223,9 +271,9 @@ impl Peer {
         match packet.bth.opcode.operation() {
             Operation::ReadResponse | Operation::Acknowledge => {
                 if let Response::ReadData { wr_id, va } = self.requester.handle_packet(now, packet) {
-                    let read = &mut self.reads[wr_id as usize];
-                    assert_eq!(va, read.received.len() as u64, "bytes of READ {wr_id} out of order");
-                    read.received.extend(packet.payload.as_bytes().expect("a board sends bytes"));
+                    let read = &mut self.requests[wr_id as usize];
+                    assert_eq!(va, read.bytes.len() as u64, "bytes of READ {wr_id} out of order");
+                    read.bytes.extend(packet.payload.as_bytes().expect("a board sends bytes"));
                 }
             }
             _ => {
@@ -233,19 +281,19 @@ impl Peer {
             }
         }
         while let Some(ended) = self.requester.poll_completion() {
-            assert_eq!(ended.wr_id, self.statuses.len() as u64, "READs end in their order");
-            let read = &mut self.reads[ended.wr_id as usize];
-            if ended.status == SendStatus::Success {
+            assert_eq!(ended.wr_id, self.statuses.len() as u64, "requests end in their order");
+            let read = &mut self.requests[ended.wr_id as usize];
+            if ended.status == SendStatus::Success && read.is_read {
                 let from = (read.va - WINDOW) as usize;
                 assert!(
-                    read.received == window[from..from + read.len as usize],
+                    read.bytes == window[from..from + read.len as usize],
                     "bytes of READ {}: {} at {:#x}",
                     ended.wr_id,
                     read.len,
                     read.va
                 );
             }
-            read.received = Vec::new();
+            read.bytes = Vec::new();
             self.statuses.push(ended.status);
         }
     }
@@ -256,7 +304,7 @@ impl Peer {
         if self.requester.next_timeout().is_some_and(|due| due <= now) {
             self.requester.handle_timeout(now);
         }
-        while let Some(request) = self.requester.poll_transmit(now, &mut VirtualPayload) {
+        while let Some(request) = self.requester.poll_transmit(now, &mut Posted(&self.requests)) {
             send(request.emit());
         }
         while let Some(reply) = self.server.poll_transmit(&mut self.store) {
