@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Promises of the responder's operations on SENDs and WRITEs, for any requests, grants and settings: payload is placed
 // only of a packet with the expected PSN, and then the next PSN is expected; its bytes are in the window as it is set then,
-// which permits WRITEs; each request has one placement; what goes to the stream had room; a packet that asks for it, or
+// which permits WRITEs; each request has one placement; what goes to the stream had room; a packet that requests it, or
 // ends a message, leaves an ACK of itself; one that is repeated or refused changes nothing; an ACK leaves after a NAK that
 // is older and after the answers to READs before it; each operation ends. One queue pair. Assumed: the tables and the
 // queue of requests keep what they offer.

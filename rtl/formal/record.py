@@ -20,7 +20,7 @@ FORMAL = Path(__file__).resolve().parent
 RECORD = FORMAL / "proved.json"
 # What makes proofs of texts; `proofs/` is in the settings of each proof, `faults.py` and this file change no verdict.
 CHECKER = [FORMAL / f"{name}.py" for name in ("btor", "check", "engine", "model", "proof")]
-CHECKER += [FORMAL.parent / "syn" / "yosys.py"]
+CHECKER += [FORMAL.parent / "syn" / "yosys.py", FORMAL.parents[1] / "tb" / "lib" / "rtl.py"]
 
 
 @cache
