@@ -8,12 +8,11 @@ gateware takes them.
 import itertools
 import random
 from collections import Counter, deque
-from dataclasses import replace
 from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from lib import structs
 from lib.axi_memory import AxiMemory
 from lib.axis import AxiStreamBus, AxiStreamSink
@@ -30,6 +29,7 @@ from lib.read_model import (
     Responder,
     Window,
 )
+from lib.responder_bed import CLOCK_NS, ResponderBed
 from lib.runner import Bench, seed
 
 BENCH = Bench(
@@ -38,7 +38,6 @@ BENCH = Bench(
     sources=[Path(__file__).parent / "read_responder_bench.sv"],
 )
 
-CLOCK_NS = 10
 SIZE, BASE = 1 << 17, 0xABC100
 CREDITS = 0x1F
 REFUSALS = {
@@ -49,9 +48,10 @@ REFUSALS = {
 }
 
 
-class Harness:
+class Harness(ResponderBed):
     def __init__(self, dut, rng: random.Random, mtu: list[int] | None = None):
-        self.dut, self.rng = dut, rng
+        super().__init__(dut)
+        self.rng = rng
         self.lanes, self.n_qp = len(dut.m_axis_tkeep), int(dut.N_QP.value)
         self.mtu = mtu or [128 << rng.randrange(1, 6) for _ in range(self.n_qp)]
         self.windows = [Window(rng.getrandbits(32), 0, SIZE, psn=rng.getrandbits(24)) for _ in range(self.n_qp)]
@@ -65,7 +65,6 @@ class Harness:
         self.counted: Counter[str] = Counter()  # read_stat_t
         self.refused: Counter[str] = Counter()  # NAKs that left, by their counter
         self.executed = self.cycle = self.charged = 0
-        self.ready = 0
         self.gap = lambda: 12 if self.lanes == 8 else 2  # cycles from a request to the next one
 
     async def start(self, latency=lambda rng: 20, stall: float = 0.0, eligible: float = 1.0) -> "Harness":
@@ -88,7 +87,7 @@ class Harness:
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
         await ClockCycles(dut.clk, 2)
-        for task in (self._drive, self._table, self._watch, self._packets):
+        for task in (self._drive, self.table, self._watch, self._packets):
             cocotb.start_soon(task())
         return self
 
@@ -97,33 +96,7 @@ class Harness:
         return self.bad(address)
 
     def open(self, qp: int) -> None:
-        self.models[qp] = Responder(qp, self.mtu[qp], self.windows[qp])
-        self.ready |= 1 << qp
-        self.dut.ready.value = self.ready
-
-    def close(self, qp: int) -> None:
-        self.models[qp] = None
-        self.ready &= ~(1 << qp)
-        self.dut.ready.value = self.ready
-
-    def dest_qpn(self, qp: int) -> int:
-        return 0x123400 + 7 * qp
-
-    async def _table(self) -> None:
-        dut = self.dut
-        while True:
-            await RisingEdge(dut.clk)
-            if dut.cfg_rd.value == 1:
-                qp = int(dut.cfg_qp.value)
-                window = self.window = replace(self.windows[qp])
-                dut.cfg.value = structs.pack(
-                    "qp_cfg_t", dst_ip=qp + 1, dst_mac=qp + 2, dest_qpn=self.dest_qpn(qp), udp_sport=0xC000 + qp,
-                    mtu=self.mtu[qp].bit_length() - 8,
-                )  # fmt: skip
-                dut.window.value = structs.pack(
-                    "read_cfg_t", resources=window.resources, psn=window.psn, rkey=window.rkey, base=window.base,
-                    length=window.length,
-                )  # fmt: skip
+        self.open_with(qp, Responder(qp, self.mtu[qp], self.windows[qp]))
 
     async def _drive(self) -> None:
         dut = self.dut
@@ -210,13 +183,6 @@ class Harness:
             assert data == bytes(self.memory.mem[reply.va : reply.va + reply.length]), f"bytes of {reply}"
             self.packets[number] = (reply, data)
             number += 1
-
-    async def until(self, condition, cycles: int = 400_000) -> None:
-        async def wait():
-            while not condition():
-                await RisingEdge(self.dut.clk)
-
-        await with_timeout(wait(), cycles * CLOCK_NS, "ns")
 
     async def settle(self, cycles: int = 400) -> None:
         await self.until(lambda: not self.requests)

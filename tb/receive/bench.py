@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from lib import structs
 from lib.axi_memory import AxiMemory
 from lib.axis import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
@@ -28,6 +28,7 @@ from lib.receive_model import (
     frame,
     packets_of,
 )
+from lib.responder_bed import CLOCK_NS, ResponderBed
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, ip_int, mac_int
 from lib.runner import Bench, seed
 
@@ -37,7 +38,6 @@ BENCH = Bench(
     sources=[Path(__file__).parent / "receive_bench.sv"],
 )
 
-CLOCK_NS = 10
 SIZE, BASE = 1 << 17, 0xABC100
 
 
@@ -53,9 +53,10 @@ class Beat:
     is_write: bool
 
 
-class Harness:
+class Harness(ResponderBed):
     def __init__(self, dut, rng: random.Random, mtu: list[int] | None = None):
-        self.dut, self.rng = dut, rng
+        super().__init__(dut)
+        self.rng = rng
         self.lanes, self.n_qp = len(dut.m_axis_tkeep), int(dut.N_QP.value)
         self.mtu = mtu or [128 << rng.randrange(1, 6) for _ in range(self.n_qp)]
         self.windows = [WriteWindow(rng.getrandbits(32), 0, SIZE, psn=rng.getrandbits(24)) for _ in range(self.n_qp)]
@@ -70,7 +71,6 @@ class Harness:
         self.faults: list[int] = []
         self.counted: Counter[str] = Counter()  # read_stat_t
         self.executed = self.dropped = self.cycle = self.unserved = 0
-        self.ready = 0
         self.is_exact = True  # the model foretells each reply
         self.gap = lambda: 3 if self.lanes == 8 else 1  # cycles from a frame to the next one
         self.stream_ready = lambda: True
@@ -100,19 +100,16 @@ class Harness:
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
         await ClockCycles(dut.clk, 2)
-        for task in (self._drive, self._table, self._watch, self._answers):
+        for task in (self._drive, self.table, self._watch, self._answers):
             cocotb.start_soon(task())
         return self
 
     def open(self, qp: int) -> None:
-        self.models[qp] = Receiver(qp, self.mtu[qp], self.windows[qp], memory=self.model_memory, stream=self.delivered)
-        self.ready |= 1 << qp
-        self.dut.ready.value = self.ready
+        made = Receiver(qp, self.mtu[qp], self.windows[qp], memory=self.model_memory, stream=self.delivered)
+        self.open_with(qp, made)
 
-    def close(self, qp: int) -> None:
-        self.models[qp] = None
-        self.ready &= ~(1 << qp)
-        self.dut.ready.value = self.ready
+    def of_writes(self, window: WriteWindow) -> dict[str, int]:
+        return {"write": window.write, "rnr_timer": window.rnr_timer}
 
     def post(self, *packets: Packet | Request) -> None:
         for packet in packets:
@@ -128,22 +125,6 @@ class Harness:
             await self.source.send(AxiStreamFrame(raw))
             await self.source.wait()
             await ClockCycles(self.dut.clk, self.gap())
-
-    async def _table(self) -> None:
-        dut = self.dut
-        while True:
-            await RisingEdge(dut.clk)
-            if dut.cfg_rd.value == 1:
-                qp = int(dut.cfg_qp.value)
-                window = self.window = replace(self.windows[qp])
-                dut.cfg.value = structs.pack(
-                    "qp_cfg_t", dst_ip=qp + 1, dst_mac=qp + 2, dest_qpn=0x123400 + 7 * qp, udp_sport=0xC000 + qp,
-                    mtu=self.mtu[qp].bit_length() - 8,
-                )  # fmt: skip
-                dut.window.value = structs.pack(
-                    "read_cfg_t", resources=window.resources, psn=window.psn, rkey=window.rkey, base=window.base,
-                    length=window.length, write=window.write, rnr_timer=window.rnr_timer,
-                )  # fmt: skip
 
     async def _watch(self) -> None:
         dut, rng, closing = self.dut, self.rng, None
@@ -214,7 +195,7 @@ class Harness:
         if self.is_exact:
             reply = replace(self.expected.popleft(), va=0)
             assert seen == reply, f"{seen} in place of {reply}"
-        assert hdr["dest_qpn"] == 0x123400 + 7 * qp and not hdr["has_reth"] and not hdr["ack_req"]
+        assert hdr["dest_qpn"] == self.dest_qpn(qp) and not hdr["has_reth"] and not hdr["ack_req"]
         self.replies.append(seen)
 
     def streams(self) -> None:
@@ -245,13 +226,6 @@ class Harness:
     async def _answers(self) -> None:
         while True:
             self.answers.append(bytes((await self.sink.recv()).tdata))
-
-    async def until(self, condition, cycles: int = 400_000) -> None:
-        async def wait():
-            while not condition():
-                await RisingEdge(self.dut.clk)
-
-        await with_timeout(wait(), cycles * CLOCK_NS, "ns")
 
     async def settle(self, cycles: int = 400) -> None:
         await self.until(lambda: not self.packets)
