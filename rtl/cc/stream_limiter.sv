@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Lets the frames of one AXI-Stream through at the rate that DCQCN allows: one reaction point and one pacer for all of it.
+// Lets the frames of one AXI-Stream through at the rate that DCQCN or QCN allows: one reaction point and one pacer for all of it.
 // A frame pays at its end, when its length is known, and the next one begins when the credit is not negative; so over any
 // time there pass the pacer's bounds (pacer) and one frame more. Nothing is stored and no beat is late: while the limiter
 // is not at work, frames follow each other without a gap.
@@ -7,17 +7,21 @@ module stream_limiter
   import penstock_pkg::*;
   import penstock_regs_pkg::*;
 #(
-  parameter  int unsigned DATA_W = 64,
-  localparam int unsigned Bytes  = DATA_W / 8
+  parameter  int unsigned DATA_W   = 64,
+  parameter  int unsigned WITH_QCN = 0,
+  localparam int unsigned Bytes    = DATA_W / 8
 ) (
   input logic clk,
   input logic rst,
 
-  input cc_params_t  params,    // one set
-  input logic [15:0] overhead,  // bytes of a frame in addition to those of the stream
+  input cc_params_t  params,      // one set
+  input qcn_params_t qcn_params,  // with WITH_QCN
+  input logic [15:0] overhead,    // bytes of a frame in addition to those of the stream
 
-  input logic cnp,     // a notification has come
-  input logic paused,  // pause or PFC holds the transmitter
+  input logic      cnp,        // a notification of DCQCN has come
+  input logic      cnm_valid,  // one of QCN
+  input feedback_t cnm_feedback,
+  input logic      paused,     // pause or PFC holds the transmitter
 
   input  logic [Bytes-1:0] s_axis_tkeep,  // from lane 0 on, all ones but in a frame's last beat
   input  logic             s_axis_tvalid,
@@ -73,7 +77,7 @@ module stream_limiter
 
   cc_engine #(
     .N_QP(1),
-    .WITH_QCN(1'b0),
+    .WITH_QCN(WITH_QCN == 1),
     .PacketCyclesLog2($clog2(4096 / Bytes))
   ) u_engine (
     .clk,
@@ -82,7 +86,7 @@ module stream_limiter
     .law      (law_e'(params.law)),
     .select   (unused_select),
     .params   ({cc_pkg::CcStages{params}}),
-    .qcn_params('0),
+    .qcn_params({cc_pkg::CcStages{qcn_params}}),
     .choice_valid(1'b0),
     .choice_qp   ('0),
     .choice      ('0),
@@ -90,9 +94,9 @@ module stream_limiter
     .init_qp   ('0),
     .cnp_valid   (cnp),
     .cnp_qp      ('0),
-    .cnm_valid   (1'b0),
+    .cnm_valid   (WITH_QCN == 1 && cnm_valid),
     .cnm_qp      ('0),
-    .cnm_feedback('0),
+    .cnm_feedback,
     .cnp_ignored (unused_ignored),
     .cnp_clamped (unused_clamped),
     .visit_valid  (unused_visit),

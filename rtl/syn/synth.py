@@ -67,6 +67,7 @@ TOPS = [
     ),
     *(("cc_engine", n_qp, laws, params) for laws, params in LAWS for n_qp in (1, 16, 256)),
     ("penstock_dcqcn", NO_QP, "64 bits", {"DATA_W": 64}),
+    ("penstock_dcqcn", NO_QP, "64 bits, QCN", {"DATA_W": 64, "WITH_QCN": 1}),
     (
         "penstock_dcqcn",
         NO_QP,
