@@ -47,8 +47,9 @@ def words() -> dict[str, int]:
     compiler = RDLCompiler()
     wrapper = REPO / "build" / "tb" / "destination.rdl"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    wrapper.write_text('`include "destination.rdl"\naddrmap t { external rings rings; external servers servers; };\n')
-    compiler.compile_file(str(wrapper), incl_search_paths=[str(REPO / "regs")])
+    rings = REPO / "regs/destination.rdl"
+    wrapper.write_text(f'`include "{rings.name}"\naddrmap t {{ external rings rings; external servers servers; }};\n')
+    compiler.compile_file(str(wrapper), incl_search_paths=[str(rings.parent)])
     found = {}
     for block in compiler.elaborate("t").top.children():
         row = next(iter(block.children()))
