@@ -67,13 +67,13 @@ demo: build      ## camera events through three boards, a congested switch and a
 test: test-rust test-python ## every test: Rust crates, gateware benches, end to end
 
 test-python: compiled ## of `make test` the benches and the tests of the built commands, which share the processes
-	$(PYTEST) tb tests
+	$(PYTEST) --changed tb tests
 
 test-rust: compiled ## of `make test` the tests of the Rust crates
 	cargo test --release --locked --workspace $(WITH_GPU)
 
-test-benches: setup ## of `make test` the gateware benches
-	$(PYTEST) tb
+test-benches: setup ## of `make test` the gateware benches: those that tb/passed.json does not have
+	$(PYTEST) --changed tb
 
 test-end-to-end: compiled ## of `make test` the tests of the built commands
 	$(PYTEST) tests
@@ -103,7 +103,7 @@ lint-gateware: setup
 lint-page: setup
 	cd web && npx --no-install tsc && npx --no-install prettier --log-level warn --check . ../tests/browser
 
-formal: setup    ## proofs by k-induction with covers that rtl/formal/proved.json does not have, planted faults of what has changed since PENSTOCK_BASE or main; FORMAL=name: one, with its faults
+formal: setup    ## proofs by k-induction with their covers and planted faults: those that rtl/formal/proved.json does not have, or FORMAL=name
 	$(PYTHON) rtl/formal/check.py $(or $(FORMAL),--changed)
 	$(if $(FORMAL),,$(PYTHON) rtl/syn/equivalence.py)
 
@@ -127,8 +127,10 @@ figures-check: setup build ## draw every figure and compare its numbers with doc
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 	@$(PYTHON) -m figures.pull --check
 
-soak: setup      ## all proofs with all their planted faults, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all lints, benches and proofs with their planted faults, whatever is recorded of them, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py
+	$(PYTHON) tb/lib/lint.py --all
+	$(PYTEST) tb
 	$(PYTHON) fuzz/run.py --seconds $(FUZZ_S) --seed $(SEED)
 	PENSTOCK_SEED=$(SEED) PENSTOCK_FRAGMENTS=20000000 cargo test --release --locked -p penstock-readout --test campaign
 	PENSTOCK_SEEDS=20000 cargo test --release --locked -p penstock-transport --test simple_tcp_stream

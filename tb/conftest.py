@@ -1,17 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Longest tests first, so that no core waits for a late test; benches of one model do not run in parallel."""
+"""Longest tests first, so that no core waits for a late test; benches that have passed before are left out."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lib import rtl
+from lib import bench_texts, models, rtl, runner
 
 TOPS = rtl.RTL / "top"
+PASSED: dict[str, str] = {}  # benches that have passed now, with their fingerprints
 
 
-def pytest_collection_modifyitems(items: list) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "leave out the benches that tb/passed.json has with the texts and tools that are here"
+    parser.addoption("--changed", action="store_true", help=about)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("changed"):
+        rtl.generate()
+        before = bench_texts.RECORD.passed()
+        left = [item for item in items if bench_of(item) in before.items()]
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=left)
+    in_order(items)
+
+
+def bench_of(item: pytest.Item) -> tuple[str, str | None] | None:
+    """The label and the fingerprint of a bench's run; None of another test."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if "bench" not in parameters:
+        return None
+    return item.callspec.id, bench_texts.fingerprint(parameters["name"], parameters["bench"], parameters["config"])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item):
+    """Notes the fingerprint of a bench that nobody has edited while it ran."""
+    with models.alone(runner.TB / "setup"):
+        rtl.generate()
+    bench_texts.read_again()
+    before = bench_of(item)
+    result = yield
+    bench_texts.read_again()
+    if before and before[1] and bench_of(item) == before:
+        item.user_properties.append(before)
+    return result
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.passed and report.when == "call" and "test_bench[" in report.nodeid:
+        PASSED.update(report.user_properties)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of processes that share the tests the one that all report to keeps what has passed."""
+    if PASSED and not hasattr(session.config, "workerinput"):
+        import test_benches
+
+        bench_texts.RECORD.add(PASSED, [parameters.id for parameters in test_benches.benches()])
+
+
+def in_order(items: list[pytest.Item]) -> None:
     """Whole front ends, end-to-end runs, the rest; what shares a model with another comes after it."""
     built = set()
 

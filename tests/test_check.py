@@ -102,6 +102,28 @@ def test_a_step_that_takes_too_long_is_stopped_with_all_that_it_began(
 
 
 def test_the_change_is_what_differs_from_a_revision_new_files_included() -> None:
-    assert check.changed("HEAD") == sorted(check.changed("HEAD"))
     with pytest.raises(SystemExit, match=r"no-such-revision.*BASE="):
         check.changed("no-such-revision")
+
+
+def test_a_change_is_all_that_differs_from_the_base_and_what_is_not_committed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    settings = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+
+    def commit(*names: str) -> None:
+        for name in names:
+            (tmp_path / name).write_text(name)
+        check.git("add", *names, root=tmp_path)
+        check.git(*settings, "commit", "-q", "-m", f"Add {', '.join(names)}", root=tmp_path)
+
+    check.git("init", "-q", "-b", "main", root=tmp_path)
+    commit("first", "second")
+    check.git("switch", "-q", "-c", "work", root=tmp_path)
+    commit("third")
+    commit("fourth")
+    (tmp_path / "new").touch()
+    (tmp_path / "first").write_text("changed")
+    assert check.changed("main", tmp_path) == ["first", "fourth", "new", "third"]
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit, match=r"git.*BASE="):
+        check.changed("main", tmp_path)

@@ -25,9 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import changes
-from changes import ROOT
-
+ROOT = Path(__file__).resolve().parents[1]
 BEGIN_BEFORE_S = 120.0
 END_BEFORE_S = 165.0
 STOP_S = 5.0
@@ -63,12 +61,23 @@ class Step:
     folder: str = "."
 
 
-def changed(base: str | None) -> list[str]:
-    """The files that differ from the merge base, and new ones, by their paths from the root."""
+def changed(base: str, root: Path = ROOT) -> list[str]:
+    """The files that differ from the merge base with a revision, and new ones, by their paths from the root."""
+    merge_base = git("merge-base", "HEAD", base, root=root).strip()
+    new = git("ls-files", "--others", "--exclude-standard", root=root)
+    return sorted({*git("diff", "--name-only", "--no-renames", merge_base, root=root).split(), *new.split()})
+
+
+def git(*words: str, root: Path) -> str:
+    """What a command of git prints; without git, or for a revision that it does not know, the program ends."""
+    advice = "name the revision to compare with: BASE=<rev>"
     try:
-        return changes.changed(base or "main")
-    except changes.UnknownRevisionError as error:
-        sys.exit(f"check: {error}; name the revision to compare with: BASE=<rev>")
+        done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        sys.exit(f"check: {error}; {advice}")
+    if done.returncode:
+        sys.exit(f"check: `git {' '.join(words)}`: {done.stderr.strip()}; {advice}")
+    return done.stdout
 
 
 def steps(paths: list[str]) -> list[Step]:
@@ -153,7 +162,9 @@ def gateware(paths: list[str]) -> Iterable[Step]:
     if any(path.startswith("regs/") for path in paths):
         sources |= {"penstock_regblock", "penstock_regblock_pkg", "penstock_regs_pkg", "qcn_switch_regs_pkg"}
     folders = {path.split("/")[1] for path in paths if re.match(r"tb/(?!lib/)[^/]+/.", path)}
-    shared = {f"lib.{Path(path).stem}" for path in paths if re.match(r"tb/lib/.*\.py$", path)}
+    shared = {
+        ".".join(Path(path).with_suffix("").parts[1:]) for path in paths if re.match(r"tb/[^/]+/[^/]+\.py$", path)
+    }
     shared |= {"lib.runner" for path in paths if re.fullmatch(r"tb/[^/]+\.py", path)}
     rtl = gateware_files()
     modules = rtl.modules()
@@ -166,8 +177,8 @@ def gateware(paths: list[str]) -> Iterable[Step]:
         return
     held = sorted(
         (len(files), label)
-        for label, name, files, imports in benches()
-        if sources & files or name in folders or shared & imports
+        for label, name, files, used in benches()
+        if sources & files or name in folders or shared & used
     )
     for some in batched(held, 2 * JOBS):
         labels = [label for _, label in some]
@@ -204,27 +215,17 @@ def gateware_files():
 
 @cache
 def benches() -> list[tuple[str, str, set[str], set[str]]]:
-    """Of each run of a bench: its label, its folder, the SystemVerilog files that it holds, the modules it imports."""
+    """Of each run of a bench: its label, its folder, the SystemVerilog files that it holds, the Python that it uses."""
     rtl = gateware_files()
     import test_benches
+    from lib import bench_texts
 
     found = []
     for parameters in test_benches.benches():
         name, bench, _ = parameters.values
         files = {path.stem for path in rtl.sources(bench.top, bench.sources)}
-        folder = {f"{name}.{path.stem}": path for path in (ROOT / "tb" / name).glob("*.py")}
-        library = {f"lib.{path.stem}": path for path in (ROOT / "tb/lib").glob("*.py")}
-        found.append((parameters.id, name, files, rtl.closure([*folder, "lib.runner"], library | folder, imported)))
+        found.append((parameters.id, name, files, bench_texts.python_modules(name)))
     return found
-
-
-def imported(text: str) -> set[str]:
-    """The modules of tb/lib that a Python file imports."""
-    return {
-        f"lib.{name}"
-        for line in re.findall(r"^from lib\b.*|^import lib\b.*", text, re.M)
-        for name in re.findall(r"\w+", line)
-    }
 
 
 def batched(items: list, size: int) -> Iterable[list]:
@@ -336,7 +337,7 @@ def main() -> int:
     parser.add_argument("--base", metavar="REV", help="compare with its merge base (default: main)")
     parser.add_argument("--list", action="store_true", help="print what would be run, and run nothing")
     arguments = parser.parse_args()
-    paths = changed(arguments.base)
+    paths = changed(arguments.base or "main")
     planned = steps(paths)
     print(f"check: {len(paths)} changed files, {len(planned)} steps", flush=True)
     if arguments.list:

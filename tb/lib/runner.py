@@ -153,22 +153,37 @@ def initial_values(netlist: Netlist | None, seed: str) -> list[str]:
     return ["+verilator+rand+reset+2", f"+verilator+seed+{seed}", *([] if netlist else ["+verilator+noassert"])]
 
 
-def build(runner, bench: Bench, config: dict[str, int], netlist: Netlist | None) -> Path:
-    """The folder of the model, made if need be."""
+@dataclass(frozen=True)
+class ModelInputs:
+    """What a model is made from besides the compiler's settings."""
+
+    files: list[Path]
+    arguments: list[str]  # of Verilator
+    settings: str  # Verilator's configuration file
+
+
+def model_inputs(bench: Bench, config: dict[str, int], netlist: Netlist | None = None) -> ModelInputs:
     if netlist:
-        files, args, public = (
+        files, arguments, public = (
             netlist.sources(),
             netlist.build_args(),
             [f"{bench.top}.{port}" for port in netlist.ports()],
         )
     else:
-        files, args, public = rtl.sources(bench.top, bench.sources), BUILD_ARGS, bench.inside
+        files, arguments, public = rtl.sources(bench.top, bench.sources), BUILD_ARGS, bench.inside
     pairs = [line.split(".") for line in public]
     text = models.settings(files, [f'public_flat_rw -module "{module}" -var "{var}"' for module, var in pairs])
-    shared, options = (runtime.MAKE_VARIABLES, runtime.VERILATOR_OPTIONS) if not waves() else ("", ["--trace-fst"])
+    options = ["--trace-fst"] if waves() else runtime.VERILATOR_OPTIONS
     if netlist and netlist.four_state:
         text, options = "", []
-    variables, args = f"{MAKE_VARIABLES} {shared}", [*args, *options]
+    return ModelInputs(files, [*arguments, *options], text)
+
+
+def build(runner, bench: Bench, config: dict[str, int], netlist: Netlist | None) -> Path:
+    """The folder of the model, made if need be."""
+    inputs = model_inputs(bench, config, netlist)
+    files, args, text = inputs.files, inputs.arguments, inputs.settings
+    variables = f"{MAKE_VARIABLES} {'' if waves() else runtime.MAKE_VARIABLES}"
     simulator = netlist.simulator if netlist else "verilator"
 
     def make(folder: Path) -> None:

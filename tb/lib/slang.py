@@ -24,12 +24,8 @@ PLACES = {
 Parameters = dict[str, int]
 
 
-def check(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] = ()) -> list[str]:
-    """The complaints about these tops, elaborated together; `wrappers` are files of benches.
-
-    Wrappers may leave ports open, and use modules that are written when their bench is built. Slang itself writes its
-    complaints to the standard error output; the entry here names the tops.
-    """
+def read(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] = ()) -> driver.Driver:
+    """A driver of slang that has parsed these tops and all that they need."""
     found = driver.Driver()
     found.addStandardArgs()
     folders = [arg for folder in rtl.FOLDERS if folder.is_dir() for arg in ("-y", folder)]
@@ -42,6 +38,23 @@ def check(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] 
     if not (found.parseCommandLine(" ".join(map(str, words))) and found.processOptions()):
         raise ValueError(f"Slang refuses its options for {tops}")
     found.parseAllSources()
+    return found
+
+
+def modules(top: str, parameters: Parameters) -> set[str]:
+    """The names of the modules that a top holds with these parameters; those of vendors, too."""
+    found = read([top], parameters)
+    compilation = found.createCompilation()
+    return {instance.definition.name for instance in instances(compilation.getRoot())}
+
+
+def check(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] = ()) -> list[str]:
+    """The complaints about these tops, elaborated together; `wrappers` are files of benches.
+
+    Wrappers may leave ports open, and use modules that are written when their bench is built. Slang itself writes its
+    complaints to the standard error output; the entry here names the tops.
+    """
+    found = read(tops, parameters, wrappers)
     compilation = found.createCompilation()
     found.reportCompilation(compilation, True)
     drivers = found.runAnalysis(compilation)
@@ -51,9 +64,9 @@ def check(tops: Sequence[str], parameters: Parameters, wrappers: Sequence[Path] 
 
 def synchronisers(compilation: ast.Compilation, drivers: analysis.AnalysisManager) -> Iterator[str]:
     """Synchronisers with logic in front of them, by module and instance."""
-    for instance in instances_of("reset_sync", compilation.getRoot()):
-        if not (pins := list(instance.portConnections)):
-            continue  # a top of its own
+    for instance in instances(compilation.getRoot()):
+        if instance.definition.name != "reset_sync" or not (pins := list(instance.portConnections)):
+            continue  # or a top of its own
         expression = next(pin.expression for pin in pins if pin.port.name == "d")
         while (inner := PLACES.get(expression.kind)) is not None:
             expression = getattr(expression, inner)
@@ -63,15 +76,14 @@ def synchronisers(compilation: ast.Compilation, drivers: analysis.AnalysisManage
             yield f"{module}.{instance.name}: logic in front of a synchroniser, which can take a glitch of it"
 
 
-def instances_of(module: str, scope: ast.Scope) -> Iterator[ast.InstanceSymbol]:
-    """All instances of a module in and below a scope."""
+def instances(scope: ast.Scope) -> Iterator[ast.InstanceSymbol]:
+    """All instances of modules in and below a scope."""
     for member in scope:
         if isinstance(member, ast.InstanceSymbol):
-            if member.definition.name == module:
-                yield member
-            yield from instances_of(module, member.body)
+            yield member
+            yield from instances(member.body)
         elif isinstance(member, (ast.GenerateBlockSymbol, ast.GenerateBlockArraySymbol, ast.InstanceArraySymbol)):
-            yield from instances_of(module, member)
+            yield from instances(member)
 
 
 def is_logic(entry: analysis.ValueDriver) -> bool:

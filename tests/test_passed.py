@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A proof, bench, lint or bitstream that is recorded as passed is made again if a text, a setting or a tool changes."""
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+sys.path[:0] = [str(ROOT / folder) for folder in ("rtl/formal", "rtl/syn", "tb", "tb/lib")]
+
+import lint  # noqa: E402
+import passed  # noqa: E402
+import record  # noqa: E402
+import test_benches  # noqa: E402
+import test_bitstream  # noqa: E402
+from lib import bench_texts, rtl  # noqa: E402
+from proofs import PROOFS  # noqa: E402
+
+BENCHES = {parameters.id: parameters.values for parameters in test_benches.benches()}
+# The files that decide about each kind, and one that does not.
+CASES = {
+    "proof": (["sync_fifo.sv", "sync_fifo_props.sv", "anything.sv"], "block_fifo.sv"),
+    "lint": (["sync_fifo.sv", "penstock_pkg.sv"], "block_fifo.sv"),
+    "bench": (["sync_fifo.sv", "tb/sync_fifo/bench.py", "tb/lib/runner.py", "penstock_regs.py"], "tb/lib/cnm.py"),
+    "vectors": (["suppression.txt", "zero_suppression.sv", "make_vectors.py"], "feroce_messages.txt"),
+    "bitstream": (["pcs_basex.sv", "versa_basex.lpf", "floorplan.py"], "roce_tx.sv"),
+}
+
+
+def fingerprint(kind: str) -> str | None:
+    if kind == "proof":
+        return record.fingerprint(proof("sync_fifo"))
+    if kind == "lint":
+        return lint.fingerprint(("sync_fifo", {}))
+    if kind == "bitstream":
+        return test_bitstream.fingerprint("versa_basex-echo")
+    prefix = {"bench": "sync_fifo", "vectors": "zero_suppression"}[kind]
+    return bench_texts.fingerprint(*next(values for name, values in BENCHES.items() if name.startswith(prefix)))
+
+
+def proof(top: str):
+    return next(proof for proof in PROOFS if proof.top == top)
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting makes a bench another one, and nothing is kept of the texts of earlier tests."""
+    rtl.generate()
+    for variable in bench_texts.VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def with_another_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Files of this name, or whose path ends so, have one more line."""
+    read = Path.read_text
+
+    def text(path: Path, *arguments, **settings) -> str:
+        added = "\n# another\n" if f"/{path}".endswith(f"/{name}") else ""
+        return read(path, *arguments, **settings) + added
+
+    monkeypatch.setattr(Path, "read_text", text)
+    for module in [module for module in sys.modules.values() if getattr(module, "__name__", "").endswith("rtl")]:
+        if hasattr(module, "text_of"):
+            monkeypatch.setattr(module, "text_of", Path.read_text)
+    monkeypatch.setattr(record, "checker", record.checker.__wrapped__)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_each_text_of_a_check_counts_and_no_other(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, does_not = CASES[kind]
+    before = fingerprint(kind)
+    assert before and fingerprint(kind) == before
+    for name in counts:
+        with monkeypatch.context() as patch:
+            with_another_line(patch, name)
+            assert fingerprint(kind) != before, name
+    with_another_line(monkeypatch, does_not)
+    assert fingerprint(kind) == before
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_another_version_of_a_tool_counts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(kind)
+    for module in (record, lint, bench_texts, test_bitstream):
+        monkeypatch.setattr(module, "version", lambda name: f"after {importlib.metadata.version(name)}")
+    monkeypatch.setattr(bench_texts, "_tools", bench_texts._tools.__wrapped__)
+    monkeypatch.setattr(record, "checker", record.checker.__wrapped__)
+    assert fingerprint(kind) not in (None, before)
+
+
+def test_settings_of_a_proof_and_its_planted_faults_count() -> None:
+    one = proof("sync_fifo")
+    assert record.fingerprint(replace(one, depth=one.depth + 1)) != record.fingerprint(one)
+    assert record.fingerprint(replace(one, mutants=one.mutants[1:])) != record.fingerprint(one)
+
+
+def test_each_fault_is_planted_in_a_file_that_counts() -> None:
+    for one in PROOFS:
+        for mutant in one.mutants:
+            assert {*rtl.module(mutant.file or one.top)} <= record.sources(one), (one.name, mutant.new)
+
+
+def test_a_bench_that_starts_programs_or_has_a_setting_is_never_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    always = {name.split("-")[0] for name, values in BENCHES.items() if bench_texts.fingerprint(*values) is None}
+    assert always == {
+        "cc_equality",
+        "cnp_bound",
+        "ipbus",
+        "qcn_switch",
+        "registers",
+        "slow_control",
+        "softroce",
+        "tcp_kernel",
+    }
+    monkeypatch.setenv("PENSTOCK_SEED", "7")
+    assert {bench_texts.fingerprint(*values) for values in BENCHES.values()} == {None}
+
+
+def test_a_record_keeps_what_there_is(tmp_path: Path) -> None:
+    kept = passed.Record(tmp_path / "passed.json")
+    assert kept.passed() == {}
+    kept.add({"one": "1", "two": "2"}, ["one", "two"])
+    kept.add({"three": "3", "one": "4"}, ["three", "one"])
+    assert kept.passed() == {"one": "4", "three": "3"}, "what is in no list is dropped"
+
+
+@pytest.mark.parametrize("path", ["rtl/formal/proved.json", "tb/passed.json", "tb/linted.json", "rtl/syn/placed.json"])
+def test_the_records_of_the_tree_have_nothing_that_there_is_not(path: str) -> None:
+    names: dict[str, Callable[[], set[str]]] = {
+        "proved": lambda: {one.name for one in PROOFS},
+        "passed": lambda: set(BENCHES),
+        "linted": lambda: {lint.label(case) for case in lint.cases()},
+        "placed": lambda: set(test_bitstream.NEEDED),
+    }
+    assert passed.Record(ROOT / path).passed().keys() <= names[Path(path).stem]()
+
+
+def test_pytest_leaves_out_what_is_recorded_and_makes_what_is_not() -> None:
+    run = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tb", "--changed"]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = {line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if "test_bench[" in line}
+    before = bench_texts.RECORD.passed()
+    left = {name for name, values in BENCHES.items() if (name, bench_texts.fingerprint(*values)) in before.items()}
+    assert listed == BENCHES.keys() - left
+    assert "softroce-" in str(listed)
