@@ -149,6 +149,7 @@ soak: setup      ## all lints, benches and proofs with their planted faults, wha
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
 	$(PYTHON) -m pytest -q tests/ctapipe_source.py
 	$(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py
+	PENSTOCK=target/all-tops/release/penstock $(PYTHON) -m figures meters --check --out $(OUT)/figures
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/congestion_point/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/tcp_equality/equality.py --events $(SOAK) --seed $(SEED)

@@ -25,7 +25,21 @@ from penstock.points import out_folder
 from penstock.reporting import add_json_option, as_json, print_result
 from penstock.results import Run
 
-from figures import advcam, cms_tcp, demo, feroce, latency, measured, peers, push, qcn, sampled, scale, stability
+from figures import (
+    advcam,
+    cms_tcp,
+    demo,
+    feroce,
+    latency,
+    measured,
+    meters,
+    peers,
+    push,
+    qcn,
+    sampled,
+    scale,
+    stability,
+)
 from figures.comparison import Compared, Drawn
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -93,6 +107,7 @@ FIGURES = {
     "qcn-tcp-2": _cases("qcn-tcp", qcn.tcp, qcn.tcp_cases(sources=2)),
     "qcn-tcp-queue": _cases("qcn-tcp", qcn.limiter_queues, {f"queue-{n}": k for n, k in qcn.LIMITER_QUEUES.items()}),
     "feroce": Figure(tuple(Job(*job) for job in feroce.JOBS), feroce.draw),
+    "meters": Figure(tuple(Job(*job) for job in meters.JOBS), meters.draw),
     "cepc-latency": _cases(
         "feroce-1",
         latency.draw,
@@ -132,6 +147,8 @@ def simulate(job: Job, binary: str, out: Path) -> Run:
     return Run(out / job.folder)
 
 
+# Figures of boards that only a build with `all-tops` has: drawn when they are named.
+ALL_TOPS = ("meters",)
 # Figures with a measurement of this machine, which is drawn when nothing else runs any more.
 MEASURED = ("cms-tcp-3",)
 
@@ -228,7 +245,9 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="penstock figures", description="Draw figures of the papers and compare numbers.", allow_abbrev=False
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all when none is given: {', '.join(FIGURES)}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"without any all but {', '.join(ALL_TOPS)}: {', '.join(FIGURES)}"
+    )
     parser.add_argument("--out", type=Path, default=Path("out/figures"), help="folder (default: out/figures)")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/measured")
     parser.add_argument("--check", action="store_true", help="exit status 1 if docs/measured has other numbers")
@@ -279,7 +298,7 @@ def main(words: list[str] | None = None) -> int:
     if arguments.sampled is not None:
         return _draw_sampled(arguments, out)
     try:
-        rows, done = make(arguments.names or list(FIGURES), binary, out)
+        rows, done = make(arguments.names or [name for name in FIGURES if name not in ALL_TOPS], binary, out)
     except RunFailed as error:
         print(f"penstock figures: {error}", file=sys.stderr)
         return 1

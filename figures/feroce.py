@@ -2,13 +2,11 @@
 """Throughput and latency against the size of messages at 10, 25 and 100 Gb/s (FEROCE, CEPC), and two senders into one
 receiver under pause frames alone (FEROCE).
 
-Throughput is payload over the time from the first packet sent to the last acknowledgement. Of hosts, which are models,
-the delivery of a message alone is one way: from its first packet sent to its last one received. FEROCE's latency is the
-mean from each packet's start to its acknowledgement; the boards' own meters have it (docs/integration.md, "Meters"), at
-10 Gb/s, which every build has. The switch has no latency of its own, cables are 20 m long.
+Throughput is payload over the time from the first packet sent to the last acknowledgement. Hosts are models; the
+delivery of a message alone is one way: from its first packet sent to its last one received. FEROCE's latency, to a
+packet's acknowledgement, is in `meters`. The switch has no latency of its own, cables are 20 m long.
 """
 
-import numpy as np
 from penstock.drawing import BLUE, GREEN, VERMILION, panels
 from penstock.results import Run
 
@@ -20,9 +18,6 @@ TOTAL = 20_000_000  # bytes of a run at least, so that its end does not matter
 CONGESTED = {10: 8.8, 25: 22.2, 100: 96.5}
 CEPC_GBPS = 92.1  # above 5 kB
 ALONE = "10ms"  # between two messages; longer than each takes
-BOARD_SIZES = (256, 1024, 4096)  # messages of one packet
-BOARD_GBPS = 10
-ROUND_TRIP_UNDER_PAUSE_US = 15.0
 
 
 def point_to_point(rate: int, size: int, alone: bool) -> tuple[str, str, tuple[str, ...]]:
@@ -38,30 +33,14 @@ def two_senders(rate: int) -> tuple[str, str, tuple[str, ...]]:
     return f"feroce/{rate}g-two", "feroce-2", (f"link.rate={rate}Gbps",)
 
 
-def of_boards(scenario: str, *settings: str) -> tuple[str, str, tuple[str, ...]]:
-    """Folder, scenario and keys of a run with verilated boards."""
-    keys = (f"link.rate={BOARD_GBPS}Gbps", "flow.0.sender=gateware", "flow.0.messages=4", *settings)
-    return f"feroce/boards-{'-'.join((scenario, *settings))}", scenario, keys
-
-
 POINTS = [(rate, size, alone) for rate in RATES_GBPS for size in SIZES for alone in (False, True)]
 JOBS = [point_to_point(*point) for point in POINTS] + [two_senders(rate) for rate in RATES_GBPS]
-BOARD_JOBS = [of_boards("feroce-1", f"flow.0.message={size}B", "flow.0.interval=100us") for size in BOARD_SIZES]
-BOARD_JOBS += [of_boards("feroce-2")]
-JOBS += BOARD_JOBS
-
-
-def _round_trip_us(run: Run) -> float:
-    """FEROCE's latency, the mean of all boards."""
-    meters = [board["meters"][0] for board in run.summary["boards"]]
-    return float(np.mean([meter["latency_mean_ns"] for meter in meters])) / 1e3
 
 
 def draw(runs: list[Run]) -> Drawn:
     """Both curves, and the numbers of the papers."""
     of = dict(zip(POINTS, runs, strict=False))
-    *alone, both_boards = runs[-len(BOARD_JOBS) :]
-    congested = dict(zip(RATES_GBPS, runs[len(POINTS) : -len(BOARD_JOBS)], strict=True))
+    congested = dict(zip(RATES_GBPS, runs[len(POINTS) :], strict=True))
     figure, axes = panels("One sender through one switch, MTU 4096", 1, 2, height_in=3.0)
     left, right = axes[0]
     colours = dict(zip(RATES_GBPS, (BLUE, VERMILION, GREEN), strict=True))
@@ -84,11 +63,6 @@ def draw(runs: list[Run]) -> Drawn:
         compared.append(Compared(f"{name}, sum", CONGESTED[rate], total, "Gb/s"))
         compared.append(Compared(f"{name}, the slower over the faster", None, min(both) / max(both)))
         compared.append(Compared(f"{name}, frames lost or repeated", None, lost(congested[rate]), digits=0))
-    for size, run in zip(BOARD_SIZES, alone, strict=True):
-        name = f"board, {BOARD_GBPS} Gb/s, {size} B alone: a packet's start to its acknowledgement"
-        compared.append(Compared(name, None, _round_trip_us(run), "us"))
-    name = f"two boards, {BOARD_GBPS} Gb/s, 1 MB under pause: the same"
-    compared.append(Compared(name, ROUND_TRIP_UNDER_PAUSE_US, _round_trip_us(both_boards), "us"))
     left.set(xscale="log", yscale="log", ylabel="throughput [Gb/s]", xlabel="size of a message [B]")
     right.set(xscale="log", yscale="log", ylabel="delivery [us]", xlabel="size of a message [B]")
     left.set_yticks(RATES_GBPS, map(str, RATES_GBPS))
