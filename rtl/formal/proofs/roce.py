@@ -244,6 +244,17 @@ PROOFS = [
         ),
     ),
     Proof(
+        "request_parser",
+        {"DATA_W": 64, "RECEIVE": 1},
+        cycles=20,
+        mutants=(
+            Mutant("if (ended_q) hdr <= fields;", "hdr <= fields;", "a_kept"),
+            Mutant("beat_q >= BeatW'(LeastBeats - 1)", "1'b1", "a_once"),
+            Mutant("ext_q[8*(ExtBytes-1-i)+:8]", "ext_q[8*i+:8]", "a_reth"),
+            Mutant("s_axis_tlast ? '0 : beat_q", "beat_q", "a_beat"),
+        ),
+    ),
+    Proof(
         "read_fetch",
         {"DATA_W": 64},
         cycles=16,
