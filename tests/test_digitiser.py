@@ -239,11 +239,10 @@ def test_each_trigger_is_counted_as_the_page_describes(systemverilog: str, accep
 
 
 def test_the_front_end_has_the_ports_that_the_page_connects(tmp_path: Path) -> None:
-    printed = example("top")
-    wide = {"tdata": 127, "tkeep": 15, "tuser": 287, "number": 63, "type": 15}
-    names = sorted(
-        set(re.findall(r"\b(?:trigger|veto|busy|pps|clk_10mhz|accepted_\w+|trigger_\w+|adc\d_\w+)\b", printed))
-    )
+    printed = example("local") + example("top")
+    wide = {"tdata": 127, "tkeep": 15, "tuser": 287, "number": 63, "type": 15, "samples": 63}
+    nets = r"\(\{?((?:clk|rst|trigger|veto|busy|pps|clk_10mhz|accepted_\w+|trigger_\w+|adc\d_\w+)(?:, adc\d_\w+)?)\}?\)"
+    names = sorted({name for found in re.findall(nets, printed) for name in found.split(", ")})
     nets = "".join(f"  logic [{wide.get(name.rpartition('_')[2], 0)}:0] {name};\n" for name in names)
     (tmp_path / "board.sv").write_text(f"module board;\n{nets}{printed}endmodule\n")
     options = ["--lint-only", "-Wno-fatal", "-Wno-WIDTH", "--top-module", "board", *rtl.options()]
