@@ -3,6 +3,8 @@
 //! Promise: a flow without a rate limit counts as zero, since it takes the remaining capacity; headers are counted;
 //! the load is split equally over paths of equal cost, as ECMP does with many flows.
 
+use std::collections::BTreeSet;
+
 use crate::scenario::{FlowSpec, LabScenario, LabVerb, Mode, Protocol, Workload};
 use crate::topology::Routes;
 use crate::units::{Rate, Time};
@@ -145,16 +147,18 @@ fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item =
     let mut loads = vec![[Rates::default(); 2]; topology.links.len()];
     let mut sorted: Vec<&Demand> = demands.collect();
     sorted.sort_by_key(|demand| demand.to);
+    let mut waiting = vec![Rates::default(); topology.nodes.len()];
     for group in sorted.chunk_by(|a, b| a.to == b.to) {
         let to = group[0].to;
-        let mut waiting = vec![Rates::default(); topology.nodes.len()];
-        group.iter().for_each(|demand| waiting[demand.from].add(demand.rates, 1.0));
+        let distance = |node: usize| routes.distance(node, to).map(|links| (links, node));
         // From far to near: a node has all forwarded load before it is processed.
-        let mut nodes: Vec<(u32, usize)> =
-            (0..topology.nodes.len()).filter_map(|node| routes.distance(node, to).map(|links| (links, node))).collect();
-        nodes.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, node) in nodes {
-            let load = waiting[node];
+        let mut open = BTreeSet::new();
+        for (demand, from) in group.iter().filter_map(|demand| Some((demand, distance(demand.from)?))) {
+            waiting[demand.from].add(demand.rates, 1.0);
+            open.insert(from);
+        }
+        while let Some((_, node)) = open.pop_last() {
+            let load = std::mem::take(&mut waiting[node]);
             if node == to || load.wire == 0.0 {
                 continue;
             }
@@ -163,8 +167,10 @@ fn at<'a>(scenario: &LabScenario, routes: &Routes, demands: impl Iterator<Item =
                 let link = topology.nodes[node].ports[usize::from(*port)];
                 let share = 1.0 / ports.len() as f64;
                 let direction = usize::from(topology.links[link].ends[0] != node);
+                let next = topology.links[link].peer(node);
                 loads[link][direction].add(load, share);
-                waiting[topology.links[link].peer(node)].add(load, share);
+                waiting[next].add(load, share);
+                open.extend(distance(next));
             }
         }
     }

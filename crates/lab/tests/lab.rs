@@ -485,6 +485,17 @@ fn recorded_camera_events_are_flows_of_the_hosts_that_they_are_dealt_to() {
 }
 
 #[test]
+fn a_network_of_ten_thousand_hosts_has_a_flow_of_each_in_pairs() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 34\n[[flow]]\nfrom = \"*\"\nto = \"*\"\nsize = \"1MB\"\n";
+    for pairs in ["zip", "permutation"] {
+        let scenario = parse(text, &[&format!("flow.0.pairs={pairs}"), "flow.0.to=host{1..9825}"]).unwrap();
+        assert!((9_800..=9_826).contains(&scenario.flows.len()), "{pairs}: {}", scenario.flows.len());
+    }
+    let refused = parse(text, &[]).unwrap_err();
+    assert!(refused.contains("9826 x 9826 hosts are too many; allowed are up to 200000 flows"), "{refused}");
+}
+
+#[test]
 fn one_seed_gives_one_workload() {
     let text = "[topology]\nkind = \"leaf-spine\"\n[[flow]]\nfrom = \"*\"\nto = \"*\"\npairs = \"permutation\"\n\
         [triggers]\nkind = \"shower\"\nfrom = \"host{0..9}\"\nto = \"host{10..15}\"\n";

@@ -183,7 +183,7 @@ impl Traffic<'_> {
         (from, to): (&[usize], &[usize]),
         random: &mut Stream,
     ) -> Vec<(usize, usize)> {
-        let countless = from.len().saturating_mul(to.len()) > 64 * MOST_FLOWS;
+        let countless = pairing == Pairing::All && from.len().saturating_mul(to.len()) > 64 * MOST_FLOWS;
         let joined = if countless { Vec::new() } else { pairs(pairing, from, to, random) };
         if countless || joined.len() + self.flows.len() > MOST_FLOWS {
             section.refuse(

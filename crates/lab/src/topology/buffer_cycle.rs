@@ -35,13 +35,13 @@ pub fn find_buffer_cycle(topology: &Topology, routes: &Routes, demands: &[Demand
 /// Which channel waits for which: for every destination, the links into each switch that carries its traffic wait for
 /// those that lead on.
 fn dependencies(topology: &Topology, routes: &Routes, demands: &[Demand]) -> BTreeMap<Channel, BTreeSet<Channel>> {
-    let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    // Of hosts of one switch any will do: they differ in their own links, and nothing waits for anything behind those.
+    let mut sources: BTreeMap<usize, (usize, BTreeSet<usize>)> = BTreeMap::new();
     for demand in demands {
-        sources.entry(demand.to).or_default().insert(demand.from);
+        sources.entry(routes.root(demand.to)).or_insert_with(|| (demand.to, BTreeSet::new())).1.insert(demand.from);
     }
     let mut graph: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
-    for (to, from) in sources {
-        let mut seen: BTreeSet<usize> = from;
+    for (to, mut seen) in sources.into_values() {
         let mut open: Vec<usize> = seen.iter().copied().collect();
         while let Some(node) = open.pop() {
             for port in routes.next_ports(topology, node, to) {

@@ -17,17 +17,32 @@ pub struct Unreachable {
 }
 
 /// The next hops towards every host.
+///
+/// A host with one link is as far as its switch and one link more, so the tables are of switches and of the few hosts with
+/// more links: small enough for a cache in networks of ten thousand hosts.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// The switch of a host with a single link, or the node itself, for each node.
     root: Vec<usize>,
-    /// Links to go to a root, by root and node; empty for nodes that are none. Hosts of one switch share a table.
-    distance: Vec<Vec<u32>>,
+    /// The number of each node's root among the roots.
+    number: Vec<u32>,
+    /// Links to go to a root, by the numbers of root and other root; empty for roots of no host.
+    distance: Vec<Vec<u16>>,
+    /// What is at the other end of each port, by node.
+    peers: Vec<Vec<Peer>>,
     /// Links that carry nothing.
     down: BTreeSet<usize>,
 }
 
-const FAR: u32 = u32::MAX;
+/// The other end of a port.
+#[derive(Debug, Clone, Copy)]
+struct Peer {
+    node: u32,
+    /// The switch's number among the roots; none of a host, which forwards nothing.
+    number: Option<u32>,
+}
+
+const FAR: u16 = u16::MAX;
 
 impl Routes {
     /// All shortest paths, counted in links.
@@ -37,45 +52,80 @@ impl Routes {
 
     /// All shortest paths that avoid the links `down`.
     pub fn around(topology: &Topology, down: BTreeSet<usize>) -> Self {
-        let root: Vec<usize> = (0..topology.nodes.len()).map(|node| root(topology, &down, node)).collect();
-        let mut distance = vec![Vec::new(); topology.nodes.len()];
+        let nodes = 0..topology.nodes.len();
+        let root: Vec<usize> = nodes.clone().map(|node| root(topology, &down, node)).collect();
+        let mut number = vec![0; root.len()];
+        for (index, node) in nodes.clone().filter(|node| root[*node] == *node).enumerate() {
+            number[node] = index as u32;
+        }
+        let number: Vec<u32> = root.iter().map(|root| number[*root]).collect();
+        let peer = |node: usize, link: &usize| {
+            let peer = topology.links[*link].peer(node);
+            let is_switch = topology.nodes[peer].kind == NodeKind::Switch;
+            Peer { node: peer as u32, number: is_switch.then_some(number[peer]) }
+        };
+        let peers =
+            nodes.map(|node| topology.nodes[node].ports.iter().map(|link| peer(node, link)).collect()).collect();
+        let roots = number.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut routes = Routes { root, number, distance: vec![Vec::new(); roots], peers, down };
         for host in topology.of_kind(NodeKind::Host) {
-            if distance[root[host]].is_empty() {
-                distance[root[host]] = distances(topology, &down, root[host]);
+            let at = routes.number[host] as usize;
+            if routes.distance[at].is_empty() {
+                routes.distance[at] = routes.distances(topology, routes.root[host]);
             }
         }
-        Routes { root, distance, down }
+        routes
     }
 
-    /// Links from `node` to host `to`; `FAR` where no path leads.
-    fn links(&self, node: usize, to: usize) -> u32 {
-        match self.distance[self.root[to]][node] {
-            _ if node == to => 0,
-            FAR => FAR,
-            links => links + u32::from(self.root[to] != to),
+    /// Links from every root to `from`, through switches and links that are up only.
+    fn distances(&self, topology: &Topology, from: usize) -> Vec<u16> {
+        let mut distance = vec![FAR; self.distance.len()];
+        distance[self.number[from] as usize] = 0;
+        let mut queue = VecDeque::from([from]);
+        while let Some(node) = queue.pop_front() {
+            let links = distance[self.number[node] as usize] + 1;
+            for (peer, link) in self.peers[node].iter().zip(&topology.nodes[node].ports) {
+                let next = peer.node as usize;
+                let is_hop = self.root[next] == next && !self.down.contains(link);
+                if is_hop && distance[self.number[next] as usize] == FAR {
+                    distance[self.number[next] as usize] = links;
+                    if peer.number.is_some() {
+                        queue.push_back(next);
+                    }
+                }
+            }
         }
+        distance
     }
 
-    /// Links from `node` to host `to` on a shortest path; none if it cannot be reached.
+    /// Links from `node` to host `to`; none if it cannot be reached.
     pub fn distance(&self, node: usize, to: usize) -> Option<u32> {
-        Some(self.links(node, to)).filter(|links| *links != FAR)
+        if node == to {
+            return Some(0);
+        }
+        let links = self.distance[self.number[to] as usize][self.number[node] as usize];
+        let ends = u32::from(self.root[to] != to) + u32::from(self.root[node] != node);
+        (links != FAR).then(|| u32::from(links) + ends)
     }
 
     /// The ports of `node` through which shortest paths to host `to` lead; none if it cannot be reached.
     pub fn next_ports(&self, topology: &Topology, node: usize, to: usize) -> Vec<u16> {
-        let links = self.links(node, to);
-        if links == FAR || links == 0 {
-            return Vec::new();
-        }
-        let nearer = |link: &usize| {
-            let peer = topology.links[*link].peer(node);
-            if self.down.contains(link) {
-                return false;
-            }
-            peer == to || (topology.nodes[peer].kind == NodeKind::Switch && self.links(peer, to) < links)
+        let Some(links) = self.distance(node, to).filter(|links| *links > 0) else { return Vec::new() };
+        let to_root = &self.distance[self.number[to] as usize];
+        let last = u32::from(self.root[to] != to);
+        let nearer = |peer: &Peer| {
+            let from_switch = peer.number.map(|number| to_root[number as usize]).filter(|links| *links != FAR);
+            peer.node as usize == to || from_switch.is_some_and(|there| u32::from(there) + last < links)
         };
-        let ports = topology.nodes[node].ports.iter().enumerate();
-        ports.filter(|(_, link)| nearer(link)).map(|(port, _)| port as u16).collect()
+        let ports = self.peers[node].iter().zip(&topology.nodes[node].ports).enumerate();
+        let up = ports.filter(|(_, (peer, link))| nearer(peer) && !self.down.contains(link));
+        up.map(|(port, _)| port as u16).collect()
+    }
+
+    /// The switch of a host with a single link, or the node itself: hosts of one switch are reached by the same ways
+    /// up to it.
+    pub fn root(&self, node: usize) -> usize {
+        self.root[node]
     }
 
     /// Whether the next hops of `node` towards hosts `a` and `b` are certainly the same: both are at one switch
@@ -87,19 +137,16 @@ impl Routes {
 
     /// Links between two hosts on a shortest path.
     pub fn hops(&self, topology: &Topology, from: usize, to: usize) -> Result<u32, Unreachable> {
-        match self.links(from, to) {
-            FAR => Err(Unreachable {
-                from: topology.name(from).to_owned(),
-                to: topology.name(to).to_owned(),
-                reached: self.reached(topology, from),
-            }),
-            hops => Ok(hops),
-        }
+        self.distance(from, to).ok_or_else(|| Unreachable {
+            from: topology.name(from).to_owned(),
+            to: topology.name(to).to_owned(),
+            reached: self.reached(topology, from),
+        })
     }
 
     fn reached(&self, topology: &Topology, from: usize) -> String {
         let names: Vec<&str> = (0..topology.nodes.len())
-            .filter(|node| *node != from && self.links(*node, from) != FAR)
+            .filter(|node| *node != from && self.distance(*node, from).is_some())
             .take(6)
             .map(|node| topology.name(node))
             .collect();
@@ -123,25 +170,6 @@ fn root(topology: &Topology, down: &BTreeSet<usize>, node: usize) -> usize {
         }
         _ => node,
     }
-}
-
-/// Links from every node to `root`, through switches and links that are up only.
-fn distances(topology: &Topology, down: &BTreeSet<usize>, root: usize) -> Vec<u32> {
-    let mut distance = vec![FAR; topology.nodes.len()];
-    distance[root] = 0;
-    let mut queue = VecDeque::from([root]);
-    while let Some(node) = queue.pop_front() {
-        for link in topology.nodes[node].ports.iter().filter(|link| !down.contains(link)) {
-            let peer = topology.links[*link].peer(node);
-            if distance[peer] == FAR {
-                distance[peer] = distance[node] + 1;
-                if topology.nodes[peer].kind == NodeKind::Switch {
-                    queue.push_back(peer);
-                }
-            }
-        }
-    }
-    distance
 }
 
 #[cfg(test)]
