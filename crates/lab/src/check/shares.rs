@@ -124,18 +124,19 @@ fn overbooked(scenario: &LabScenario, routes: &Routes, document: &Document) -> V
 fn idle(scenario: &LabScenario, routes: &Routes, document: &Document) -> Option<Problem> {
     let greedy = |flow: &FlowSpec| matches!(flow.workload, Workload::Steady(steady) if steady.pace == Pace::Greedy);
     let limit = |flow: &FlowSpec| flow.limit().filter(|_| greedy(flow));
-    let is_alone = |to: &str| {
-        let mut flows = scenario.flows.iter().filter(|flow| scenario.topology.name(flow.to) == to);
-        flows.all(|flow| limit(flow).is_some())
-    };
+    // Receivers, and whether all their flows are such.
+    let mut receivers: BTreeMap<&str, bool> = BTreeMap::new();
+    for flow in &scenario.flows {
+        *receivers.entry(scenario.topology.name(flow.to)).or_insert(true) &= limit(flow).is_some();
+    }
     let could = |flow: &FlowSpec| limit(flow).map(|_| scenario.link_of(flow.from).rate);
-    let lines = shares(scenario, routes, could);
+    let lines = shares(scenario, routes, could).into_iter();
+    let lines: BTreeMap<(usize, usize), f64> =
+        lines.map(|line| ((line.link, line.direction), line.wire_bps.min(line.capacity_bps))).collect();
     let mut held: Vec<(OfferedLoad, f64)> = Vec::new();
     for load in shares(scenario, routes, limit) {
-        let line = lines.iter().find(|other| (other.link, other.direction) == (load.link, load.direction));
-        let most = line.map_or(0.0, |line| line.wire_bps.min(load.capacity_bps));
-        let is_last = scenario.flows.iter().any(|flow| scenario.topology.name(flow.to) == load.to);
-        if is_last && load.wire_bps < USED * most && is_alone(&load.to) {
+        let most = lines.get(&(load.link, load.direction)).copied().unwrap_or(0.0);
+        if load.wire_bps < USED * most && receivers.get(load.to.as_str()) == Some(&true) {
             held.push((load, most));
         }
     }
