@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of answers to READs at 25 and 100 Gb/s: the loads of `tb/read_rate` that READs outstanding do not limit."""
+"""Rates of answers to READs, and of WRITEs and SENDs that a front end receives: the loads of `tb/read_rate` that READs
+outstanding do not limit, and those of `tb/receive_rate`."""
 
 import json
 import os
@@ -10,26 +11,35 @@ from measuring import ROOT, row, shell
 
 RATE = re.compile(r"rate (\{.*\})")
 SIZES = {1024: "1 kB", 5000: "5 kB", 1 << 16: "64 kB", 1 << 20: "1 MB"}
+VERBS = {"WRITE": "WRITEs", "WRITE_IMM": "WRITEs with immediate", "SEND": "SENDs"}
 
 
 def rows() -> Iterator[dict]:
     """Shares of what the packets' headers leave of the line."""
     os.environ["PENSTOCK_ALL_SIZES"] = "1"
     shell(".venv/bin/python -m pytest -q tb -k read_rate")
-    for log in sorted(ROOT.glob("build/tb/read_rate_*/run.log")):
-        for found in map(json.loads, RATE.findall(log.read_text())):
-            if found["allowed"] == 1:
-                yield share(found)
+    shell(".venv/bin/python -m pytest -q tb -k receive_rate")
+    for found in logged("read_rate"):
+        if found["allowed"] == 1:
+            yield share(found, "READs", f", next request after {found['us']} us")
+    for found in logged("receive_rate"):
+        yield share(found, f"{VERBS[found['verb']]} received", "")
 
 
-def share(found: dict) -> dict:
+def logged(bench: str) -> Iterator[dict]:
+    """The loads of its last runs, one configuration after the other."""
+    for log in sorted(ROOT.glob(f"build/tb/{bench}_*/run.log")):
+        yield from map(json.loads, RATE.findall(log.read_text()))
+
+
+def share(found: dict, what: str, when: str) -> dict:
     """One load as a row."""
     line = found["line"] / 1000
     limit = line * found["size"] / found["wire_bytes"]
     queue_pairs = f"{found['queue_pairs']} QP{'s' if found['queue_pairs'] > 1 else ''}"
     name = (
-        f"{line:g}G, READs of {SIZES[found['size']]}, MTU {found['mtu']}, {queue_pairs}, next request after "
-        f"{found['us']} us: share of {limit:.3f} Gb/s possible"
+        f"{line:g}G, {what} of {SIZES[found['size']]}, MTU {found['mtu']}, {queue_pairs}{when}: share of {limit:.3f} "
+        "Gb/s possible"
     )
     goodput = found["filled"] * limit
     return row(

@@ -115,7 +115,7 @@ module icrc_append #(
   always_ff @(posedge clk) begin
     ended_q    <= {ended_q[CrcStage-1:1], go && last_q};
     spare_q[1] <= spare_groups(keep_q);
-    for (int i = 2; i < int'(CrcStage); i++) spare_q[i] <= spare_q[i-1];
+    for (int stage = 2; stage < int'(CrcStage); stage++) spare_q[stage] <= spare_q[stage-1];
     if (rst) ended_q <= '0;
   end
 

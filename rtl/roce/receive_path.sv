@@ -29,7 +29,8 @@ module receive_path
   input  logic                 opens,        // queue pair `opens_qp` begins anew
   input  qp_t                  opens_qp,
   output logic                 idle,         // all WRITEs have been answered
-  output logic                 drained,      // and no packet to the stream waits for them
+  input  logic                 closes,       // a queue pair is closed
+  output logic                 drained,      // all before that have been answered, and have passed to the stream
   output logic [N_QP-1:0]      lost,         // the memory has failed a WRITE
 
   // packets to send: an acknowledgement leaves when all WRITEs before it have been answered
@@ -119,6 +120,15 @@ module receive_path
     if (rst) {fence_q, written_q} <= '0;
   end
 
+  // WRITEs that were accepted before a queue pair was closed: those of other queue pairs after it are not waited for.
+  logic   closing_q;
+  fence_t closed_q, beyond;
+  assign beyond = written_q - closed_q;
+  always_ff @(posedge clk) begin
+    if (closes) closed_q <= fenced.fence;
+    closing_q <= (closes || (closing_q && beyond[$bits(fence_t)-1])) && !rst;
+  end
+
   // ---- replies: counted as soon as they may leave, however long they then wait for the line -------------------
   logic   waiting_valid, waiting_is_ack, released, waiting_room;
   fence_t waiting_fence, behind;
@@ -161,12 +171,12 @@ module receive_path
     .reserve_notice(placement.notifies), .reserve_len(placement.len),
     .s_valid(beat_valid && beat_streams), .s_data(m_axi_wdata), .s_last(beat_last), .s_empty(beat_empty),
     .s_ends(beat_ends), .s_notice(beat_notice), .s_job(job),
-    .written(written_q), .lost_qp, .lost(lost[lost_qp[QpW-1:0]]), .waits,
+    .written(written_q), .lost_qp, .lost(lost[lost_qp[QpW-1:0]]), .closes, .waits,
     .m_axis_tdata, .m_axis_tkeep, .m_axis_tuser, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast
   );
-  assign drained = idle && !waits;
+  assign drained = !closes && !closing_q && !waits;
 
-  wire unused = &{1'b0, failed_qp, opens_qp, reply_qp, lost_qp, unused_level, unused_replies, behind};
+  wire unused = &{1'b0, failed_qp, opens_qp, reply_qp, lost_qp, unused_level, unused_replies, behind, beyond};
 
 `ifndef SYNTHESIS
   a_placements : assert property (@(posedge clk) disable iff (rst) placement_valid |-> placements_room);

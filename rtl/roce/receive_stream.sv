@@ -37,7 +37,8 @@ module receive_stream
   input  fence_t              written,
   output qp_t                 lost_qp,
   input  logic                lost,
-  output logic                waits,          // a packet that was accepted waits for its fence
+  input  logic                closes,         // a queue pair is closed
+  output logic                waits,          // a packet that was accepted before that waits for its fence
 
   output logic [DATA_W-1:0]   m_axis_tdata,
   output logic [Lanes-1:0]    m_axis_tkeep,
@@ -73,6 +74,7 @@ module receive_stream
   // ---- room, from the acceptance of a packet until it has left -------------------------------------------
   logic [PtrW:0]     reserved_q;
   logic [CountW-1:0] packets_q, passing_q;  // that are here; that wait for their fence
+  logic [CountW-1:0] earlier_q;             // ... since before a queue pair was closed
   logic [WordW-1:0]  reserve_words;
   packet_t           leaving;
   logic              leaves;     // the last word of a packet, or all words of one that is dropped
@@ -85,7 +87,9 @@ module receive_stream
                   - (leaves ? (PtrW + 1)'(leaving.words) : '0);
     packets_q  <= packets_q + CountW'(reserve_valid) - CountW'(leaves);
     passing_q  <= passing_q + CountW'(reserve_valid) - CountW'(passes);
-    if (rst) {reserved_q, packets_q, passing_q} <= '0;
+    if (closes) earlier_q <= passing_q + CountW'(reserve_valid) - CountW'(passes);
+    else if (passes && earlier_q != '0) earlier_q <= earlier_q - 1'b1;
+    if (rst) {reserved_q, packets_q, passing_q, earlier_q} <= '0;
   end
 
   // ---- words in; at its end a packet waits for its fence ---------------------------------------------------
@@ -123,7 +127,7 @@ module receive_stream
     .level  (unused_waiting)
   );
   assign behind  = written - fenced.fence;
-  assign waits   = passing_q != '0;
+  assign waits   = earlier_q != '0;
   assign passes  = fenced_valid && !behind[$bits(fence_t)-1];
   assign lost_qp = fenced.packet.user.qp;
   always_comb begin

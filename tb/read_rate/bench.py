@@ -27,7 +27,7 @@ BENCH = Bench(
     sources=[Path(__file__).parent / "read_rate_bench.sv"],
 )
 
-N_QP, DEPTH, RTS, PERIOD_NS = 16, 16, 3, 10
+N_QP, DEPTH, RESET, RTS, PERIOD_NS = 16, 16, 0, 3, 10
 KEY, BASE, FIRST_PSN = 0xFEED0001, 0x10_0000, 0xFFFFF0
 LATENCY = 100  # cycles of the memory
 # Of the front end, from a request's end to the start of its answer, with the memory's.
@@ -102,6 +102,7 @@ async def open_queue_pairs(dut, registers: Registers, load: Load, line: int) -> 
     }.items():  # fmt: skip
         await write(name, value)
     for qp in range(load.queue_pairs):
+        await write("qp.state", RESET, qp)  # its rate begins by the parameters, which were not there at once
         for name, value in {
             "dst_mac_hi": mac_int(PEER_MAC) >> 32, "dst_mac_lo": mac_int(PEER_MAC) & 0xFFFFFFFF,
             "dst_ip": ip_int(PEER_IP), "dest_qpn": qp, "init_psn": 7, "read_psn": FIRST_PSN, "read_rkey": KEY,
