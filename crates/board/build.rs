@@ -27,7 +27,7 @@ enum Kind {
     Roce,
     /// Queue pairs and nothing that messages of a simulation do not need.
     Flows,
-    /// The same, with windows of a memory that peers READ and WRITE, SENDs of peers, and the rings in that memory, too.
+    /// Queue pairs with windows of a memory that peers READ and WRITE, SENDs of peers, and the rings in that memory, too.
     Reads,
     /// Queue pairs, their rings in AXI4 memory.
     RoceInMemory,
@@ -270,7 +270,7 @@ fn python(repo: &Path) -> PathBuf {
 impl Top {
     fn generics(&self) -> Vec<String> {
         let mut generics = vec![format!("-GN_QP={}", self.n_qp), format!("-GCLK_KHZ={}", self.clk_khz)];
-        if !matches!(self.kind, Kind::Flows | Kind::Reads) {
+        if !matches!(self.kind, Kind::Flows) {
             generics.extend(["-GTIMING=1", "-GHOOK=1", "-GSTREAMING=1"].map(str::to_owned));
             generics.extend([
                 format!("-GN_IN={N_IN}"),
@@ -282,9 +282,7 @@ impl Top {
             Kind::Roce => {}
             Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
             Kind::Reads => {
-                let options = ["-GWITH_SOURCE=0", "-GWITH_SERVICES=0", "-GSTORE=1"];
-                generics.extend(options.map(str::to_owned));
-                generics.extend(["-GWITH_READ=1", "-GWITH_RECEIVE=1"].map(str::to_owned));
+                generics.extend(["-GSTORE=1", "-GWITH_READ=1", "-GWITH_RECEIVE=1"].map(str::to_owned));
             }
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());

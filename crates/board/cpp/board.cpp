@@ -221,7 +221,7 @@ void *penstock_board_new(uint32_t top) {
         case 0: board = new Front<Vboard>; break;
         case 1: board = new Front<Vboard_tcp>; break;
         case 2: board = new Front<Vboard_flows, 0>; break;
-        case 12: board = new Front<Vboard_reads, 0, true>; break;
+        case 12: board = new Front<Vboard_reads, 4, true>; break;
 #ifdef PENSTOCK_ALL_TOPS
         case 3: board = new Front<Vboard_1g>; break;
         case 4: board = new Front<Vboard_10g_x16>; break;

@@ -20,8 +20,7 @@ pub enum Top {
     Gbps10Tcp = 1,
     /// `Gbps10` without detector inputs, source and services, which the messages of a simulation do not need.
     Gbps10Flows = 2,
-    /// `Gbps10Flows` with windows of an AXI4 memory that peers READ and WRITE, SENDs of peers, and its rings in that
-    /// memory, too.
+    /// `Gbps10` with windows of an AXI4 memory that peers READ and WRITE, SENDs of peers, and its rings in that memory, too.
     Gbps10Reads = 12,
     /// `penstock_1g` with 4 queue pairs.
     #[cfg(feature = "all-tops")]
@@ -67,6 +66,8 @@ pub enum NoSuchLine {
     Tcp(Rate),
     #[error("no board of this program has a line of {0} and rings in memory; it has {there}", there = there_with_memory())]
     Memory(Rate),
+    #[error("no board of this program has a line of {0} and windows; it has 10Gbps")]
+    Windows(Rate),
 }
 
 /// The lines of this build: `slower` than 10 Gb/s if it has all, or those that it `lacks`.
@@ -113,6 +114,17 @@ impl Top {
         match Self::of_line(rate, rings)? {
             Self::Gbps10 => Ok(Self::Gbps10Flows),
             whole => Ok(whole),
+        }
+    }
+
+    /// The front end for RoCEv2 with a line of this rate and windows of its memory.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn of_windows(rate: Rate) -> Result<Self, NoSuchLine> {
+        match rate == Self::Gbps10Reads.clock().rate() {
+            true => Ok(Self::Gbps10Reads),
+            false => Err(NoSuchLine::Windows(rate)),
         }
     }
 

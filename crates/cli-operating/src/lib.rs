@@ -12,6 +12,7 @@ mod farm;
 #[cfg(feature = "gpu")]
 mod gpu_check;
 mod last_event;
+mod neighbour;
 #[cfg(not(feature = "gpu"))]
 mod no_gpu_check;
 mod recv;

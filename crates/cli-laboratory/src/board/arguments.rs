@@ -122,6 +122,10 @@ pub struct TransportArguments {
     /// memory, where the program was built with all boards
     #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]
     pub rings: Rings,
+    /// Give the board a memory of 4 MiB at 0 that servers READ and WRITE through windows, at 10 Gb/s. Its first 1 MiB are
+    /// the rings
+    #[arg(long, conflicts_with = "rings")]
+    pub windows: bool,
     /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = bytes::<u16>)]
     pub mtu: u16,

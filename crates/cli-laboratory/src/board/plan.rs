@@ -202,6 +202,7 @@ impl Plan {
         let stream = stream(arguments)?;
         let top = match stream {
             Some(_) => Top::of_line_tcp(arguments.line),
+            None if arguments.transport.windows => Top::of_windows(arguments.line),
             None => Top::of_line(arguments.line, arguments.transport.rings),
         }
         .map_err(|error| refused(format!("--line: {error}")))?;
@@ -259,6 +260,7 @@ fn stream(arguments: &Arguments) -> Result<Option<StreamPlan>, Failure> {
         (arguments.transport.law.is_some(), "--law"),
         (arguments.transport.cc_share.is_some(), "--cc-share"),
         (arguments.transport.rings == Rings::Memory, "--rings memory"),
+        (arguments.transport.windows, "--windows"),
     ] {
         if given {
             return Err(refused(format!("--protocol tcp: {option} goes with --protocol roce alone")));

@@ -12,6 +12,7 @@ mod counters;
 mod device;
 mod faults;
 mod get;
+mod load;
 mod registers;
 mod reset;
 mod sample;
@@ -51,6 +52,8 @@ enum Command {
     Reset(reset::Arguments),
     /// Start or stop the message source
     Source(source::Arguments),
+    /// Write a file into a window of boards' memory by RDMA WRITE, read it back by RDMA READ, and compare
+    Load(load::Arguments),
     /// Close queue pairs that were left open
     Close(close::Arguments),
     /// Show differences from a file without writing; exit status 1 if there are any
@@ -77,6 +80,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
         Command::Counters(arguments) => counters::run(arguments),
         Command::Reset(arguments) => reset::run(arguments),
         Command::Source(arguments) => source::run(arguments),
+        Command::Load(arguments) => load::run(arguments),
         Command::Close(arguments) => close::run(arguments),
         Command::Diff(arguments) => apply::diff(arguments),
         Command::Apply(arguments) => apply::apply(arguments),

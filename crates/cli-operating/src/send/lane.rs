@@ -6,11 +6,12 @@
 
 use super::announcer::{Announcer, Ring};
 use super::cnp_bound::{CnpWatch, Seen};
-use super::link::{next_hop, Link};
+use super::link::Link;
 use super::pacing::Pacing;
 use super::payload::Messages;
 use super::plan::Plan;
 use super::window::Window;
+use crate::neighbour::next_hop;
 use penstock_cc::{CnpBound, DcqcnParams, Law, ReactionPoint, State};
 use penstock_farm::{CLOSED, IN_ERROR, READY_TO_SEND};
 use penstock_transport::{

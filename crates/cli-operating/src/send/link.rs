@@ -2,7 +2,7 @@
 //! The packet socket of all front ends: acknowledgements in, data out, faults in between.
 //! Promise: frames that the interface does not accept now are kept and sent first the next time, for a bounded time; then
 //! they are lost and counted. Every received packet that no front end takes is counted by the reason.
-//! Source: packet(7); the kernel handles ARP, and its table is read.
+//! Source: packet(7).
 
 use super::faults::Faults;
 use super::plan::Plan;
@@ -180,29 +180,4 @@ impl Link {
 /// The fault of a run whose interface has been removed.
 pub fn is_gone(plan: &Plan, error: &io::Error) -> String {
     format!("{}: {error}: the interface is gone", plan.iface)
-}
-
-/// MAC of the next hop to `ip`, as the kernel knows it: the neighbour itself, or the gateway.
-pub fn next_hop(ip: Ipv4Addr, iface: &str) -> Option<MacAddr> {
-    let table = std::fs::read_to_string("/proc/net/arp").ok()?;
-    let neighbour = |ip: Ipv4Addr| {
-        table.lines().skip(1).find_map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let fits = words.first()?.parse() == Ok(ip) && words.get(5) == Some(&iface);
-            let octets: Vec<u8> = words.get(3)?.split(':').filter_map(|o| u8::from_str_radix(o, 16).ok()).collect();
-            fits.then_some(MacAddr(octets.try_into().ok()?)).filter(|mac| mac.0 != [0; 6])
-        })
-    };
-    neighbour(ip).or_else(|| neighbour(gateway(iface)?))
-}
-
-/// The default gateway of an interface.
-fn gateway(iface: &str) -> Option<Ipv4Addr> {
-    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
-    routes.lines().skip(1).find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let hex = |i: usize| u32::from_str_radix(words.get(i)?, 16).ok();
-        let is_default = words.first() == Some(&iface) && hex(1)? == 0 && hex(2)? != 0;
-        is_default.then_some(Ipv4Addr::from(hex(2)?.to_ne_bytes()))
-    })
 }

@@ -4,8 +4,9 @@
 //! Source: `penstock_transport::rdma_cm`.
 
 use super::front_end::FrontEnd;
-use super::link::{next_hop, Link};
+use super::link::Link;
 use super::plan::Plan;
+use crate::neighbour::next_hop;
 use penstock_transport::{
     Entropy, RdmaCmArrival, RdmaCmBridge, RdmaCmBridgeConfig, RdmaCmConfig, RdmaCmCounters, RdmaCmInbox,
     RdmaCmInboxCounters, RdmaCmPath,
