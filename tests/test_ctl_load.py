@@ -9,6 +9,7 @@ import fcntl
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -248,5 +249,8 @@ def test_the_page_of_a_board_s_memory(built, namespaces, tmp_path):
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     try:
         follow("windows.md", built, workplace(tmp_path), ["ip", "netns", "exec", namespace], {})
-    finally:
+    finally:  # the board is gone by the page's own last commands unless it failed
+        left = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, check=False)
+        for process in left.stdout.split():
+            os.kill(int(process), signal.SIGKILL)
         subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
