@@ -24,6 +24,7 @@ module registers
   parameter int unsigned WITH_QCN    = 1,
   parameter int unsigned WITH_SOURCE = 1,
   parameter int unsigned WITH_SERVICES = 1,
+  parameter int unsigned WITH_REQUESTER = 1,
   parameter int unsigned WITH_READ   = 0,
   parameter int unsigned WITH_RECEIVE = 0
 ) (
@@ -133,14 +134,14 @@ module registers
   assign live.options.qcn      = WITH_ROCE == 1 && WITH_QCN == 1;
   assign live.options.source   = WITH_SOURCE == 1;
   assign live.options.services = WITH_SERVICES == 1;
-  assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1;
+  assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1 && WITH_REQUESTER == 1;
   assign live.options.read     = WITH_ROCE == 1 && WITH_READ == 1;
   assign live.options.receive  = WITH_ROCE == 1 && WITH_RECEIVE == 1;
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;
-  assign live.ring.bytes            = RING_BYTES;
-  assign live.slots.count           = SLOTS;
+  assign live.ring.bytes            = WITH_REQUESTER == 1 ? RING_BYTES : 0;
+  assign live.slots.count           = WITH_REQUESTER == 1 ? SLOTS : 0;
   assign live.link_status.tx_paused = tx_paused;
 
   assign live.port.link.local_fault  = mac.local_fault;

@@ -20,6 +20,7 @@ module roce_transport
   parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1,
+  parameter bit          WITH_REQUESTER = 1'b1,  // 0: no message is taken; peers are answered alone
   parameter bit          WITH_READ  = 1'b0,    // peers may READ the memory at m_axi
   parameter bit          WITH_RECEIVE = 1'b0   // and WRITE there, and SEND to m_axis_receive
 ) (
@@ -29,7 +30,7 @@ module roce_transport
   input  settings_t           settings,
   input  logic                probe,            // whether a peer is still alive: it is probed at once
 
-  // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
+  // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t); none without a requester
   input  logic [175:0]        s_axis_desc_tdata,
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
@@ -172,136 +173,118 @@ module roce_transport
   axi_pkg::axi_req_t store_req;
   axi_pkg::axi_rsp_t store_rsp;
   logic [DATA_W-1:0] store_wdata;
-  logic stat_valid, stat_init;
+  logic stat_valid;
   qp_t stat_qp;
   psn_t stat_psn;
-  logic [PayloadLenW-1:0] stat_bytes;
   outcome_t stat;
-  ring_status_t stat_status;
 
   logic [DATA_W-1:0] payload_tdata, frame_tdata;
   logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
   logic payload_tvalid, payload_tready, payload_tlast;
   logic frame_tvalid, frame_tready, frame_tlast;
 
-  roce_tx #(
-    .DATA_W(DATA_W),
-    .N_QP(N_QP),
-    .RING_BYTES(RING_BYTES),
-    .SLOTS(SLOTS),
-    .CLK_KHZ(CLK_KHZ),
-    .STORE(STORE),
-    .AXI_ADDR_W(AXI_ADDR_W),
-    .RETRANSMIT(RETRANSMIT)
-  ) u_roce_tx (
-    .clk,
-    .rst,
-    .qpn_base(settings.qpn_base),
-    .cut_through(settings.cut_through),
-    .keep_alive_ticks(keep_alive_ticks_q),
-    .s_axis_desc_tdata,
-    .s_axis_desc_tvalid,
-    .s_axis_desc_tready,
-    .s_axis_data_tdata,
-    .s_axis_data_tkeep,
-    .s_axis_data_tvalid,
-    .s_axis_data_tready,
-    .s_axis_data_tlast,
-    .m_axis_cpl_tdata,
-    .m_axis_cpl_tvalid,
-    .m_axis_cpl_tready,
-    .hdr          (hdrs[0]),
-    .hdr_valid    (hdrs_valid[0]),
-    .hdr_ready    (hdrs_ready[0]),
-    .m_axis_tdata (parts_tdata[0]),
-    .m_axis_tkeep (parts_tkeep[0]),
-    .m_axis_tvalid(parts_tvalid[0]),
-    .m_axis_tready(parts_tready[0]),
-    .m_axis_tlast (parts_tlast[0]),
-    .ack,
-    .ack_valid,
-    .cfg_qp(cfg_qp[0]),
-    .cfg_rd(cfg_rd[0]),
-    .cfg   (cfg[0]),
-    .cmd_valid(tx_cmd_valid),
-    .cmd_qp   (tx_cmd_qp),
-    .cmd_state(tx_cmd_state),
-    .qp_err_valid,
-    .qp_err_qp,
-    .ready,
-    .stale(transport_stat.stale_message),
-    .cc_eligible,
-    .backlog   (message_backlog),
-    .sent_valid(message_sent),
-    .sent_qp   (message_qp),
-    .sent_bytes(message_bytes),
-    .tx_paused,
-    .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
-    .store_write_error(transport_stat.store_write_error),
-    .store_read_error (transport_stat.store_read_error),
-    .m_axi_req  (store_req),
-    .m_axi_wdata(store_wdata),
-    .m_axi_rsp  (store_rsp),
-    .m_axi_rdata,
-    .st_qp,
-    .st_count,
-    .st_state,
-    .st_drained,
-    .st_una,
-    .st_nxt,
-    .st_wr,
-    .st_value,
-    .clear_counters(settings.clear),
-    .stat_valid,
-    .stat_init,
-    .stat_qp,
-    .stat_psn,
-    .stat_bytes,
-    .stat,
-    .stat_status
-  );
+  if (WITH_REQUESTER) begin : gen_requester
+    logic stat_init;
+    logic [PayloadLenW-1:0] stat_bytes;
+    ring_status_t stat_status;
+    desc_t desc;
+    assign desc = s_axis_desc_tdata;
+    wire unused_desc = &{1'b0, desc};
 
-  latency_histogram #(
-    .N_QP(N_QP)
-  ) u_latency (
-    .clk,
-    .rst,
-    .clear(settings.clear),
-    .stat_valid,
-    .stat_init,
-    .stat_qp,
-    .stat_psn,
-    .stat,
-    .stat_status,
-    .req(latency_req),
-    .rsp(latency_rsp)
-  );
+    roce_tx #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP),
+      .RING_BYTES(RING_BYTES),
+      .SLOTS(SLOTS),
+      .CLK_KHZ(CLK_KHZ),
+      .STORE(STORE),
+      .AXI_ADDR_W(AXI_ADDR_W),
+      .RETRANSMIT(RETRANSMIT)
+    ) u_roce_tx (
+      .qpn_base        (settings.qpn_base),
+      .cut_through     (settings.cut_through),
+      .keep_alive_ticks(keep_alive_ticks_q),
+      .hdr          (hdrs[0]),
+      .hdr_valid    (hdrs_valid[0]),
+      .hdr_ready    (hdrs_ready[0]),
+      .m_axis_tdata (parts_tdata[0]),
+      .m_axis_tkeep (parts_tkeep[0]),
+      .m_axis_tvalid(parts_tvalid[0]),
+      .m_axis_tready(parts_tready[0]),
+      .m_axis_tlast (parts_tlast[0]),
+      .cfg_qp   (cfg_qp[0]),
+      .cfg_rd   (cfg_rd[0]),
+      .cfg      (cfg[0]),
+      .cmd_valid(tx_cmd_valid),
+      .cmd_qp   (tx_cmd_qp),
+      .cmd_state(tx_cmd_state),
+      .stale    (transport_stat.stale_message),
+      .backlog   (message_backlog),
+      .sent_valid(message_sent),
+      .sent_qp   (message_qp),
+      .sent_bytes(message_bytes),
+      .store_base       (settings.store_base[AXI_ADDR_W-1:0]),
+      .store_write_error(transport_stat.store_write_error),
+      .store_read_error (transport_stat.store_read_error),
+      .m_axi_req  (store_req),
+      .m_axi_wdata(store_wdata),
+      .m_axi_rsp  (store_rsp),
+      .clear_counters(settings.clear),
+      .*
+    );
 
-  if (RING_FILL) begin : gen_ring_fill
-    ring_fill #(.N_QP(N_QP)) u_ring_fill (.fill(ring_fill), .*);
-  end else begin : gen_no_ring_fill
-    assign ring_fill = '0;
+    latency_histogram #(
+      .N_QP(N_QP)
+    ) u_latency (
+      .clear(settings.clear),
+      .req(latency_req),
+      .rsp(latency_rsp),
+      .*
+    );
+
+    if (RING_FILL) begin : gen_ring_fill
+      ring_fill #(.N_QP(N_QP)) u_ring_fill (.fill(ring_fill), .*);
+    end else begin : gen_no_ring_fill
+      assign ring_fill = '0;
+    end
+
+    transfer_meter #(
+      .N_QP(N_QP)
+    ) u_meter (
+      .clear    (settings.clear),
+      .arm_valid(s_axis_desc_tvalid && s_axis_desc_tready && desc.series),
+      .arm_qp   (desc.qp),
+      .req      (meter_req),
+      .rsp      (meter_rsp),
+      .*
+    );
+  end else begin : gen_no_requester
+    answering_states #(
+      .N_QP(N_QP)
+    ) u_states (
+      .cmd_valid(tx_cmd_valid),
+      .cmd_qp   (tx_cmd_qp),
+      .cmd_state(tx_cmd_state),
+      .*
+    );
+    absent_block u_latency (.clk, .rst, .req(latency_req), .rsp(latency_rsp));
+    absent_block u_meter (.clk, .rst, .req(meter_req), .rsp(meter_rsp));
+    always_comb begin
+      stat        = '0;
+      stat.failed = qp_err_valid;
+    end
+    assign {s_axis_desc_tready, s_axis_data_tready, m_axis_cpl_tdata, m_axis_cpl_tvalid} = '0;
+    assign {hdrs[0], hdrs_valid[0], parts_tdata[0], parts_tkeep[0], parts_tvalid[0], parts_tlast[0]} = '0;
+    assign {cfg_qp[0], cfg_rd[0], message_backlog, message_sent, message_qp, message_bytes} = '0;
+    assign {store_req, store_wdata, st_una, st_nxt, st_wr, st_value, stat_valid, stat_qp, stat_psn, ring_fill} = '0;
+    assign st_drained = 1'b1;
+    assign {transport_stat.stale_message, transport_stat.store_write_error, transport_stat.store_read_error} = '0;
+    wire unused_requester = &{
+      1'b0, s_axis_desc_tdata, s_axis_desc_tvalid, s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid,
+      s_axis_data_tlast, m_axis_cpl_tready, ack, ack_valid, keep_alive_ticks_q, hdrs_ready[0], parts_tready[0],
+      cfg[0], store_rsp, st_count
+    };
   end
-
-  desc_t desc;
-  assign desc = s_axis_desc_tdata;
-  transfer_meter #(
-    .N_QP(N_QP)
-  ) u_meter (
-    .clk,
-    .rst,
-    .clear    (settings.clear),
-    .arm_valid(s_axis_desc_tvalid && s_axis_desc_tready && desc.series),
-    .arm_qp   (desc.qp),
-    .stat_valid,
-    .stat_qp,
-    .stat_psn,
-    .stat_bytes,
-    .stat,
-    .stat_status,
-    .req      (meter_req),
-    .rsp      (meter_rsp)
-  );
 
   roce_framer #(
     .DATA_W(DATA_W)
@@ -571,5 +554,5 @@ module roce_transport
   assign transport_stat.outcome = stat;
   assign receive_stat.cnp = cnp_valid;
 
-  wire unused = &{1'b0, settings, desc};
+  wire unused = &{1'b0, settings};
 endmodule

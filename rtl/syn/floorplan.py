@@ -25,7 +25,7 @@ from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.patches import Patch, Rectangle  # noqa: E402
 from penstock import drawing  # noqa: E402
 
-ROCE = r"u_transports\.gen_roce\.u_roce\."
+ROCE = r"u_transports\.gen_roce\.u_roce\.(gen_\w+\.)*"
 # Name, colour, and where in the hierarchy: the first that is found decides.
 BLOCKS = [
     ("PCS, pins", drawing.BLACK, r"\bu_(pcs|serdes|rgmii|pins)\b"),
@@ -35,7 +35,7 @@ BLOCKS = [
     ("RoCE, transmit", drawing.BLUE, ROCE + "u_(roce_tx|framer|icrc_append|qp_table)"),
     ("RoCE, receive", drawing.PURPLE, ROCE + "u_(roce_rx|ack_receiver)"),
     ("services, IPbus, connections", drawing.GREEN, r"u_core\.u_slow_control"),
-    ("message source", "#f0e442", r"u_core\.u_message_input"),
+    ("message source", "#f0e442", r"u_core\.gen_messages\.u_message_input"),
     ("other", drawing.GREY, ""),
 ]
 TILE_CELLS = 16

@@ -55,6 +55,13 @@ LEFT_OUT = [
     ("without QCN, source", {"WITH_QCN": 0, "WITH_SOURCE": 0}),
     ("without QCN, source, services", {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0}),
 ]
+# What requests of peers add to the row of RoCE, and what is left without messages of the front end's own.
+PEERS = [
+    ("ring of 256 KiB, READ", {"WITH_READ": 1}),
+    ("ring of 256 KiB, READ and receive", {"WITH_READ": 1, "WITH_RECEIVE": 1}),
+    ("READ and receive alone", {"WITH_READ": 1, "WITH_RECEIVE": 1, "WITH_REQUESTER": 0}),
+    ("READ alone", {"WITH_READ": 1, "WITH_REQUESTER": 0}),
+]
 TOPS = [
     *(
         (top, n_qp, f"{rate}, {WHERE[STORES[n_qp]['STORE']]}", clock | STORES[n_qp])
@@ -92,6 +99,7 @@ TOPS = [
     ),
     ("tcp_transport", NO_QP, "1 stream, ring of 256 KiB", {"N_STREAMS": 1}),
     (ROCE, 1, "1 queue pair, ring of 256 KiB, both laws", {}),
+    *((ROCE, 1, f"1 queue pair, both laws, {build}", params) for build, params in PEERS),
     ("congestion_point", NO_QP, "one queue", {}),
     ("qcn_switch", NO_QP, "4 ports, 2 queues of 256 KiB each", {}),
     (PCS, NO_QP, "2.5 Gb/s", {}),
@@ -244,6 +252,7 @@ def tables(rows: list[Row]) -> dict[str, list[measured.Row]]:
     for row in rows:
         top = row[0]["top"]
         name = "tcp" if top.startswith("tcp_") else names.get(top, REACTION)
+        name = "peers" if "WITH_READ" in row[0]["params"] else name
         found.setdefault(name, []).append(page_row(row, "laws" if name == REACTION else "build"))
     for name, what in PUBLISHED_IN.items():
         if name in found:

@@ -19,6 +19,7 @@
   parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
+  parameter  int unsigned WITH_REQUESTER = 1,    // 0: no messages; queue pairs only answer their peers
   parameter  int unsigned WITH_READ   = 0,       // 1: peers may READ windows of the memory at m_axi
   parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them, and SEND to m_axis_receive
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN

@@ -103,6 +103,16 @@ module penstock_core
     $fatal(1, "%m: WITH_READ is %0d, WITH_RECEIVE %0d with WITH_ROCE %0d; that must be 1", WITH_READ, WITH_RECEIVE,
       WITH_ROCE);
   end
+  if (WITH_REQUESTER > 1) begin : gen_check_requester
+    $fatal(1, "%m: WITH_REQUESTER is %0d; it must be 0 or 1", WITH_REQUESTER);
+  end
+  if (WITH_REQUESTER == 0 && WITH_READ + WITH_RECEIVE == 0) begin : gen_check_answers
+    $fatal(1, "%m: WITH_REQUESTER is 0; WITH_READ or WITH_RECEIVE must be 1");
+  end
+  if (WITH_REQUESTER == 0 && STORE + N_IN + WITH_SOURCE + WITH_TCP != 0) begin : gen_check_no_messages
+    $fatal(1, "%m: WITH_REQUESTER is 0 with STORE %0d, N_IN %0d, WITH_SOURCE %0d, WITH_TCP %0d; these must be 0", STORE,
+      N_IN, WITH_SOURCE, WITH_TCP);
+  end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
   end
@@ -145,6 +155,7 @@ module penstock_core
     .WITH_QCN(WITH_QCN),
     .WITH_SOURCE(WITH_SOURCE),
     .WITH_SERVICES(WITH_SERVICES),
+    .WITH_REQUESTER(WITH_REQUESTER),
     .WITH_READ(WITH_READ),
     .WITH_RECEIVE(WITH_RECEIVE)
   ) u_registers (
@@ -201,35 +212,49 @@ module penstock_core
   logic [DATA_W/8-1:0] message_tkeep;
   logic message_tvalid, message_tready, message_tlast;
 
-  message_input #(
-    .DATA_W(DATA_W),
-    .N_QP(Targets),
-    .EVENTS(N_IN != 0),
-    .SOURCE(WITH_SOURCE == 1),
-    .RINGS(WITH_ROCE * N_QP)
-  ) u_message_input (
-    .s_axis_event_desc_tdata (event_desc_tdata),
-    .s_axis_event_desc_tvalid(event_desc_tvalid),
-    .s_axis_event_desc_tready(event_desc_tready),
-    .s_axis_event_data_tdata (event_data_tdata),
-    .s_axis_event_data_tkeep (event_data_tkeep),
-    .s_axis_event_data_tvalid(event_data_tvalid),
-    .s_axis_event_data_tready(event_data_tready),
-    .s_axis_event_data_tlast (event_data_tlast),
-    .m_axis_desc_tdata (desc_tdata),
-    .m_axis_desc_tvalid(desc_tvalid),
-    .m_axis_desc_tready(desc_tready),
-    .m_axis_data_tdata (message_tdata),
-    .m_axis_data_tkeep (message_tkeep),
-    .m_axis_data_tvalid(message_tvalid),
-    .m_axis_data_tready(message_tready),
-    .m_axis_data_tlast (message_tlast),
-    .cpl_valid          (m_axis_cpl_tvalid && m_axis_cpl_tready),
-    .cpl                (m_axis_cpl_tdata),
-    .stat_no_server     (message_stat.no_server),
-    .stat_slot_too_small(message_stat.beyond_slot),
-    .*
-  );
+  if (WITH_REQUESTER == 1) begin : gen_messages
+    message_input #(
+      .DATA_W(DATA_W),
+      .N_QP(Targets),
+      .EVENTS(N_IN != 0),
+      .SOURCE(WITH_SOURCE == 1),
+      .RINGS(WITH_ROCE * N_QP)
+    ) u_message_input (
+      .s_axis_event_desc_tdata (event_desc_tdata),
+      .s_axis_event_desc_tvalid(event_desc_tvalid),
+      .s_axis_event_desc_tready(event_desc_tready),
+      .s_axis_event_data_tdata (event_data_tdata),
+      .s_axis_event_data_tkeep (event_data_tkeep),
+      .s_axis_event_data_tvalid(event_data_tvalid),
+      .s_axis_event_data_tready(event_data_tready),
+      .s_axis_event_data_tlast (event_data_tlast),
+      .m_axis_desc_tdata (desc_tdata),
+      .m_axis_desc_tvalid(desc_tvalid),
+      .m_axis_desc_tready(desc_tready),
+      .m_axis_data_tdata (message_tdata),
+      .m_axis_data_tkeep (message_tkeep),
+      .m_axis_data_tvalid(message_tvalid),
+      .m_axis_data_tready(message_tready),
+      .m_axis_data_tlast (message_tlast),
+      .cpl_valid          (m_axis_cpl_tvalid && m_axis_cpl_tready),
+      .cpl                (m_axis_cpl_tdata),
+      .stat_no_server     (message_stat.no_server),
+      .stat_slot_too_small(message_stat.beyond_slot),
+      .*
+    );
+  end else begin : gen_no_messages
+    absent_block u_replay (.clk, .rst, .req(replay_req), .rsp(replay_rsp));
+    absent_block u_rings (.clk, .rst, .req(rings_req), .rsp(rings_rsp));
+    absent_block u_servers (.clk, .rst, .req(servers_req), .rsp(servers_rsp));
+    assign {source_status, destination_status, message_stat.no_server, message_stat.beyond_slot} = '0;
+    assign {s_axis_desc_tready, s_axis_data_tready, event_desc_tready, event_data_tready} = '0;
+    assign {desc_tdata, desc_tvalid, message_tdata, message_tkeep, message_tvalid, message_tlast} = '0;
+    wire unused_messages = &{
+      1'b0, s_axis_desc_tdata, s_axis_desc_tvalid, s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid,
+      s_axis_data_tlast, event_desc_tdata, event_desc_tvalid, event_data_tdata, event_data_tkeep, event_data_tvalid,
+      event_data_tlast, desc_tready, message_tready, ready
+    };
+  end
 
   // ---- the transports ----------------------------------------------------------------------------------
   logic [DATA_W-1:0] transport_tdata, rx_tdata;
@@ -257,6 +282,7 @@ module penstock_core
     .N_STREAMS(N_STREAMS),
     .RETRANSMIT(RETRANSMIT == 1),
     .WITH_QCN(WITH_QCN == 1),
+    .WITH_REQUESTER(WITH_REQUESTER == 1),
     .WITH_READ(WITH_READ == 1),
     .WITH_RECEIVE(WITH_RECEIVE == 1)
   ) u_transports (

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end whose peer WRITEs to windows of its memory and SENDs to its stream: bytes, rate, and what is refused."""
 
+import os
 import random
 
 import cocotb
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
 from lib import structs
 from lib.axi_memory import AxiMemory
-from lib.board import ERR, RTS, SUCCESS, Board, start
+from lib.board import ERR, RESET, RTS, SQD, SUCCESS, Board, start
 from lib.rc_peer import QPN_BASE, Flow, Peer
 from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, Reply
 from lib.receive_model import Message, Packet, Sender, WriteWindow, frame, packets_of
@@ -19,12 +20,18 @@ BENCH = Bench(
     top="penstock_xgmii",
     configs=[
         {"CLK_KHZ": 156_250, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1, "WITH_RECEIVE": 1},
+        {"CLK_KHZ": 156_250, "N_QP": 2, "WITH_READ": 1, "WITH_RECEIVE": 1, "WITH_REQUESTER": 0, "WITH_SOURCE": 0},
     ],
 )
+REQUESTS = os.environ.get("PARAM_WITH_REQUESTER") != "0"  # the board sends messages, too
 SIZE, BASE, KEY = 1 << 18, 0x4000, 0xFEED0001
 FIRST_PSN = (0xFFFFF0, 1234)  # of the peer's requests, by queue pair
 MTUS = {256: 1, 1024: 3, 4096: 5}
 ACKED = 0x1F
+# First addresses of what comes with messages.
+BLOCKS = {
+    "servers": 0x800, "rings": 0x4000, "replay_memory": 0x8000, "latency_histogram": 0x20000, "transfer_meter": 0x30000,
+}  # fmt: skip
 
 
 class SendingPeer(Peer):
@@ -122,7 +129,7 @@ async def messages_reach_memory_and_stream_through_loss_while_the_board_sends(du
                 image[va : va + len(data)] = data
         sent.append(messages)
         senders.append(Sender(qp, window.psn, messages_of(board, window, qp, messages, 1024), rng, patience=2500))
-    posted = [rng.randbytes(rng.randrange(1, 8000)) for _ in range(6)]
+    posted = [rng.randbytes(rng.randrange(1, 8000)) for _ in range(6 * REQUESTS)]
     for tag, payload in enumerate(posted):
         await board.post(tag % 2, payload, tag, tag * 0x4000, tag)
     taken = 0
@@ -150,7 +157,7 @@ async def messages_reach_memory_and_stream_through_loss_while_the_board_sends(du
             if message.va is None or message.imm is not None
         ]
         assert [one for one in board.stream.messages if one[0] == qp] == expected
-    assert [await board.completion() for _ in posted].count((0, 0, SUCCESS)) == 1
+    assert [await board.completion() for _ in posted].count((0, 0, SUCCESS)) == REQUESTS
     for tag, payload in enumerate(posted):
         assert board.peer.memory[tag * 0x4000 : tag * 0x4000 + len(payload)] == payload
     assert [await board.state(qp) for qp in range(2)] == [RTS, RTS]
@@ -210,3 +217,34 @@ async def what_the_window_does_not_permit_is_refused_and_ends_the_queue_pair_alo
         assert await board.state(qp) == ERR and await board.state(1 - qp) == (ERR if qp else RTS)
     assert bytes(board.memory.mem) == image
     assert [await board.count(f"resp_{name}") for name in ("remote_access_errors", "invalid_requests")] == [1, 1]
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms", skip=REQUESTS)
+async def without_a_requester_no_message_is_taken_and_its_registers_read_zero(dut):
+    board, windows = await open_windows(dut, seed())
+    assert await board.registers.read("ring") == await board.registers.read("slots") == 0
+    assert await board.field("options", "retransmit", 0) == 0
+    dut.s_axis_desc_tvalid.value = dut.s_axis_data_tvalid.value = 1
+    await Timer(1, "us")
+    assert dut.s_axis_desc_tready.value == dut.s_axis_data_tready.value == 0
+    for name in ("una_psn", "nxt_psn", "wr_psn", "packets_sent", "bytes_acked_lo", "messages_err"):
+        assert await board.registers.read(f"qp.{name}", 0) == 0
+    for block in ("servers", "rings", "replay_memory", "latency_histogram", "transfer_meter"):
+        assert await board.registers.read_address(BLOCKS[block]) == 0
+    # A queue pair that is stopped answers as one of a requester: SQD does, ERR and RESET do not.
+    window = windows[1]
+    packets = messages_of(board, window, 1, [Message(b"abc", window.base + 7 * i) for i in range(3)], 4096)
+    for state, packet, replies in ((SQD, packets[0], 1), (ERR, packets[1], 1), (RESET, packets[1], 1)):
+        await board.registers.write("qp.state", state, 1)
+        await Timer(200, "ns")
+        assert await board.state(1) == state
+        assert await board.field("qp.state", "drained", 1) == 1
+        await send_all(board, [packet])
+        await Timer(2, "us")
+        assert len(board.peer.replies) == replies
+    assert await board.count("qp_errors") == 1 and await board.count("rx_not_ready") == 2
+    await board.open(1)
+    await send_all(board, packets[:1])
+    while len(board.peer.replies) == 1:
+        await RisingEdge(dut.clk)
+    assert board.peer.replies[1].aeth == (ACKED, 1)
