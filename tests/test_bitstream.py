@@ -41,7 +41,16 @@ def fingerprint(build: str) -> str:
     held = sorted(files[name] for name in slang.modules(board.top, parameters) if name in files)
     flow = [REPO / "rtl" / "syn" / f"{name}.py" for name in ("bitstream", "floorplan", "yosys")]
     constraints = rtl.RTL / "boards" / board.top / f"{board.top}.lpf"
-    sources = [*rtl.packages(), *held, *rtl.included(held), constraints, *flow, Path(__file__)]
+    packages = {path.stem: path for path in rtl.packages()}
+    named = rtl.closure(set().union(*map(rtl.references, held)), packages, rtl.instances)
+    sources = [
+        *(packages[name] for name in sorted(named)),
+        *held,
+        *rtl.included(held),
+        constraints,
+        *flow,
+        Path(__file__),
+    ]
     return digest([*(f"{tool} {version(tool)}" for tool in TOOLS), str(parameters), *sources])
 
 

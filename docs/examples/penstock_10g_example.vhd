@@ -28,9 +28,10 @@ package penstock_xgmii_component is
       RETRANSMIT  : natural := 1;
       WITH_QCN    : natural := 1;
       WITH_SOURCE : natural := 1;
-      WITH_SERVICES : natural := 1;
-      WITH_READ     : natural := 0;
-      WITH_RECEIVE  : natural := 0
+      WITH_SERVICES  : natural := 1;
+      WITH_REQUESTER : natural := 1;
+      WITH_READ      : natural := 0;
+      WITH_RECEIVE   : natural := 0
     );
     port (
       clk                   : in  std_logic;

@@ -55,7 +55,8 @@ def _digest(settings: list[str], sources: list[Path], used: set[str]) -> str:
     python = [files()[module] for module in sorted(used)]
     read = [path for file in python for path in named_files(rtl.text_of(file))]
     programs = {program for file in python for program in re.findall(r'\bmodel\("(\w+)"\)', rtl.text_of(file))}
-    texts = [*sources, *rtl.packages(), *python, *read, *sorted(rtl.GENERATED.glob("*.py"))]
+    packages = rtl.packages() if "lib.structs" in used else []  # which reads all of them
+    texts = [*sources, *packages, *python, *read, *sorted(rtl.GENERATED.glob("*.py"))]
     texts += [path for program in sorted(programs) for path in program_sources(program)]
     return models.digest([*_tools(), *(text.replace(str(REPO), "") for text in settings), *texts])
 
