@@ -50,7 +50,7 @@ def proof(top: str):
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting makes a bench another one, and nothing is kept of the texts of earlier tests."""
+    """No setting makes a bench another one."""
     rtl.generate()
     for variable in bench_texts.VARIABLES:
         monkeypatch.delenv(variable, raising=False)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Triggers from the samples themselves: thresholds of channels, their number and their sum in each input, and the
-// coincidence of inputs, as a board decides that has no trigger system (AdvCam, section VII: a trigger of its own on
-// each front end).
+// coincidence of inputs, as a board decides that has no trigger system (AdvCam, section I: front ends digitise, trigger and
+// packetise).
 //
 //   A channel is up from a sample at `threshold` or above until `width` cycles after the last such sample.
 //   An input fires while `multiplicity` of its channels or more are up, or in the cycle of samples whose sum is

@@ -87,7 +87,7 @@ def read_again() -> None:
 def python_modules(name: str) -> set[str]:
     """The modules of `tb/` that a bench uses, as `folder.file`: all of its own folder, and what they import."""
     in_folder = [module for module in files() if module.startswith(f"{name}.")]
-    return rtl.closure([*in_folder, *RUNNING[:1]], files(), imported)
+    return rtl.closure([*in_folder, "lib.runner"], files(), imported)
 
 
 @cache

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limiter by itself, between a stack that is not ours and a line: cocotbext-axi's streams and AXI-Lite, frames and
-CNPs by scapy. It changes no byte, obeys each notification of its law, and paces what passes at its R_C."""
+CNPs by scapy. It changes no byte, follows each notification of its law, and paces what passes at its R_C."""
 
 import itertools
 import os

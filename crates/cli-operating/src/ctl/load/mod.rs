@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
     }
 }
 
-/// Loads one board. None: a fault of its registers says why not.
+/// Loads one board. None: the reason is among the faults.
 fn load(
     session: &mut Session,
     (board, identity): (usize, Identity),

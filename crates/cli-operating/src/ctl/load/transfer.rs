@@ -24,8 +24,8 @@ const HEADERS: usize = 80;
 const FRAMES: usize = 512;
 /// Frames that are handed to the interface at once.
 const BATCH: usize = 32;
-/// WRITE packets without an acknowledgement: as many as wait in a board for its memory. One in four asks for an
-/// acknowledgement, so that a lost one stops nothing.
+/// WRITE packets without an acknowledgement: as many as wait in a board for its memory. One in four requests one, so that
+/// a lost acknowledgement stops nothing.
 const WINDOW: u32 = 16;
 const ACK_EVERY: u32 = 4;
 /// The longest message of a table.
