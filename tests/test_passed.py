@@ -65,7 +65,7 @@ def with_another_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         return read(path, *arguments, **settings) + added
 
     monkeypatch.setattr(Path, "read_text", text)
-    for module in [module for module in sys.modules.values() if getattr(module, "__name__", "").endswith("rtl")]:
+    for module in [module for loaded, module in sys.modules.items() if loaded.endswith("rtl")]:  # rtl, lib.rtl
         if hasattr(module, "text_of"):
             monkeypatch.setattr(module, "text_of", Path.read_text)
     monkeypatch.setattr(record, "checker", record.checker.__wrapped__)
