@@ -3,7 +3,7 @@
 --   penstock.cm        messages of the FEROCE connection manager, UDP port 0x4321, and 0x4322 for answers where none is named
 --   penstock.cnp       RoCEv2 congestion notifications, BTH opcode 0x81 (IBTA A17.9.3)
 --   penstock.fragment  header of an event's fragment, in the first packet of a WRITE, SEND or READ response
---   penstock.announcement  events that a board has for its server to READ, in a WRITE
+--   penstock.announcement  events that a board has for its server to READ, in a WRITE, or after a fragment in a READ response
 -- Promise: every field can be filtered on; a message that breaks its format gets an expert item of severity Error.
 -- Installation: docs/captures.md. For Wireshark 3.6 and later.
 
@@ -246,6 +246,7 @@ fragment.experts = fe
 
 -- RC opcodes that begin a message with the bytes of their headers behind the BTH; of these the ones that also end it.
 local BEGINS = { [0x00] = 0, [0x04] = 0, [0x05] = 4, [0x06] = 16, [0x0A] = 16, [0x0B] = 20, [0x0D] = 4, [0x10] = 4 }
+local READ_RESPONSE_ONLY = 0x10
 local ENDS = { [0x04] = true, [0x05] = true, [0x0A] = true, [0x0B] = true, [0x10] = true }
 
 local pad_field = Field.new("infiniband.bth.padcnt")
@@ -376,40 +377,61 @@ local function dissect_fragment(buffer, pinfo, root)
 end
 
 ---------------------------------------------------------------------------------------------------
--- Announcement, little-endian: header of 32 bytes, then a length for each event (crates/wire/src/announcement.rs).
+-- Announcement, little-endian: header of 32 bytes, then an entry for each fragment (crates/wire/src/announcement.rs).
 local announcement = Proto("penstock.announcement", "Penstock Announcement")
-local ANNOUNCEMENT_LEN, ANNOUNCEMENT_EVENTS = 32, 120
+local ANNOUNCEMENT_LEN, ANNOUNCEMENT_EVENTS, ENTRY_LEN = 32, 96, 5
 
 local af = {
   magic = ProtoField.string("penstock.announcement.magic", "Magic"),
   version = ProtoField.uint16("penstock.announcement.version", "Version", base.DEC),
-  count = ProtoField.uint16("penstock.announcement.count", "Events", base.DEC),
+  count = ProtoField.uint8("penstock.announcement.count", "Fragments", base.DEC),
+  carried = ProtoField.uint8("penstock.announcement.carried", "Fragments named by READs before, modulo 256", base.DEC),
   event = ProtoField.uint64("penstock.announcement.event", "First event", base.DEC),
   address = ProtoField.uint64("penstock.announcement.address", "Address of its fragment", base.HEX),
   rkey = ProtoField.uint32("penstock.announcement.rkey", "rkey", base.HEX),
   stride = ProtoField.uint32("penstock.announcement.stride", "Bytes from fragment to fragment", base.DEC),
+  skipped = ProtoField.uint8("penstock.announcement.skipped", "Events skipped", base.DEC),
   length = ProtoField.uint32("penstock.announcement.length", "Fragment length", base.DEC),
 }
 announcement.fields = af
 
 local ae = {
   version = error_item("penstock.announcement.version.bad", "Unknown version"),
-  count = error_item("penstock.announcement.count.bad", "An announcement has 1 to 120 events"),
-  length = error_item("penstock.announcement.length.bad", "The announcement is not as long as its events need"),
-  overlap = error_item("penstock.announcement.overlap", "A fragment is longer than the stride"),
+  count = error_item("penstock.announcement.count.bad", "An announcement has 1 to 96 fragments"),
+  length = error_item("penstock.announcement.length.bad", "The announcement is not as long as its fragments need"),
+  overlap = error_item("penstock.announcement.overlap", "A fragment with its successors is longer than the stride"),
 }
 announcement.experts = ae
+
+local function entry_fields(tree, entry)
+  tree:add_le(af.skipped, entry(0, 1))
+  return tree:add_le(af.length, entry(1, 4))
+end
+
+-- The two entries after a fragment that is read, where one packet has all of it.
+local function dissect_successors(buffer, root)
+  local opcode = opcode_field()
+  if not opcode or opcode.value ~= READ_RESPONSE_ONLY then return end
+  local fragment_len = HEADER_LEN + buffer(8, 4):le_uint()
+  if buffer(4, 2):le_uint() ~= 1 or message_len(buffer, opcode) ~= fragment_len + 2 * ENTRY_LEN then return end
+  if buffer:len() < fragment_len + 2 * ENTRY_LEN then return end
+  local tree = root:add(announcement, buffer(fragment_len, 2 * ENTRY_LEN))
+  for at = fragment_len, fragment_len + ENTRY_LEN, ENTRY_LEN do
+    if buffer(at + 1, 4):le_uint() > 0 then entry_fields(tree, buffer(at, ENTRY_LEN)) end
+  end
+end
 
 local function announced_fields(tree, buffer)
   tree:add(af.magic, buffer(0, 4))
   tree:add_le(af.version, buffer(4, 2))
-  tree:add_le(af.count, buffer(6, 2))
+  tree:add_le(af.count, buffer(6, 1))
+  tree:add_le(af.carried, buffer(7, 1))
   tree:add_le(af.event, buffer(8, 8))
   tree:add_le(af.address, buffer(16, 8))
   tree:add_le(af.rkey, buffer(24, 4))
   tree:add_le(af.stride, buffer(28, 4))
-  if buffer(4, 2):le_uint() ~= 1 then tree:add_proto_expert_info(ae.version) end
-  local count = buffer(6, 2):le_uint()
+  if buffer(4, 2):le_uint() ~= 2 then tree:add_proto_expert_info(ae.version) end
+  local count = buffer(6, 1):uint()
   if count < 1 or count > ANNOUNCEMENT_EVENTS then tree:add_proto_expert_info(ae.count) end
   return count
 end
@@ -423,22 +445,29 @@ local function dissect_announcement(buffer, pinfo, root)
   pinfo.cols.protocol = "Announcement"
   local tree = root:add(announcement, buffer())
   local count = announced_fields(tree, buffer)
-  local needed = ANNOUNCEMENT_LEN + 4 * count
+  local needed = ANNOUNCEMENT_LEN + ENTRY_LEN * count
   if len ~= needed then
-    tree:add_proto_expert_info(ae.length, ("%d events need %d bytes, the message has %d"):format(count, needed, len))
+    tree:add_proto_expert_info(ae.length, ("%d fragments need %d bytes, the message has %d"):format(count, needed, len))
   end
-  for at = ANNOUNCEMENT_LEN, math.min(needed, len, buffer:len()) - 4, 4 do
-    local item = tree:add_le(af.length, buffer(at, 4))
-    if buffer(at, 4):le_uint() > buffer(28, 4):le_uint() then item:add_proto_expert_info(ae.overlap) end
+  for at = ANNOUNCEMENT_LEN, math.min(needed, len, buffer:len()) - ENTRY_LEN, ENTRY_LEN do
+    local item = entry_fields(tree, buffer(at, ENTRY_LEN))
+    if buffer(at + 1, 4):le_uint() + 2 * ENTRY_LEN > buffer(28, 4):le_uint() then item:add_proto_expert_info(ae.overlap) end
   end
-  local text = ("%d events from %s on"):format(count, tostring(buffer(8, 8):le_uint64()))
+  local text = ("%d fragments from event %s on"):format(count, tostring(buffer(8, 8):le_uint64()))
   tree:append_text(", " .. text)
   pinfo.cols.info:append(" announcement: " .. text)
   return buffer:len()
 end
 
+-- What a message is, and what follows a fragment.
+local function dissect_message(buffer, pinfo, tree)
+  if dissect_fragment(buffer, pinfo, tree) == 0 then return dissect_announcement(buffer, pinfo, tree) end
+  if buffer:len() >= HEADER_LEN then dissect_successors(buffer, tree) end
+  return buffer:len()
+end
+
 fragment:register_heuristic("infiniband.payload", function(buffer, pinfo, tree)
-  return dissect_fragment(buffer, pinfo, tree) > 0 or dissect_announcement(buffer, pinfo, tree) > 0
+  return dissect_message(buffer, pinfo, tree) > 0
 end)
 
 ---------------------------------------------------------------------------------------------------
@@ -455,7 +484,7 @@ function cut.dissector(buffer, pinfo, root)
   local begin = BEGINS[opcode.value] and bth.offset + BTH_LEN + BEGINS[opcode.value]
   if begin and begin < buffer:len() then
     local payload = buffer(begin):tvb()
-    if dissect_fragment(payload, pinfo, root) == 0 then dissect_announcement(payload, pinfo, root) end
+    dissect_message(payload, pinfo, root)
   end
 end
 register_postdissector(cut)

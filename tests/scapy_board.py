@@ -37,10 +37,10 @@ class Target(NamedTuple):
         ether = Ether(dst=self.mac) if tag is None else Ether(dst=self.mac) / tag
         return ether / ip / UDP(sport=0xC000, dport=4791, chksum=0) / bth / Raw(reth + data)
 
-    def announce(self, *lengths: int, stride: int = 4096, version: int = 1) -> Packet:
+    def announce(self, *lengths: int, stride: int = 4096, version: int = 2) -> Packet:
         """An announcement of events from 0 on, as crates/wire/src/announcement.rs draws it."""
-        header = struct.pack("<4sHHQQII", b"PSTA", version, len(lengths), 0, 1 << 33, 0xCAFE, stride)
-        return self.write_bytes(header + struct.pack(f"<{len(lengths)}I", *lengths))
+        header = struct.pack("<4sHBBQQII", b"PSTA", version, len(lengths), 0, 0, 1 << 33, 0xCAFE, stride)
+        return self.write_bytes(header + b"".join(struct.pack("<BI", 0, length) for length in lengths))
 
 
 FRAMES: dict[str, Callable[[Target], list[Packet]]] = {
@@ -51,9 +51,9 @@ FRAMES: dict[str, Callable[[Target], list[Packet]]] = {
     "vlan": lambda to: [to.write(tag=Dot1Q(vlan=5)), to.write()],
     "version": lambda to: [to.write(version=6), to.write()],
     "no announcement": lambda to: [to.write()],
-    "later announcement": lambda to: [to.announce(64, version=2)],
-    "overlapping announcement": lambda to: [to.announce(64, 64, stride=63)],
-    "too long": lambda to: [to.announce(1 << 20, stride=1 << 20)],
+    "later announcement": lambda to: [to.announce(64, version=3)],
+    "overlapping announcement": lambda to: [to.announce(64, 64, stride=73)],
+    "too long": lambda to: [to.announce(1 << 20, stride=1 << 21)],
     "nothing there": lambda to: [to.announce(64)],
 }
 

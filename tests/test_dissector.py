@@ -285,15 +285,20 @@ def test_a_fragment_of_version_2_is_read_to_its_trailer_and_its_parts(tmp_path: 
     check(tmp_path, names, cases)
 
 
-def announcement(lengths: list[int], version: int = 1, count: int | None = None, stride: int = 64) -> bytes:
-    """As crates/wire/src/announcement.rs draws it."""
+def announcement(lengths: list[int], version: int = 2, count: int | None = None, stride: int = 74) -> bytes:
+    """As crates/wire/src/announcement.rs draws it, seven fragments having been named by READs before."""
     count = len(lengths) if count is None else count
-    header = struct.pack("<4sHHQQII", b"PSTA", version, count, 1 << 60, 0x1000_0000_0040, 0xCAFE, stride)
-    return header + struct.pack(f"<{len(lengths)}I", *lengths)
+    header = struct.pack("<4sHBBQQII", b"PSTA", version, count, 7, 1 << 60, 0x1000_0000_0040, 0xCAFE, stride)
+    return header + entries(lengths)
+
+
+def entries(lengths: list[int]) -> bytes:
+    """Each skips one event more."""
+    return b"".join(struct.pack("<BI", skipped, length) for skipped, length in enumerate(lengths))
 
 
 def test_every_field_of_an_announcement_is_read_and_broken_ones_are_flagged(tmp_path: Path) -> None:
-    names = ["version", "count", "event", "address", "rkey", "stride", "length"]
+    names = ["version", "count", "carried", "event", "address", "rkey", "stride", "skipped", "length"]
     names += ["version.bad", "count.bad", "length.bad", "overlap"]
     names = [f"penstock.announcement.{name}" for name in names]
 
@@ -301,7 +306,7 @@ def test_every_field_of_an_announcement_is_read_and_broken_ones_are_flagged(tmp_
         return rdma(WRITE_ONLY_IMM, data, RETH + IMMEDIATE)
 
     def expected(*flags: str, **changed: str) -> dict[str, str]:
-        values = ["1", "3", str(1 << 60), "0x0000100000000040", "0x0000cafe", "64", "64,0,10"]
+        values = ["2", "3", "7", str(1 << 60), "0x0000100000000040", "0x0000cafe", "74", "0,1,2", "64,0,10"]
         good = dict(zip(names, values, strict=False))
         return good | {
             f"penstock.announcement.{name}": value for name, value in ({f: "1" for f in flags} | changed).items()
@@ -311,12 +316,30 @@ def test_every_field_of_an_announcement_is_read_and_broken_ones_are_flagged(tmp_
     cases = [
         Case(only(announcement(lengths)), expected()),
         Case(rdma(SEND_ONLY, announcement(lengths)), expected()),
-        Case(only(announcement(lengths, version=2)), expected("version.bad", version="2")),
-        Case(only(announcement([], count=0)), expected("count.bad", count="0", length="")),
-        Case(only(announcement(lengths, count=2)), expected("length.bad", count="2", length="64,0")),
-        Case(only(announcement(lengths, stride=63)), expected("overlap", stride="63")),
+        Case(only(announcement(lengths, version=1)), expected("version.bad", version="1")),
+        Case(only(announcement([], count=0)), expected("count.bad", count="0", skipped="", length="")),
+        Case(only(announcement(lengths, count=2)), expected("length.bad", count="2", skipped="0,1", length="64,0")),
+        Case(only(announcement(lengths, stride=73)), expected("overlap", stride="73")),
         Case(rdma(WRITE_MIDDLE, announcement(lengths)), {}),
         Case(only(announcement(lengths)[:31]), {}),
+    ]
+    check(tmp_path, names, cases)
+
+
+def test_what_follows_a_fragment_that_is_read_is_read_as_an_announcement(tmp_path: Path) -> None:
+    names = ["penstock.fragment.event", "penstock.fragment.crc.bad"]
+    names += [f"penstock.announcement.{name}" for name in ("skipped", "length")]
+
+    def expected(*values: str) -> dict[str, str]:
+        return dict(zip(names, [str(0x123456789ABCDEF0), "", *values], strict=False))
+
+    followed = [fragment(b"event") + entries(lengths) for lengths in ([64, 10], [64, 0], [0, 0])]
+    cases = [
+        Case(rdma(READ_ONLY, followed[0], AETH), expected("0,1", "64,10")),
+        Case(rdma(READ_ONLY, followed[1], AETH), expected("0", "64")),
+        Case(rdma(READ_ONLY, followed[2], AETH), expected()),
+        Case(rdma(READ_ONLY, followed[0][:-1], AETH), expected()),
+        Case(rdma(WRITE_ONLY_IMM, followed[0], RETH + IMMEDIATE), expected()),
     ]
     check(tmp_path, names, cases)
 

@@ -6,8 +6,8 @@ use crate::input::Input;
 use bytes::Bytes;
 use penstock_wire::fragment::{message_2_len, HEADER_2_LEN, TRAILER_LEN};
 use penstock_wire::{
-    announcement, announcement_len, crc32c, icrc, Announcement, FragmentHeader, FragmentId, FragmentMessage, Packet,
-    RocePacket, TcpPacket, ANNOUNCEMENT_HEADER_LEN,
+    announcement, announcement_len, crc32c, icrc, Announced, Announcement, FragmentHeader, FragmentId, FragmentMessage,
+    Packet, RocePacket, TcpPacket, ANNOUNCEMENT_HEADER_LEN,
 };
 
 const ETHERNET: usize = 14;
@@ -171,16 +171,18 @@ fn message_2(data: &[u8], make_right: bool) {
 fn announced(data: &[u8], make_right: bool) {
     let mut data = data.to_vec();
     if make_right && data.len() > ANNOUNCEMENT_HEADER_LEN {
-        let events = (data.len() - ANNOUNCEMENT_HEADER_LEN) / 4;
+        let events = (data.len() - ANNOUNCEMENT_HEADER_LEN) / 5;
         data.truncate(announcement_len(events));
-        data[..6].copy_from_slice(b"PSTA\x01\0");
-        data[6..8].copy_from_slice(&(events as u16).to_le_bytes());
+        data[..6].copy_from_slice(b"PSTA\x02\0");
+        data[6] = events as u8;
     }
     let Ok(read) = Announcement::parse(&data) else { return };
-    for one in read.iter() {
-        assert!(one.length <= read.stride && one.address.checked_add(one.length.into()).is_some());
+    let all: Vec<Announced> = read.iter().collect();
+    for one in &all {
+        assert!(one.length < read.stride && one.address.checked_add(one.length.into()).is_some());
         assert!(one.event != u64::MAX);
     }
-    let lengths: Vec<u32> = read.iter().map(|one| one.length).collect();
-    assert_eq!(announcement((read.first_event, read.address), read.rkey, read.stride, &lengths), data);
+    let rest: Vec<_> = all.windows(2).map(|pair| pair[0].entry_of(&pair[1], read.stride).unwrap()).collect();
+    let again = announcement(read.carried, (read.rkey, read.stride), all[0], &rest);
+    assert_eq!(Announcement::parse(&again).unwrap().iter().collect::<Vec<_>>(), all);
 }

@@ -24,7 +24,7 @@ pub struct PullStats {
     pub came: CameBytes,
 }
 
-/// Bytes on the wire that have come from boards.
+/// Bytes on the wire that have come from boards. What a READ brings about further messages is an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CameBytes {
     pub announcements: u64,
@@ -32,6 +32,12 @@ pub struct CameBytes {
 }
 
 impl CameBytes {
+    /// Of the responses counted, this was an announcement.
+    pub fn carried(&mut self, bytes: u64) {
+        self.announcements += bytes;
+        self.responses = self.responses.saturating_sub(bytes);
+    }
+
     /// A packet of a board has come.
     pub fn count(&mut self, packet: &RocePacket) {
         let bytes = wire_len(packet.frame_len()) as u64;

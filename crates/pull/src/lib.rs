@@ -4,7 +4,8 @@
 //! - [`Scheduler`]: the fragments that wait at all boards of a server, oldest event first. It posts READs while less
 //!   than a window W of bytes is in flight.
 //! - [`Window`]: W itself, given or measured.
-//! - [`Announcements`]: when a board announces, and how many fragments it joins.
+//! - [`Announcements`]: what a board announces, in messages and after the fragments that are read.
+//! - [`Intake`]: the same at the server, in order whatever is lost and repeated.
 //!
 //! **Bound.** Only what a READ has requested travels towards the server, and what boards announce. With several servers
 //! that read through one switch, no queue of data in it is longer than the sum of their windows, whatever the topology,
@@ -19,6 +20,7 @@
 mod announcing;
 mod board;
 mod config;
+mod intake;
 mod meter;
 mod scheduler;
 mod window;
@@ -26,5 +28,6 @@ mod window;
 pub use announcing::Announcements;
 pub use board::{Fragment, Read};
 pub use config::{Config, ConfigError};
+pub use intake::{Intake, IntakeError, Offer};
 pub use scheduler::{Counters, Refusal, Scheduler};
 pub use window::Window;

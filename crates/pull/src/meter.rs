@@ -13,6 +13,8 @@ const FIRST_ROUND_TRIP: Time = Time::from_us(4);
 const EXCESS: u64 = 3;
 /// A way is long if it takes this number of times what the server's line takes for the window.
 const FAR: u64 = 16;
+/// The longest RDMA message, bytes.
+const LONGEST_MESSAGE: u32 = 1 << 31;
 /// READs that share a window, at least. Each is a whole number of packets.
 const READS_OF_A_WINDOW: u64 = 8;
 
@@ -77,9 +79,10 @@ impl Meter {
             }
         };
         let packets = (self.bytes / READS_OF_A_WINDOW).div_ceil(packet).max(1);
-        self.read_size = u32::try_from(packets).unwrap_or(u32::MAX).saturating_mul(config.mtu);
-        let fitting = u32::try_from(self.bytes / packet).unwrap_or(u32::MAX);
-        self.longest = fitting.max(1).saturating_mul(config.mtu);
+        let payload =
+            |packets: u64| u32::try_from(packets).unwrap_or(u32::MAX).saturating_mul(config.mtu).min(LONGEST_MESSAGE);
+        self.read_size = payload(packets);
+        self.longest = payload((self.bytes / packet).max(1));
     }
 
     /// W, bytes on the wire.

@@ -12,7 +12,10 @@ use penstock_transport::{
     SendWr, Unreadable, Verb,
 };
 use penstock_units::Time;
-use penstock_wire::{announcement, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn, RnrTimer, PULL_READS};
+use penstock_wire::{
+    announcement, successors_to_bytes, Announced, Entry, FragmentHeader, Ipv4Addr, MacAddr, Payload, Psn, Qpn,
+    RnrTimer, PULL_READS, SUCCESSORS_LEN,
+};
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -32,15 +35,43 @@ fn message(event: u64) -> Bytes {
     bytes.into()
 }
 
-/// Event n lies at `BASE + n * SLOT_BYTES`.
-struct Store;
+/// Event n lies at `BASE + n * SLOT_BYTES`, and after it the events up to `last` that follow those named before.
+#[derive(Default)]
+struct Store {
+    named: u64,
+    last: u64,
+    /// Of the fragments that have been read.
+    successors: Vec<(u64, [u8; SUCCESSORS_LEN])>,
+    /// These take their place.
+    false_successors: Option<[Entry; 2]>,
+}
+
+impl Store {
+    fn successors(&mut self, event: u64) -> [u8; SUCCESSORS_LEN] {
+        if let Some((_, bytes)) = self.successors.iter().find(|(of, _)| *of == event) {
+            return *bytes;
+        }
+        let entries = std::array::from_fn(|_| {
+            let is_there = self.named < self.last;
+            self.named += u64::from(is_there);
+            Entry { skipped: 0, length: LENGTH * u32::from(is_there) }
+        });
+        let bytes = successors_to_bytes(self.false_successors.unwrap_or(entries));
+        self.successors.push((event, bytes));
+        bytes
+    }
+}
 
 impl Memory for Store {
     fn write(&mut self, _va: u64, _data: &Payload) {}
 
     fn read(&mut self, va: u64, len: u32) -> Result<Payload, Unreadable> {
         let (event, at) = ((va - BASE) / u64::from(SLOT_BYTES), (va - BASE) as usize % SLOT_BYTES as usize);
-        let whole = message(event);
+        let mut whole = message(event).to_vec();
+        if at + len as usize > whole.len() {
+            whole.extend(self.successors(event));
+        }
+        let whole = Bytes::from(whole);
         whole.get(at..at + len as usize).map(|_| Payload::Bytes(whole.slice(at..at + len as usize))).ok_or(Unreadable)
     }
 }
@@ -60,6 +91,10 @@ struct Bench {
     local: LocalQp,
     requester: Requester,
     responder: Responder,
+    store: Store,
+    /// Answers that were sent, and the first and the number of those that are lost.
+    answers: u32,
+    lose: (u32, u32),
     announced: u32,
     now: Time,
     completed: Vec<u64>,
@@ -104,11 +139,33 @@ impl Bench {
         let requester = Requester::new(RequesterConfig::new(board, server, peer.psn, Mtu::B1024));
         backend.connect(0, &peer).unwrap();
         let (responder, completed) = (Responder::new(responder), Vec::new());
-        Bench { backend, receiver, local, requester, responder, announced: 0, now: Time::ZERO, completed }
+        let store = Store::default();
+        Bench {
+            backend,
+            receiver,
+            local,
+            requester,
+            responder,
+            store,
+            answers: 0,
+            lose: (0, 0),
+            announced: 0,
+            now: Time::ZERO,
+            completed,
+        }
     }
 
     fn announce(&mut self, first: u64, rkey: u32, lengths: &[u32]) {
-        let message = announcement((first, BASE + first * u64::from(SLOT_BYTES)), rkey, SLOT_BYTES, lengths);
+        self.announce_after(0, first, rkey, lengths);
+    }
+
+    /// After this number of fragments that READs have named.
+    fn announce_after(&mut self, carried: u8, event: u64, rkey: u32, lengths: &[u32]) {
+        let rest: Vec<Entry> = lengths[1..].iter().map(|length| Entry { skipped: 0, length: *length }).collect();
+        let address = BASE + event * u64::from(SLOT_BYTES);
+        let message =
+            announcement(carried, (rkey, SLOT_BYTES), Announced { event, address, length: lengths[0] }, &rest);
+        self.store.named = self.store.named.max(event + rest.len() as u64);
         let slot = self.announced % 16;
         self.announced += 1;
         let wr = SendWr {
@@ -149,12 +206,16 @@ impl Bench {
         while let Some(packet) = self.backend.take_reply() {
             assert_eq!(packet.eth_dst, BOARD_MAC);
             match packet.bth.opcode.is_rc_request() {
-                true => self.responder.handle_packet(self.now, &packet, &mut Store),
+                true => self.responder.handle_packet(self.now, &packet, &mut self.store),
                 false => drop(self.requester.handle_packet(self.now, &packet)),
             }
         }
-        while let Some(answer) = self.responder.poll_transmit(&mut Store) {
-            self.backend.arrive(self.now, answer);
+        while let Some(answer) = self.responder.poll_transmit(&mut self.store) {
+            let (first, count) = self.lose;
+            if !(first..first + count).contains(&self.answers) {
+                self.backend.arrive(self.now, answer);
+            }
+            self.answers += 1;
         }
     }
 
@@ -254,4 +315,65 @@ fn a_board_that_does_not_answer_is_silent_and_fails_after_its_retries() {
     assert!(bench.count("pull_requests_repeated") > 0);
     assert!(bench.backend.fault(0).unwrap().contains("after 7 retries"));
     assert!(bench.backend.is_unanswered(0), "an outage, and no mistake of the board");
+}
+
+#[test]
+fn reads_bring_what_follows_and_no_further_announcement_is_needed() {
+    let mut bench = Bench::new();
+    bench.store.last = 50;
+    bench.announce(0, RKEY, &[LENGTH]);
+    bench.run(30);
+    assert_eq!(bench.completed, (0..=50).collect::<Vec<_>>());
+    assert_eq!((bench.count("pull_announcements"), bench.count("pull_announced")), (1, 51));
+    assert_eq!(bench.count("pull_carried"), 50);
+    assert!(bench.count("pull_highest_in_flight_bytes") <= WINDOW);
+    assert_eq!(bench.receiver.report().receiver.fragments_good, 51);
+}
+
+#[test]
+fn successors_that_are_lost_come_again_with_the_repeated_read_and_what_was_announced_meanwhile_waits() {
+    for lost in 0..8 {
+        let mut bench = Bench::new();
+        bench.store.last = 9;
+        bench.announce(0, RKEY, &[LENGTH; 2]);
+        bench.lose = (lost, 3);
+        bench.run(1);
+        // The board has named events 2 to 5 with events 0 and 1 and sends another message, which overtakes what is lost.
+        let carried = bench.store.successors.iter().flat_map(|(_, bytes)| [bytes[1] > 0, bytes[6] > 0]);
+        let carried = carried.filter(|is_there| *is_there).count() as u8;
+        bench.store.last = bench.store.named;
+        let next = bench.store.named + 1;
+        bench.announce_after(carried, next, RKEY, &[LENGTH]);
+        bench.run(400);
+        assert_eq!(bench.completed, (0..=next).collect::<Vec<_>>(), "{lost}");
+        assert_eq!(bench.count("pull_carried"), u64::from(carried));
+        assert!(bench.count("pull_requests_repeated") > 0, "{lost}");
+        assert_eq!((bench.count("pull_repeated"), bench.backend.fault(0)), (0, None));
+    }
+}
+
+#[test]
+fn successors_that_are_false_are_named_and_counted() {
+    let entry = |length| Entry { skipped: 0, length };
+    for (entries, why) in [
+        ([entry(0), entry(LENGTH)], "successors that begin with none"),
+        ([entry(SLOT_BYTES), entry(0)], "announcement of event 1: 4096 bytes and 10 of successors"),
+        ([entry(LENGTH + 1), entry(0)], "it could not complete the request"),
+    ] {
+        let mut bench = Bench::new();
+        bench.store.false_successors = Some(entries);
+        bench.announce(0, RKEY, &[LENGTH]);
+        bench.run(5);
+        let fault = bench.backend.fault(0).unwrap();
+        assert!(fault.contains(why), "{fault}");
+        assert_eq!(bench.completed, [0]);
+    }
+    let mut bench = Bench::new();
+    bench.announce(0, RKEY, &[LENGTH]);
+    bench.run(5);
+    bench.announce_after(3, 4, RKEY, &[LENGTH]);
+    bench.run(5);
+    let fault = bench.backend.fault(0).unwrap();
+    assert_eq!(fault, "an announcement after 3 successors that the board has not named");
+    assert_eq!(bench.count("pull_malformed"), 1);
 }

@@ -47,8 +47,9 @@ mod udp;
 
 pub use aeth::{AethRepr, Credits, NakCode, RnrTimer, Syndrome};
 pub use announcement::{
-    announcement, announcement_len, Announced, Announcement, AnnouncementError, ANNOUNCEMENT_EVENTS,
-    ANNOUNCEMENT_HEADER_LEN, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN, PULL_READS,
+    announcement, announcement_len, successors_from_bytes, successors_to_bytes, Announced, Announcement,
+    AnnouncementError, Entry, Successors, ANNOUNCEMENT_EVENTS, ANNOUNCEMENT_HEADER_LEN, ANNOUNCEMENT_SLOTS,
+    ANNOUNCEMENT_SLOT_LEN, PULL_READS, SUCCESSORS, SUCCESSORS_LEN,
 };
 pub use arp::{Arp, ETHERTYPE_ARP};
 pub use bth::BthRepr;

@@ -60,8 +60,9 @@ struct Outcome {
     pause_us: f64,
 }
 
-pub fn row(case: &Case) -> Row {
-    let pull = run(case, &["qp.mode=pull"]);
+pub fn row(case: &Case, settings: &[String]) -> Row {
+    let mode = ["qp.mode=pull"].into_iter().chain(settings.iter().map(String::as_str));
+    let pull = run(case, &mode.collect::<Vec<_>>());
     let ideal = match case.measure {
         // Payload of packets of 4096 bytes.
         Measure::Goodput { carries, .. } => carries * 4096.0 / 4178.0,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use penstock_netsim::{
     FlowId, PacingConfig, PullBoard, PullBoardConfig, PullConfig, PullServer, PullWindow, PulledFlowConfig,
 };
-use penstock_wire::Ecn;
+use penstock_wire::{Ecn, SUCCESSORS_LEN};
 
 use super::builder::Builder;
 use crate::makers::LabError;
@@ -16,8 +16,8 @@ use crate::scenario::{FlowSpec, LabScenario, Mode, Workload};
 use crate::units::{ByteSize, Time};
 use crate::workload::{Pace, SteadyParams};
 
-/// The longest RDMA message.
-const LONGEST: u32 = 1 << 31;
+/// The longest message, with its successors.
+const LONGEST: u32 = (1 << 31) + SUCCESSORS_LEN as u32;
 /// The least patience with a board that does not answer.
 const PATIENCE: Time = Time::from_ms(1);
 

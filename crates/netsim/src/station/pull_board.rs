@@ -6,17 +6,28 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use penstock_pull::Announcements;
 use penstock_transport::RequesterConfig;
-use penstock_wire::{Opcode, Packet, RocePacket};
+use penstock_wire::{Announced, Opcode, Packet, RocePacket};
 
-use super::announcer::{address_of, number_at, Announcer};
+use super::announcer::Announcer;
 use super::read_responder::{ReadResponder, ReadResponderConfig, ReadResponderStats};
+use super::readable::Messages;
 use super::sender::earlier;
 use crate::contents::{Contents, Fragments};
 use crate::flow::{Endpoint, FlowId, Message, MessageSource};
 use crate::ledger::SharedLedger;
 use crate::trace::TraceSink;
 use crate::units::Time;
+
+/// Addresses from one message to the next: more than the longest message. The memory is as long as it needs to be, because
+/// nobody looks at it; what a board may hold is limited by its slots.
+const STRIDE: u32 = 3 << 30;
+
+/// The address of the message that was taken up as this one.
+fn address_of(index: u64) -> u64 {
+    index * u64::from(STRIDE)
+}
 
 /// All settings of a board that is pulled.
 #[derive(Debug, Clone)]
@@ -54,8 +65,9 @@ pub struct PullBoard {
     servers: u64,
     /// READs outstanding at most.
     resources: usize,
-    /// Number and bytes of the messages that hold slots.
-    held: VecDeque<(u64, u64)>,
+    /// Bytes of the messages that hold slots, and how many messages were taken up before them.
+    held: VecDeque<u64>,
+    before: u64,
     /// How many of these the server has begun to read, and the bytes of the others.
     begun: usize,
     unread: u64,
@@ -69,10 +81,10 @@ impl PullBoard {
     pub fn new(config: PullBoardConfig, source: Box<dyn MessageSource>, ledger: SharedLedger) -> Self {
         let ring = config.fragments.as_ref().map_or((0, 0), |fragments| (fragments.ring.va, fragments.ring.rkey));
         let resources = config.read.responder.responder_resources.into();
-        let responder = ReadResponder::new(config.read);
+        let announcements = Announcements::new(0, STRIDE, config.request.mtu.bytes());
         PullBoard {
             resources,
-            responder: if config.fragments.is_some() { responder.with_messages() } else { responder },
+            responder: ReadResponder::new(config.read).with_messages(Messages::new(announcements)),
             announcer: Announcer::new(config.request, ring),
             contents: config.fragments.map(|fragments| fragments.contents),
             source,
@@ -83,6 +95,7 @@ impl PullBoard {
             ahead: config.ahead.unwrap_or(u64::MAX),
             servers: config.servers.max(1),
             held: VecDeque::new(),
+            before: 0,
             begun: 0,
             unread: 0,
             failure_reported: false,
@@ -123,34 +136,36 @@ impl PullBoard {
             opcode => {
                 // A READ of no bytes is of no message.
                 if let (Opcode::ReadRequest, Some(reth)) = (opcode, packet.reth.filter(|reth| reth.dma_len > 0)) {
-                    self.read_begins(number_at(reth.va));
+                    self.read_begins(reth.va / u64::from(STRIDE));
                 }
                 self.responder.on_packet(now, &Packet::Roce(packet.clone()));
             }
         }
     }
 
-    /// A READ of message `number` is requested: every message has one READ at least, so those that precede it by more
+    /// A READ of the message that was taken up as number `index` is requested: every message has one READ at least, so those that precede it by more
     /// messages than READs may be outstanding have arrived.
-    fn read_begins(&mut self, number: u64) {
-        let at = self.held.partition_point(|(held, _)| *held < number);
+    fn read_begins(&mut self, index: u64) {
+        let at = index.saturating_sub(self.before) as usize;
         while self.begun <= at && self.begun < self.held.len() {
-            self.unread -= self.held[self.begun].1;
+            self.unread -= self.held[self.begun];
             self.begun += 1;
         }
-        let free = at.saturating_sub(self.resources);
+        let free = at.min(self.begun).saturating_sub(self.resources);
         self.held.drain(..free);
         self.begun -= free;
-        if let Some((first, _)) = self.held.front() {
-            self.responder.memory().release_before(address_of(*first));
+        self.before += free as u64;
+        if let Some(messages) = self.responder.messages() {
+            messages.release_before(address_of(self.before));
         }
     }
 
     /// Updates the state that depends on all others: messages taken up, announcements, the next timeout.
     fn settle(&mut self, now: Time) {
         self.message_at = self.take_up(now);
-        let announced = self.held.len() - self.announcer.waiting();
-        self.announcer.settle(announced.saturating_sub(self.begun));
+        if let Some(messages) = self.responder.messages() {
+            self.announcer.settle(&mut messages.announcements);
+        }
         if let (Some(fault), false) = (self.announcer.fault(), self.failure_reported) {
             self.failure_reported = true;
             self.ledger.borrow_mut().failed(self.flow(), now, &fault.to_string());
@@ -175,13 +190,15 @@ impl PullBoard {
             }
             self.next = None;
             self.ledger.borrow_mut().posted(self.flow(), &message);
-            let number = message.event / self.servers;
-            if let Some(contents) = &self.contents {
-                self.responder.memory().keep(address_of(number), contents.message(message.event, message.at));
+            let (event, length) = (message.event / self.servers, message.bytes as u32);
+            let address = address_of(self.before + self.held.len() as u64);
+            let bytes = self.contents.as_ref().map(|contents| contents.message(message.event, message.at));
+            if let Some(messages) = self.responder.messages() {
+                messages.keep(address, message.bytes, bytes);
+                messages.announcements.push(Announced { event, address, length });
             }
-            self.held.push_back((number, message.bytes));
+            self.held.push_back(message.bytes);
             self.unread += message.bytes;
-            self.announcer.push(number, message.bytes as u32);
         }
         None
     }

@@ -6,12 +6,14 @@
 
 use std::collections::VecDeque;
 
-use penstock_pull::{Config, ConfigError, Fragment, Scheduler};
+use penstock_pull::{Config, ConfigError, Fragment, Intake, IntakeError, Offer, Scheduler};
 use penstock_transport::{
     Access, Memory, MemoryRegion, RecvWr, Reply, Requester, RequesterConfig, RequesterCounters, RequesterState,
     Responder, ResponderConfig, Response, SendStatus, SendWr, Verb, VirtualPayload,
 };
-use penstock_wire::{Announcement, Packet, Payload, Qpn, RocePacket, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN};
+use penstock_wire::{
+    Announced, Packet, Payload, Qpn, RocePacket, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN, SUCCESSORS_LEN,
+};
 
 use super::sender::earlier;
 use crate::flow::{Endpoint, FlowId};
@@ -37,6 +39,12 @@ struct Pulled {
     requester: Requester,
     responder: Responder,
     carries_events: bool,
+    intake: Intake,
+    /// Bytes of the messages that are to be read, without their successors.
+    lengths: VecDeque<u32>,
+    /// Bytes of the first of these that have come, and of its successors.
+    begun: u32,
+    successors: Vec<u8>,
     class: usize,
     /// Whether `sending` holds it.
     is_listed: bool,
@@ -73,6 +81,9 @@ pub struct PullServer {
     announcements: u64,
     malformed: u64,
     came: CameBytes,
+    config: Config,
+    /// What has been announced and goes to the scheduler now.
+    offers: Vec<Offer>,
 }
 
 impl PullServer {
@@ -104,6 +115,8 @@ impl PullServer {
             announcements: 0,
             malformed: 0,
             came: CameBytes::default(),
+            config,
+            offers: Vec::new(),
         })
     }
 
@@ -137,54 +150,84 @@ impl PullServer {
     }
 
     fn handle_announcement(&mut self, now: Time, index: usize, packet: &RocePacket) {
-        let pulled = &mut self.flows[index];
         let mut slot = Slot::default();
-        pulled.responder.handle_packet(now, packet, &mut slot);
-        while pulled.responder.poll_completion().is_some() {
+        self.flows[index].responder.handle_packet(now, packet, &mut slot);
+        while self.flows[index].responder.poll_completion().is_some() {
+            let pulled = &mut self.flows[index];
             pulled.responder.post_receive(RECEIVE);
             self.announcements += 1;
             if pulled.is_over {
                 continue;
             }
-            let Ok(announcement) = Announcement::parse(&slot.0) else {
-                self.malformed += 1;
-                continue;
-            };
-            for one in announcement.iter() {
-                let rank = if pulled.carries_events { one.event } else { now.as_ps() };
-                let fragment = Fragment { rank, event: one.event, address: one.address, length: one.length };
-                // The scheduler counts what it refuses.
-                let _ = self.scheduler.announce(index, fragment);
-            }
+            let outcome = pulled.intake.take_message(&slot.0, &mut self.offers);
+            self.offer(now, index, outcome);
         }
+        let pulled = &mut self.flows[index];
         while let Some(reply) = pulled.responder.poll_reply() {
             self.delayed.push_back((now + self.ack_delay, index, reply));
+        }
+    }
+
+    /// Gives the scheduler what has been announced.
+    fn offer(&mut self, now: Time, index: usize, outcome: Result<(), IntakeError>) {
+        let pulled = &mut self.flows[index];
+        for Offer { fragment, .. } in self.offers.drain(..) {
+            let Announced { event, address, length } = fragment;
+            let rank = if pulled.carries_events { event } else { now.as_ps() };
+            let read = if length > 0 { length + SUCCESSORS_LEN as u32 } else { 0 };
+            // The scheduler counts what it refuses.
+            let is_taken = self.scheduler.announce(index, Fragment { rank, event, address, length: read }).is_ok();
+            pulled.lengths.extend(Some(length).filter(|length| is_taken && *length > 0));
+        }
+        if let Err(error) = outcome {
+            self.malformed += 1;
+            self.fail(now, index, &error.to_string());
         }
     }
 
     fn handle_response(&mut self, now: Time, index: usize, packet: &RocePacket) {
         let pulled = &mut self.flows[index];
         if let Response::ReadData { .. } = pulled.requester.handle_packet(now, packet) {
-            self.ledger.borrow_mut().arrived(pulled.flow, now, packet.payload.len() as u64);
+            let bytes = pulled.take_part(&packet.payload);
+            self.ledger.borrow_mut().arrived(pulled.flow, now, bytes.into());
         }
         self.complete(now, index);
     }
 
     /// READs that have arrived, and a queue pair that has failed. A gap lets the requester send again.
     fn complete(&mut self, now: Time, index: usize) {
-        let pulled = &mut self.flows[index];
-        while let Some(done) = pulled.requester.poll_completion() {
+        while let Some(done) = self.flows[index].requester.poll_completion() {
             if done.status == SendStatus::Success && self.scheduler.arrive(now, index).is_some_and(|read| read.is_last)
             {
-                self.ledger.borrow_mut().delivered(pulled.flow, now);
+                self.ledger.borrow_mut().delivered(self.flows[index].flow, now);
+                self.take_successors(now, index);
             }
         }
-        if let (RequesterState::Error(fault), false) = (pulled.requester.state(), pulled.is_over) {
-            pulled.is_over = true;
-            self.scheduler.forget(index);
-            self.ledger.borrow_mut().failed(pulled.flow, now, &fault.to_string());
+        if let RequesterState::Error(fault) = self.flows[index].requester.state() {
+            self.fail(now, index, &fault.to_string());
         }
         self.list(index);
+    }
+
+    /// A message has been read, and what it is followed by.
+    fn take_successors(&mut self, now: Time, index: usize) {
+        let pulled = &mut self.flows[index];
+        pulled.begun = 0;
+        let length = pulled.lengths.pop_front().unwrap_or_default();
+        let cost = self.config.wire_bytes(length + SUCCESSORS_LEN as u32) - self.config.wire_bytes(length);
+        self.came.carried(cost);
+        let bytes = std::mem::take(&mut pulled.successors);
+        let Ok(bytes) = bytes.as_slice().try_into() else { return };
+        let outcome = pulled.intake.take_successors(bytes, &mut self.offers);
+        self.offer(now, index, outcome);
+    }
+
+    fn fail(&mut self, now: Time, index: usize, why: &str) {
+        let pulled = &mut self.flows[index];
+        if !std::mem::replace(&mut pulled.is_over, true) {
+            self.scheduler.forget(index);
+            self.ledger.borrow_mut().failed(pulled.flow, now, why);
+        }
     }
 
     /// Puts a flow where `poll_transmit` finds it, if it has something to send.
@@ -246,9 +289,24 @@ impl Pulled {
             requester: Requester::new(config.request),
             responder,
             carries_events: config.carries_events,
+            intake: Intake::default(),
+            lengths: VecDeque::new(),
+            begun: 0,
+            successors: Vec::new(),
             is_listed: false,
             is_over: false,
         }
+    }
+
+    /// The next bytes of a message, or of its successors; returns how many are the message's.
+    fn take_part(&mut self, payload: &Payload) -> u32 {
+        let (length, part) = (self.lengths.front().copied().unwrap_or_default(), payload.len() as u32);
+        let bytes = part.min(length - self.begun.min(length));
+        self.begun += part;
+        if let Some(rest) = payload.as_bytes().and_then(|payload| payload.get(bytes as usize..)) {
+            self.successors.extend_from_slice(rest);
+        }
+        bytes
     }
 }
 

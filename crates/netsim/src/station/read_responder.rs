@@ -14,7 +14,7 @@ use penstock_wire::{Opcode, Packet, Psn, Qpn, RocePacket};
 use super::limiter::PacingConfig;
 use super::limiter_trace;
 use super::look_ahead::LookAhead;
-use super::readable::Readable;
+use super::readable::{Messages, Readable};
 use super::sender::earlier;
 use crate::flow::{Endpoint, FlowId};
 use crate::trace::TraceSink;
@@ -91,15 +91,18 @@ impl ReadResponder {
         }
     }
 
-    /// Gives it messages with real bytes, which `memory` then keeps.
-    pub(super) fn with_messages(mut self) -> Self {
-        self.memory = Readable::Messages(VecDeque::new());
+    /// Gives it the messages of a board, which are all that may be read then.
+    pub(super) fn with_messages(mut self, messages: Messages) -> Self {
+        self.memory = Readable::Messages(messages);
         self
     }
 
-    /// What it answers from.
-    pub(super) fn memory(&mut self) -> &mut Readable {
-        &mut self.memory
+    /// The messages of a board.
+    pub(super) fn messages(&mut self) -> Option<&mut Messages> {
+        match &mut self.memory {
+            Readable::Messages(messages) => Some(messages),
+            Readable::Lengths => None,
+        }
     }
 
     /// Keeps the parameters of its law where other senders with the same have theirs: a thousand copies fill a cache.

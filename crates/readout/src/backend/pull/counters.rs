@@ -13,6 +13,8 @@ pub(in crate::backend) struct PullCounters {
     pub announcements: u64,
     /// Fragments that they name.
     pub announced: u64,
+    /// Of these, fragments that were named by READs of earlier ones.
+    pub carried: u64,
     /// Fragments read.
     pub read: u64,
     /// Events of which the board has nothing.
@@ -36,6 +38,7 @@ impl PullCounters {
         let all = [
             ("pull_announcements", self.announcements),
             ("pull_announced", self.announced),
+            ("pull_carried", self.carried),
             ("pull_read", self.read),
             ("pull_empty", self.empty),
             ("pull_repeated", self.repeated),
@@ -53,6 +56,7 @@ impl AddAssign for PullCounters {
     fn add_assign(&mut self, more: PullCounters) {
         self.announcements += more.announcements;
         self.announced += more.announced;
+        self.carried += more.carried;
         self.read += more.read;
         self.empty += more.empty;
         self.repeated += more.repeated;

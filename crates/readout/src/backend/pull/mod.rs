@@ -12,7 +12,7 @@ mod puller;
 use penstock_pull::{Config, ConfigError, Read, Scheduler, Window};
 use penstock_transport::{Memory, Mtu};
 use penstock_units::{Rate, Time};
-use penstock_wire::{RocePacket, PULL_READS, WIRE_OVERHEAD};
+use penstock_wire::{RocePacket, PULL_READS, SUCCESSORS_LEN, WIRE_OVERHEAD};
 
 pub(super) use counters::PullCounters;
 pub(super) use inbox::INBOX_LEN;
@@ -92,7 +92,7 @@ impl Pull {
             mtu: settings.mtu.bytes() as u32,
             packet_overhead: PACKET_OVERHEAD,
             slots: settings.slots,
-            longest: settings.slot_bytes,
+            longest: settings.slot_bytes.saturating_add(SUCCESSORS_LEN as u32),
             patience: settings.patience,
         };
         let scheduler = Scheduler::new(config, settings.boards)?;

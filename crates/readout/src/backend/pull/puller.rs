@@ -10,13 +10,13 @@
 
 use std::collections::VecDeque;
 
-use penstock_pull::{Fragment, Read, Scheduler};
+use penstock_pull::{Fragment, Intake, IntakeError, Offer, Read, Scheduler};
 use penstock_transport::{
     Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, RequestFault, Requester, RequesterConfig, RequesterState,
     Response, SendStatus, SendWr, Verb, VirtualPayload,
 };
 use penstock_units::Time;
-use penstock_wire::{Announced, Announcement, FragmentId, Payload, RocePacket, ANNOUNCEMENT_SLOTS, PULL_READS};
+use penstock_wire::{Announced, FragmentId, Payload, RocePacket, ANNOUNCEMENT_SLOTS, PULL_READS, SUCCESSORS_LEN};
 
 use super::counters::PullCounters;
 use super::inbox::Inbox;
@@ -26,18 +26,13 @@ use crate::backend::Completion;
 const IDLE: Time = Time::from_ms(100);
 /// Announced fragments above which a board's next announcement finds no receive.
 const MOST_WAITING: usize = 1 << 16;
-
-/// A fragment that was announced, with the key of its memory.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    announced: Announced,
-    rkey: u32,
-}
+/// Announced fragments above which successors of further ones end the connection: no board has this number of slots.
+const MOST_SUCCEEDING: usize = 1 << 20;
 
 /// A fragment that the scheduler has, and the slot that it fills.
 #[derive(Debug, Clone, Copy)]
 struct Fetching {
-    waiting: Waiting,
+    offer: Offer,
     receive: RecvWr,
 }
 
@@ -66,12 +61,17 @@ pub(in crate::backend) struct Puller {
     longest: u32,
     /// Slots of the inbox without a receive.
     unposted: Vec<u32>,
-    waiting: VecDeque<Waiting>,
+    intake: Intake,
+    /// What has been announced since it was looked at last.
+    offers: Vec<Offer>,
+    waiting: VecDeque<Offer>,
     receives: VecDeque<RecvWr>,
     fetching: VecDeque<Fetching>,
     /// How many of these have all their READs posted.
     begun: usize,
     posted: VecDeque<Posted>,
+    /// What has come of the successors of the first fragment.
+    successors: Vec<u8>,
     /// READs arrived after the last one of the last fragment that the run has taken.
     after_last: u8,
     /// The board may not have noticed that its fragments have arrived.
@@ -92,11 +92,14 @@ impl Puller {
             inbox: Inbox::new(base),
             longest,
             unposted: (0..ANNOUNCEMENT_SLOTS).rev().collect(),
+            intake: Intake::default(),
+            offers: Vec::new(),
             waiting: VecDeque::new(),
             receives: VecDeque::new(),
             fetching: VecDeque::new(),
             begun: 0,
             posted: VecDeque::new(),
+            successors: Vec::with_capacity(SUCCESSORS_LEN),
             after_last: 0,
             is_unconfirmed: false,
             is_over: false,
@@ -145,14 +148,17 @@ impl Puller {
 
     /// The counts of this connection.
     pub(in crate::backend) fn counters(&self) -> PullCounters {
-        PullCounters { requests_repeated: self.requester.counters().retransmitted_pkts, ..self.counters }
+        let requests_repeated = self.requester.counters().retransmitted_pkts;
+        let (repeated, carried) = (self.intake.repeated(), self.intake.carried());
+        let announced = self.counters.announced + repeated;
+        PullCounters { announced, carried, repeated, requests_repeated, ..self.counters }
     }
 
     /// Events that were announced and not read: how many, the first, the last.
     pub(in crate::backend) fn unread(&self) -> Option<(usize, u64, u64)> {
         let events = || {
-            let fetching = self.fetching.iter().map(|fetching| fetching.waiting.announced.event);
-            fetching.chain(self.waiting.iter().map(|waiting| waiting.announced.event))
+            let fetching = self.fetching.iter().map(|fetching| fetching.offer.fragment.event);
+            fetching.chain(self.waiting.iter().map(|offer| offer.fragment.event))
         };
         Some((events().count(), events().next()?, events().last()?))
     }
@@ -171,31 +177,46 @@ impl Puller {
         self.unposted.push(done.wr_id as u32);
         self.counters.announcements += 1;
         let message = self.inbox.message(done.va, done.byte_len).unwrap_or_default();
-        let read = Announcement::parse(message).map(|read| (read.rkey, read.iter().collect::<Vec<_>>()));
-        match read {
-            Ok((rkey, events)) => events.into_iter().for_each(|announced| self.announce(announced, rkey)),
-            Err(error) => self.fail(error.to_string()),
+        let before = self.intake.repeated();
+        let outcome = self.intake.take_message(message, &mut self.offers);
+        if before == 0 && self.intake.repeated() > 0 {
+            tracing::warn!(
+                "an announcement of events at or before event {:?}; further ones are only counted",
+                self.last_event
+            );
+        }
+        self.take_offers(outcome);
+    }
+
+    /// A fragment has been read, and what it is followed by.
+    fn take_successors(&mut self) {
+        let bytes = std::mem::replace(&mut self.successors, Vec::with_capacity(SUCCESSORS_LEN));
+        if let (Ok(bytes), None) = (bytes.as_slice().try_into(), &self.fault) {
+            let outcome = self.intake.take_successors(bytes, &mut self.offers);
+            self.take_offers(outcome);
         }
     }
 
-    fn announce(&mut self, announced: Announced, rkey: u32) {
-        let Announced { event, length, .. } = announced;
-        self.counters.announced += 1;
-        if let Some(last) = self.last_event.filter(|last| event <= *last) {
-            self.counters.repeated += 1;
-            if self.counters.repeated == 1 {
-                tracing::warn!("event {event} was announced after event {last}; further ones are only counted");
+    fn take_offers(&mut self, outcome: Result<(), IntakeError>) {
+        let offers = std::mem::take(&mut self.offers);
+        for offer in &offers {
+            self.counters.announced += 1;
+            let Announced { event, length, .. } = offer.fragment;
+            self.last_event = Some(event);
+            if length == 0 {
+                self.counters.empty += 1;
+            } else if length > self.longest {
+                let longest = self.longest;
+                self.fail(format!("event {event} of {length} bytes was announced: --slot-size has {longest}"));
+            } else {
+                self.waiting.push_back(*offer);
             }
-            return;
         }
-        self.last_event = Some(event);
-        if length == 0 {
-            self.counters.empty += 1;
-        } else if length > self.longest {
-            let longest = self.longest;
-            self.fail(format!("event {event} of {length} bytes was announced: --slot-size has {longest}"));
-        } else {
-            self.waiting.push_back(Waiting { announced, rkey });
+        (self.offers = offers).clear();
+        if let Err(error) = outcome {
+            self.fail(error.to_string());
+        } else if self.waiting.len() > MOST_SUCCEEDING {
+            self.fail(format!("{} fragments were announced that have not been read", self.waiting.len()));
         }
     }
 
@@ -214,10 +235,7 @@ impl Puller {
     ) -> bool {
         let before = self.requester.counters().rcvd_pkts;
         if let Response::ReadData { va, .. } = self.requester.handle_packet(around.now, packet) {
-            if !packet.payload.is_empty() {
-                self.compare(around.board, va, &packet.payload);
-                around.memory.write(va, &packet.payload);
-            }
+            self.take_part(around, va, &packet.payload);
         }
         while let Some(done) = self.requester.poll_completion() {
             if done.status == SendStatus::Success {
@@ -227,12 +245,25 @@ impl Puller {
         self.requester.counters().rcvd_pkts > before
     }
 
+    /// Takes the next bytes of the first fragment, or of its successors after it.
+    fn take_part(&mut self, around: &mut Around<'_>, va: u64, payload: &Payload) {
+        let (Some(first), Payload::Bytes(bytes)) = (self.fetching.front(), payload) else { return };
+        let end = first.receive.va + u64::from(first.offer.fragment.length);
+        let (part, rest) = bytes.split_at(bytes.len().min(end.saturating_sub(va) as usize));
+        self.successors.extend_from_slice(rest);
+        if !part.is_empty() {
+            let part = Payload::Bytes(bytes.slice(..part.len()));
+            self.compare(around.board, va, &part);
+            around.memory.write(va, &part);
+        }
+    }
+
     /// Compares the first bytes of a fragment with its announcement. The receiver finds what is no fragment.
     fn compare(&mut self, board: u16, va: u64, payload: &Payload) {
         let Some(first) = self.fetching.front().filter(|fetching| fetching.receive.va == va) else { return };
         let Payload::Bytes(bytes) = payload else { return };
         let Ok(id) = FragmentId::peek(bytes) else { return };
-        let event = first.waiting.announced.event;
+        let event = first.offer.fragment.event;
         if (id.event_number, id.source_id) == (event, board) {
             return;
         }
@@ -257,9 +288,10 @@ impl Puller {
         if !is_last {
             return;
         }
-        let Some(Fetching { waiting: Waiting { announced, .. }, receive }) = self.fetching.pop_front() else { return };
+        let Some(Fetching { offer, receive }) = self.fetching.pop_front() else { return };
         self.begun -= 1;
-        if self.is_over || !around.memory.admit_arrival(board, announced.event) {
+        self.take_successors();
+        if self.is_over || !around.memory.admit_arrival(board, offer.fragment.event) {
             self.counters.after_end += 1;
             if !std::mem::replace(&mut self.is_over, true) {
                 around.scheduler.forget(board.into());
@@ -269,17 +301,17 @@ impl Puller {
         self.after_last = 0;
         self.counters.read += 1;
         let (status, opcode) = (RecvStatus::Success, RecvOpcode::Send);
-        let (wr_id, byte_len) = (receive.wr_id, announced.length);
+        let (wr_id, byte_len) = (receive.wr_id, offer.fragment.length);
         out.push(Completion { board, wr_id, status, opcode, imm: None, byte_len, payload_crc: None });
     }
 
     /// Gives the scheduler what may be read: a slot is free for it, and the run takes its event now.
     pub(super) fn feed(&mut self, around: &mut Around<'_>) {
         while !self.is_over && self.fault.is_none() {
-            let (Some(waiting), Some(receive)) = (self.waiting.front().copied(), self.receives.front().copied()) else {
+            let (Some(offer), Some(receive)) = (self.waiting.front().copied(), self.receives.front().copied()) else {
                 break;
             };
-            let Announced { event, address, length } = waiting.announced;
+            let Announced { event, address, length } = offer.fragment;
             if !around.memory.admit_read(around.board, event) {
                 if self.has_arrived() {
                     // Nothing of this board is missing before the run's end.
@@ -288,13 +320,13 @@ impl Puller {
                 break;
             }
             self.waiting.pop_front();
-            let fragment = Fragment { rank: event, event, address, length };
+            let fragment = Fragment { rank: event, event, address, length: length + SUCCESSORS_LEN as u32 };
             if let Err(refusal) = around.scheduler.announce(around.board.into(), fragment) {
                 self.fail(refusal.to_string());
                 break;
             }
             self.receives.pop_front();
-            self.fetching.push_back(Fetching { waiting, receive });
+            self.fetching.push_back(Fetching { offer, receive });
         }
         if self.is_unconfirmed && self.is_at_rest(around) {
             self.confirm();
@@ -309,7 +341,7 @@ impl Puller {
     /// Nothing more is read for now: the run has ended for this board, or nothing has come for a while.
     fn is_at_rest(&self, around: &mut Around<'_>) -> bool {
         let after_last = || self.last_event.unwrap_or(0).saturating_add(1);
-        let next = self.waiting.front().map_or_else(after_last, |waiting| waiting.announced.event);
+        let next = self.waiting.front().map_or_else(after_last, |offer| offer.fragment.event);
         self.is_over
             || around.now >= self.last_arrival.saturating_add(IDLE)
             || (self.has_arrived() && !around.memory.admit_arrival(around.board, next))
@@ -342,15 +374,15 @@ impl Puller {
 
     /// Posts a READ that the scheduler has chosen.
     pub(in crate::backend) fn read(&mut self, read: &Read) {
-        let Some(Fetching { waiting, receive }) = self.fetching.get(self.begun).copied() else { return };
-        debug_assert_eq!(waiting.announced.event, read.event, "READs are posted in the order of the fragments");
+        let Some(Fetching { offer, receive }) = self.fetching.get(self.begun).copied() else { return };
+        debug_assert_eq!(offer.fragment.event, read.event, "READs are posted in the order of the fragments");
         self.post_send(SendWr {
             wr_id: read.event,
             verb: Verb::Read,
             va: receive.va + u64::from(read.offset),
             len: read.length,
             remote_va: read.address,
-            rkey: waiting.rkey,
+            rkey: offer.rkey,
             solicited: false,
         });
         self.begun += usize::from(read.is_last);
