@@ -161,7 +161,7 @@ proptest! {
     fn each_fragment_is_given_out_once_and_in_order_whatever_is_late(steps in steps(), slots in 3..40u64) {
         let (mut board, mut intake) = (board(), Intake::default());
         let (mut pushed, mut event) = (Vec::new(), 0);
-        let mut messages = VecDeque::new();
+        let mut messages = VecDeque::<Vec<u8>>::new();
         let (mut given, mut read) = (Vec::new(), 0);
         // Answers that were made and have not come: their bytes stay the same.
         let mut answered: VecDeque<[u8; SUCCESSORS_LEN]> = VecDeque::new();

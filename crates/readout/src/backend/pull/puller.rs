@@ -198,8 +198,8 @@ impl Puller {
     }
 
     fn take_offers(&mut self, outcome: Result<(), IntakeError>) {
-        let offers = std::mem::take(&mut self.offers);
-        for offer in &offers {
+        let mut offers = std::mem::take(&mut self.offers);
+        for offer in offers.drain(..) {
             self.counters.announced += 1;
             let Announced { event, length, .. } = offer.fragment;
             self.last_event = Some(event);
@@ -209,10 +209,10 @@ impl Puller {
                 let longest = self.longest;
                 self.fail(format!("event {event} of {length} bytes was announced: --slot-size has {longest}"));
             } else {
-                self.waiting.push_back(*offer);
+                self.waiting.push_back(offer);
             }
         }
-        (self.offers = offers).clear();
+        self.offers = offers;
         if let Err(error) = outcome {
             self.fail(error.to_string());
         } else if self.waiting.len() > MOST_SUCCEEDING {
