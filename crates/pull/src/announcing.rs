@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The announcements of a board: messages, and lists of successors that READs bring.
-//! Promise: every fragment is announced once, in order. An idle board announces at once, in a message. Of a board that
-//! has announced more than the server has read, the READs bring what follows, and no message is needed.
+//! Promise: every fragment is announced once, in order. An idle board announces at once, in a message, and so does one
+//! whose only unread fragment is long: its successors come with its end, a round trip too late, and a message costs less
+//! than a hundredth of it. Of any other board that has announced more than the server has read, the READs bring what
+//! follows.
 //! Source: `penstock_wire::Announcement`.
 
 use std::collections::VecDeque;
@@ -9,6 +11,9 @@ use std::collections::VecDeque;
 use penstock_wire::{
     announcement, successors_to_bytes, Announced, Entry, ANNOUNCEMENT_EVENTS, ANNOUNCEMENT_HEADER_LEN, SUCCESSORS_LEN,
 };
+
+/// A fragment of this many bytes is long: a message is a hundredth of it on the wire.
+const LONG: u32 = 10_000;
 
 /// What a board announces over one connection.
 #[derive(Debug)]
@@ -50,7 +55,9 @@ impl Announcements {
     /// The message to send now.
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
         let first = *self.waiting.front()?;
-        if self.is_outstanding || (self.unread > 0 && self.entry_of(&first).is_some()) {
+        let is_last = self.unread == 1 && self.last.is_some_and(|last| last.length >= LONG);
+        let is_brought = self.unread > 0 && !is_last && self.entry_of(&first).is_some();
+        if self.is_outstanding || is_brought {
             return None;
         }
         let mut rest = Vec::new();

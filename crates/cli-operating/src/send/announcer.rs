@@ -274,7 +274,8 @@ mod tests {
     fn announcements_of_a_busy_board_cost_about_one_hundredth_of_its_messages() {
         for (slots, outstanding) in [(64, 1), (64, 16), (256, 1), (256, 16), (1000, 16)] {
             let cost = cost(slots, outstanding);
-            assert!(cost < 0.0115, "{slots} slots, {outstanding} READs: {cost}");
+            // Each time around the ring begins with a message.
+            assert!(cost < 0.0095 + 0.2 / f64::from(slots), "{slots} slots, {outstanding} READs: {cost}");
             assert!(cost > 0.009, "successors have ten bytes: {cost}");
         }
     }
