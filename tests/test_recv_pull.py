@@ -69,7 +69,9 @@ def test_no_more_than_the_window_is_on_its_way_and_announcements_are_few(network
     assert counters["pull_in_flight_bytes"] == counters["pull_unanswered_bytes"] == 0
     assert counters["pull_read_bytes"] == 4 * events * (3040 + 10)
     assert sums(received, "pull_announced") == sums(received, "pull_read") == 4 * events
-    assert sums(received, "pull_announcements") < sums(received, "pull_announced"), "READs of a busy board bring the others"
+    assert sums(received, "pull_announcements") < sums(received, "pull_announced"), (
+        "READs of a busy board bring the others"
+    )
     assert sums(received, "pull_carried") > 0
     assert [one["tx_payload_bytes"] >= events * (3040 + 10) for one in sent["boards"]] == [True] * 4
 
@@ -161,7 +163,10 @@ def scapy_board(network, what: str, *options: object) -> tuple[str, Result]:
     [
         ("no announcement", 'announcement begins with [00, 00, 00, 00] instead of "PSTA"'),
         ("later announcement", "announcement version 3, this reader has 2"),
-        ("overlapping announcement", "announcement of event 0: 64 bytes and 10 of successors, but the next fragment begins after 73"),
+        (
+            "overlapping announcement",
+            "announcement of event 0: 64 bytes and 10 of successors, but the next fragment begins after 73",
+        ),
         ("too long", "event 0 of 1048576 bytes was announced: --slot-size has 131072"),
         ("nothing there", "a READ of what the board has announced failed: PSN"),
     ],
