@@ -31,11 +31,12 @@ class Target(NamedTuple):
         return self.write_bytes(bytes(payload), key, version, tag)
 
     def write_bytes(self, data: bytes, key: int | None = None, version: int = 4, tag: Dot1Q | None = None) -> Packet:
-        bth = BTH(opcode=0x0B, dqpn=self.qpn, psn=0x100, ackreq=1, pkey=0xFFFF)
+        pad = -len(data) % 4
+        bth = BTH(opcode=0x0B, padcount=pad, dqpn=self.qpn, psn=0x100, ackreq=1, pkey=0xFFFF)
         reth = struct.pack(">QIII", self.base, self.key if key is None else key, len(data), 0)
         ip = IP(version=version, src=self.board, dst=self.server, tos=2, flags="DF")
         ether = Ether(dst=self.mac) if tag is None else Ether(dst=self.mac) / tag
-        return ether / ip / UDP(sport=0xC000, dport=4791, chksum=0) / bth / Raw(reth + data)
+        return ether / ip / UDP(sport=0xC000, dport=4791, chksum=0) / bth / Raw(reth + data + bytes(pad))
 
     def announce(self, *lengths: int, stride: int = 4096, version: int = 2) -> Packet:
         """An announcement of events from 0 on, as crates/wire/src/announcement.rs draws it."""

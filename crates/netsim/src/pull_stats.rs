@@ -32,7 +32,7 @@ pub struct CameBytes {
 }
 
 impl CameBytes {
-    /// Of the responses counted, this was an announcement.
+    /// A part of the responses counted is an announcement.
     pub fn carried(&mut self, bytes: u64) {
         self.announcements += bytes;
         self.responses = self.responses.saturating_sub(bytes);

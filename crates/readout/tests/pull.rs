@@ -40,7 +40,7 @@ fn message(event: u64) -> Bytes {
 struct Store {
     named: u64,
     last: u64,
-    /// Of the fragments that have been read.
+    /// The lists that have been read, each with its fragment's event.
     successors: Vec<(u64, [u8; SUCCESSORS_LEN])>,
     /// These take their place.
     false_successors: Option<[Entry; 2]>,

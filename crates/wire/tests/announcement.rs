@@ -7,7 +7,7 @@ use penstock_wire::{
 };
 use proptest::prelude::*;
 
-/// Of fragments as `announcement` takes them.
+/// The bytes that announce these fragments.
 fn written(carried: u8, memory: (u32, u32), all: &[Announced]) -> Vec<u8> {
     let rest = all.windows(2).map(|pair| pair[0].entry_of(&pair[1], memory.1).unwrap());
     announcement(carried, memory, all[0], &rest.collect::<Vec<_>>())

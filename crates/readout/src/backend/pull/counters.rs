@@ -13,7 +13,7 @@ pub(in crate::backend) struct PullCounters {
     pub announcements: u64,
     /// Fragments that they name.
     pub announced: u64,
-    /// Of these, fragments that were named by READs of earlier ones.
+    /// Announced fragments that a READ of an earlier one has named.
     pub carried: u64,
     /// Fragments read.
     pub read: u64,
