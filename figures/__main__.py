@@ -6,8 +6,8 @@ in the root of the repository (installed: in `share/penstock`) with `python/` on
 Prints one table of all numbers; `--docs` writes them into docs/measured/figures.json, a table for each figure, and
 `--check` compares them with that file. docs/results.md and docs/congestion-control.md show its tables.
 `--sampled FOLDER` draws AdvCam 12 to 14 of boards that `penstock ctl sample` has read.
-Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `push`, `scale`, `shallow` and `stability` are our own figures;
-`scale` has a table of its cases, too, and one of another simulator's results.
+Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `disorder`, `push`, `scale`, `shallow` and `stability` are our own figures;
+`disorder` and `scale` have tables of their cases, too, and `scale` one of another simulator's results.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from figures import (
     advcam,
     cms_tcp,
     demo,
+    disorder,
     feroce,
     latency,
     measured,
@@ -122,6 +123,7 @@ FIGURES = {
     "cms-tcp-5": _cases("cms-tcp-5", cms_tcp.collapse, cms_tcp.EMULATORS),
     "cms-tcp-6": _one("cms-tcp-6", cms_tcp.recovers),
     "cms-tcp-stall": _cases("cms-tcp-stall", cms_tcp.stalled, cms_tcp.STALLED),
+    "disorder": Figure(tuple(Job(*job) for job in disorder.jobs()), disorder.draw),
     "push": Figure(tuple(Job(*job) for job in push.jobs()), push.draw),
     "scale": Figure(tuple(Job(*job) for job in scale.jobs()), scale.draw),
     "shallow": _cases("incast-3", demo.shallow, demo.CASES),
@@ -207,13 +209,19 @@ def report(rows: list[tuple[str, Compared]], out: Path) -> list[dict[str, object
     return [{"figure": name, "picture": str(out / f"{name}.png"), "quantities": quantities[name]} for name in names]
 
 
-def tables(rows: list[tuple[str, Compared]], cases: list[Run]) -> dict[str, list[measured.Row]]:
-    """Those of docs/measured/figures.json: one for each figure, and two more for the runs of `scale`, if there are."""
+# Of these figures also a table of cases.
+CASES: dict[str, Callable[[list[Run]], list[measured.Row]]] = {"disorder": disorder.rows, "scale": scale.rows}
+
+
+def tables(rows: list[tuple[str, Compared]], done: Mapping[Job, Run]) -> dict[str, list[measured.Row]]:
+    """Those of docs/measured/figures.json: one for each figure, those of cases, and other simulators' results."""
     found: dict[str, list[measured.Row]] = {}
     for name, row in rows:
         found.setdefault(name, []).append(row.cells())
-    if cases:
-        found |= {"scale cases": scale.rows(cases), "scale peers": peers.rows(peers.read())}
+    for name in CASES.keys() & found:
+        found[f"{name} cases"] = CASES[name]([done[job] for job in FIGURES[name].jobs])
+    if "scale" in found:
+        found["scale peers"] = peers.rows(peers.read())
     return found
 
 
@@ -305,15 +313,15 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("penstock figures: interrupted", file=sys.stderr)
         return 130
-    cases = [done[job] for job in FIGURES["scale"].jobs if job in done]
-    made = tables(rows, cases)
+    made = tables(rows, done)
     of_machine = {(name, row.quantity) for name, row in rows if row.of_machine}
     if arguments.check and (other := differences(made, measured.read(measured.FIGURES), of_machine)):
         print("\n".join(["docs/measured has other numbers (-) than these figures (+):", *other]), file=sys.stderr)
         return 1
     if arguments.docs:
         measured.replace(made, measured.FIGURES)
-    text = "\n".join([table(rows), *([measured.markdown(made["scale cases"])] if cases else [])]).rstrip("\n")
+    cases = [measured.markdown(made[f"{name} cases"]) for name in CASES if f"{name} cases" in made]
+    text = "\n".join([table(rows), *cases]).rstrip("\n")
     return print_result(as_json("figures", {"figures": report(rows, out)}) if arguments.json else text)
 
 
