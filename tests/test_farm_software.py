@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards in software under the coordinator: `penstock send --by-event`, two receivers, `penstock farm`.
 
-Promise checked: they do what verilated boards do: each event goes to the server that the table names, runs begin and
-end on boards that live, what is lost lay with a receiver that was killed, and it is named.
+Promise checked: pushed or pulled they do what verilated boards do: each event goes to the server that the table names,
+runs begin and end on boards that live, what is lost lay with a receiver that was killed, and it is named.
 """
 
 import signal
@@ -23,9 +23,9 @@ RATE, LENGTH = 2000, 1500
 EACH = 50  # events of each server before anything happens
 
 
-def boards(network: Network, *options: object) -> subprocess.Popen:
+def boards(network: Network, *options: object, slots: int = 8) -> subprocess.Popen:
     many = ("--by-event", "--boards", len(BOARDS), "--rate", RATE, "-l", LENGTH)
-    return network.send(*map(str, (*many, "--slots", 8, "--slot-size", 16384, *options)))
+    return network.send(*map(str, (*many, "--slots", slots, "--slot-size", 16384, *options)))
 
 
 def flows(network: Network) -> None:
@@ -34,25 +34,27 @@ def flows(network: Network) -> None:
         network.counted(least, "events_complete", address=address)
 
 
-def test_boards_in_software_follow_the_coordinator(network, tmp_path):
+# Slots that a server reads are more than the READs that may be repeated; others are those of the server's ring.
+@pytest.mark.parametrize(("verb", "slots"), [((), 8), (("--pull",), 32)], ids=["push", "pull"])
+def test_boards_in_software_follow_the_coordinator(network, tmp_path, verb, slots):
     network.address("s", SERVERS[1])
     file, table = farm_file(tmp_path, boards=2), tmp_path / "servers.toml"
     text = (tmp_path / "farm.toml").read_text().replace("10.77.9.1", BOARDS[0])
     (tmp_path / "farm.toml").write_text(text)
-    senders, sent = boards(network), Sent(np.empty(0), LENGTH)
+    senders, sent = boards(network, *verb, slots=slots), Sent(np.empty(0), LENGTH)
     following, name = 0, None
     for run in range(3):
         coordinator = farm(network, file, "--begin")
         until("a file of servers", lambda last=name: announced_run(table) not in (None, last))
         name, out = announced_run(table), [tmp_path / f"{run}.{server}" for server in (0, 1)]
-        running = [recv(network, server, table, out[server], BOARDS) for server in (0, 1)]
+        running = [recv(network, server, table, out[server], BOARDS, *verb) for server in (0, 1)]
         flows(network)
         if run == 1:
             # A receiver is killed in full flow and comes back.
             killed(running[1])
             until("a table without it", lambda: [change["live"] for change in changes(table)][-1:] == [[0]])
             out.append(tmp_path / f"{run}.back")
-            running[1] = recv(network, 1, table, out[2], BOARDS)
+            running[1] = recv(network, 1, table, out[2], BOARDS, *verb)
             until("a table with it", lambda: [change["live"] for change in changes(table)][-1:] == [[0, 1]])
             flows(network)
         requests = ended(network.start("s", str(network.binary), "farm", file, "--end"))

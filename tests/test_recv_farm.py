@@ -74,8 +74,8 @@ def test_a_server_that_dies_is_taken_out_at_an_announced_event_and_its_lost_even
     assert sorted([*kept[1], *lost[0]["numbers"]]) == list(range(1, CHANGE, 2)), "each of its events once"
 
 
-@pytest.mark.parametrize("payload", ["prbs", "counter"])
-def test_servers_that_share_a_run_verify_patterns_that_go_over_all_its_events(network, built, tmp_path, payload):
+@pytest.mark.parametrize(("payload", "verb"), [("prbs", ()), ("counter", ()), ("prbs", ("--pull",))])
+def test_servers_that_share_a_run_verify_patterns_that_go_over_all_its_events(network, built, tmp_path, payload, verb):
     subprocess.run(["ip", "-n", f"{network.name}-s", "addr", "add", "10.77.0.2/16", "dev", "veth0"], check=True)
     table = tmp_path / "servers.toml"
     # Server 0 has them alone in between: its payloads follow each other there.
@@ -85,7 +85,7 @@ def test_servers_that_share_a_run_verify_patterns_that_go_over_all_its_events(ne
     numbers[1] = [n for n in numbers[1] if not 20 <= n < 31]
     running, out = [], [tmp_path / f"run{server}" for server in (0, 1)]
     for server in (0, 1):
-        share = ("--servers", table, "--server", server)
+        share = ("--servers", table, "--server", server, *verb)
         here = ("--ip", f"10.77.0.{server + 1}", "--out", out[server], "--events", len(numbers[server]))
         boards = [first_board(8 * server + k) for k in range(2)]
         running.append(network.recv(*boards, *share, *here, "--payload", payload, "--event-timeout", 5000))

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// First address of the ring of messages: a label.
 const BASE: u64 = 0x2_0000_0000;
 
-/// The ring that a server reads: message n lies in slot n modulo the slots, with its successors after it.
+/// The ring that a server reads. Each message has its successors after it.
 #[derive(Clone, Copy)]
 pub struct Ring {
     pub slots: u32,
@@ -28,30 +28,56 @@ pub struct Ring {
 }
 
 impl Ring {
-    fn slot(&self, n: u64) -> u64 {
-        n % u64::from(self.slots)
-    }
-
     fn stride(&self) -> u32 {
         self.slot_bytes + SUCCESSORS_LEN as u32
     }
 
-    fn address(&self, n: u64) -> u64 {
-        BASE + self.slot(n) * u64::from(self.stride())
+    fn slot(&self, place: u64) -> u64 {
+        place % u64::from(self.slots)
     }
 
-    /// The message in the slot of an address, and the byte in it; `done`: messages before this one have ended.
-    fn message_at(&self, done: u64, va: u64) -> Option<(u64, usize)> {
+    fn address(&self, place: u64) -> u64 {
+        BASE + self.slot(place) * u64::from(self.stride())
+    }
+}
+
+/// What lies in the ring. Places are counted over one connection: a front end's other queue pairs have messages, too.
+struct Held {
+    ring: Ring,
+    /// Places before this one are free again.
+    first: u64,
+    /// The message in each place from there on; none: it was read.
+    messages: VecDeque<Option<u64>>,
+}
+
+impl Held {
+    /// Takes the next place; its address.
+    fn push(&mut self, n: u64) -> u64 {
+        self.messages.push_back(Some(n));
+        self.ring.address(self.first + self.messages.len() as u64 - 1)
+    }
+
+    /// The message in the slot of an address, and the byte in it.
+    fn message_at(&self, va: u64) -> Option<(u64, usize)> {
         let offset = va.checked_sub(BASE)?;
-        let (slots, slot) = (u64::from(self.slots), offset / u64::from(self.stride()));
-        let ahead = (slot + slots - self.slot(done)) % slots;
-        (slot < slots).then_some((done + ahead, (offset % u64::from(self.stride())) as usize))
+        let (slots, slot) = (u64::from(self.ring.slots), offset / u64::from(self.ring.stride()));
+        let ahead = (slot + slots - self.ring.slot(self.first)) % slots;
+        let n = self.messages.get(ahead as usize).filter(|_| slot < slots)?;
+        Some(((*n)?, (offset % u64::from(self.ring.stride())) as usize))
+    }
+
+    fn ended(&mut self, n: u64) {
+        self.messages.iter_mut().filter(|held| **held == Some(n)).for_each(|held| *held = None);
+        while self.messages.front().is_some_and(Option::is_none) {
+            self.messages.pop_front();
+            self.first += 1;
+        }
     }
 }
 
 /// Messages as a server reads them.
 struct Store<'a> {
-    ring: Ring,
+    held: &'a Held,
     messages: &'a Messages,
     announcements: &'a mut Announcements,
     successors: &'a mut VecDeque<(u64, [u8; SUCCESSORS_LEN])>,
@@ -73,7 +99,7 @@ impl Memory for Store<'_> {
     fn write(&mut self, _va: u64, _data: &Payload) {}
 
     fn read(&mut self, va: u64, len: u32) -> Result<Payload, Unreadable> {
-        let (n, at) = self.ring.message_at(self.messages.done(), va).ok_or(Unreadable)?;
+        let (n, at) = self.held.message_at(va).ok_or(Unreadable)?;
         let message = self.messages.bytes(n);
         let (length, end) = (message.len(), at + len as usize);
         if message.is_empty() || end > length + SUCCESSORS_LEN {
@@ -90,7 +116,7 @@ impl Memory for Store<'_> {
 }
 
 pub struct Announcer {
-    ring: Ring,
+    held: Held,
     responder: Responder,
     announcements: Announcements,
     /// Those that were read with messages which may be read again.
@@ -111,7 +137,7 @@ impl Announcer {
         let mut config = ResponderConfig::new(local, peer, expected_psn, mtu).with_region(region);
         config.responder_resources = PULL_READS;
         Announcer {
-            ring,
+            held: Held { ring, first: 0, messages: VecDeque::new() },
             responder: Responder::new(config),
             announcements: Announcements::new(rkey, ring.stride(), mtu.bytes()),
             successors: VecDeque::new(),
@@ -122,9 +148,20 @@ impl Announcer {
         }
     }
 
+    /// A slot is free.
+    pub fn has_room(&self) -> bool {
+        self.held.messages.len() < self.held.ring.slots as usize
+    }
+
     /// Message `n` of this event waits for the server.
     pub fn push(&mut self, n: u64, event: u64, length: u32) {
-        self.announcements.push(Announced { event, address: self.ring.address(n), length });
+        let address = self.held.push(n);
+        self.announcements.push(Announced { event, address, length });
+    }
+
+    /// The messages that were not read; nothing is read from now on.
+    pub fn take_unread(&mut self) -> impl Iterator<Item = u64> {
+        std::mem::take(&mut self.held.messages).into_iter().flatten()
     }
 
     /// Posts what is to be sent as a message now.
@@ -163,8 +200,8 @@ impl Announcer {
         mut ended: impl FnMut(u32),
     ) -> bool {
         let ResponderCounters { rcvd_pkts, rx_read_requests, .. } = *self.responder.counters();
-        let Announcer { ring, responder, announcements, successors, .. } = self;
-        responder.handle_packet(now, packet, &mut Store { ring: *ring, messages, announcements, successors });
+        let Announcer { held, responder, announcements, successors, .. } = self;
+        responder.handle_packet(now, packet, &mut Store { held, messages, announcements, successors });
         if let Some(reth) = packet.reth.filter(|_| self.responder.counters().rx_read_requests > rx_read_requests) {
             self.reads.push_back((reth.va, reth.va + u64::from(reth.dma_len)));
             if self.reads.len() > PULL_READS.into() {
@@ -178,10 +215,11 @@ impl Announcer {
     /// The oldest READ cannot be repeated any more: its message has ended if it was read to its end.
     fn free(&mut self, messages: &mut Messages, ended: &mut impl FnMut(u32)) {
         let Some((va, end)) = self.reads.pop_front().filter(|(va, end)| end > va) else { return };
-        let Some((n, at)) = self.ring.message_at(messages.done(), va) else { return };
+        let Some((n, at)) = self.held.message_at(va) else { return };
         let len = messages.bytes(n).len();
         if len > 0 && at as u64 + (end - va) == (len + SUCCESSORS_LEN) as u64 {
             self.successors.retain(|(of, _)| *of > n);
+            self.held.ended(n);
             messages.ended(n);
             ended(len as u32);
         }
@@ -189,8 +227,8 @@ impl Announcer {
 
     /// The next packet of the answers to READs.
     pub fn poll_transmit(&mut self, messages: &Messages) -> Option<RocePacket> {
-        let Announcer { ring, responder, announcements, successors, .. } = self;
-        let answer = responder.poll_transmit(&mut Store { ring: *ring, messages, announcements, successors });
+        let Announcer { held, responder, announcements, successors, .. } = self;
+        let answer = responder.poll_transmit(&mut Store { held, messages, announcements, successors });
         self.has_answers = answer.is_some();
         answer
     }
@@ -283,6 +321,7 @@ mod tests {
     #[test]
     fn the_end_of_the_ring_begins_another_announcement() {
         let (mut board, mut requester) = announcer(20);
+        board.held.first = 17;
         (17..23).for_each(|n| board.push(n, n, 100));
         board.announce(&mut requester, &CmInfo::default());
         assert_eq!(posted(&board), [[(17, 17), (18, 18), (19, 19)]], "up to slot 19");
@@ -293,11 +332,17 @@ mod tests {
 
     #[test]
     fn an_address_is_that_of_the_message_in_its_slot() {
-        let ring = Ring { slots: 20, slot_bytes: 90 };
-        for (done, n, at) in [(0, 19, 99), (17, 17, 0), (17, 36, 5), (40, 40, 1)] {
-            assert_eq!(ring.message_at(done, ring.address(n) + at), Some((n, at as usize)));
-        }
-        assert_eq!(ring.message_at(0, BASE - 1), None);
-        assert_eq!(ring.message_at(0, BASE + 2000), None);
+        let mut held = Held { ring: Ring { slots: 20, slot_bytes: 90 }, first: 0, messages: VecDeque::new() };
+        // Another queue pair has the messages between them.
+        let addresses = [3, 5, 9].map(|n| held.push(n));
+        assert_eq!(addresses, [BASE, BASE + 100, BASE + 200]);
+        assert_eq!(held.message_at(BASE + 299), Some((9, 99)));
+        assert_eq!([BASE - 1, BASE + 300, BASE + 2000].map(|va| held.message_at(va)), [None; 3]);
+        held.ended(5);
+        assert_eq!((held.message_at(BASE + 100), held.first), (None, 0), "the first one may be read again");
+        held.ended(3);
+        let addresses = (10..28).map(|n| held.push(n)).collect::<Vec<_>>();
+        assert_eq!(addresses[16..], [BASE + 1900, BASE], "around the ring");
+        assert_eq!(held.message_at(BASE + 5), Some((27, 5)));
     }
 }

@@ -109,7 +109,7 @@ pub struct ProtocolArguments {
     pub protocol: ProtocolName,
     /// Announce fragments to the server, which reads them (`penstock recv --pull`). Congestion control is off: the server
     /// decides what crosses its link
-    #[arg(long, conflicts_with_all = ["by_event", "send_verb", "cc_share"])]
+    #[arg(long, conflicts_with_all = ["send_verb", "cc_share"])]
     pub pull: bool,
     /// Slots of the server's ring; with --pull of this front end's, which the server reads
     #[arg(long, value_name = "N", default_value_t = 64)]

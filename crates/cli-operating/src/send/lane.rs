@@ -244,7 +244,8 @@ impl Lane {
     /// Whether the server has acknowledged or requested something.
     pub fn handle_packet(&mut self, now: Time, packet: &RocePacket, messages: &mut Messages) -> bool {
         let Lane { announcer, messages_ok, bytes_acked, .. } = self;
-        if let Some(announcer) = announcer.as_mut().filter(|_| packet.bth.opcode.is_rc_request()) {
+        let is_open = self.requester.as_ref().is_some_and(|requester| requester.state() == RequesterState::Ready);
+        if let Some(announcer) = announcer.as_mut().filter(|_| is_open && packet.bth.opcode.is_rc_request()) {
             let is_sign = announcer.handle_request(now, packet, messages, |bytes| {
                 *messages_ok += 1;
                 *bytes_acked += u64::from(bytes);
@@ -273,10 +274,10 @@ impl Lane {
         response == Response::Acknowledgement
     }
 
-    /// Another message may be posted; `held`: messages before it that have not ended.
-    pub fn has_room(&self, held: u64) -> bool {
-        if self.plan.pull {
-            return held < u64::from(self.plan.slots) && !self.has_failed();
+    /// Another message may be posted.
+    pub fn has_room(&self) -> bool {
+        if let Some(announcer) = &self.announcer {
+            return announcer.has_room() && !self.has_failed();
         }
         let under_way = self.requester.as_ref().map_or(0, Requester::outstanding_messages);
         let bytes_enough = BYTES_AHEAD.min(ALL_BYTES_AHEAD / u64::from(self.plan.boards));
@@ -353,6 +354,7 @@ impl Lane {
         }
         if requester.state() != RequesterState::Ready {
             self.take_completions(messages);
+            return sent > 0;
         }
         sent += self.answer(link, messages, BURST - sent);
         sent > 0
@@ -437,6 +439,11 @@ impl Lane {
         }
         if let RequesterState::Error(fault) = requester.state() {
             self.trouble = Some(fault.to_string());
+        }
+        let is_flushed = self.plan.by_event && requester.state() != RequesterState::Ready;
+        for unread in self.announcer.iter_mut().filter(|_| is_flushed).flat_map(Announcer::take_unread) {
+            messages.ended(unread);
+            self.messages_err += 1;
         }
     }
 }

@@ -282,7 +282,6 @@ mod tests {
             ("--cc-share 39Mbps --cc off", "--cc dcqcn"),
             ("--pull --protocol tcp", "--protocol rc"),
             ("--pull --slots 16", "--slots 16"),
-            ("--pull --by-event", "--by-event"),
             ("--pull --send-verb", "--send-verb"),
             ("--pull --cc-share 1Gbps", "--cc-share"),
         ] {
