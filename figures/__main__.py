@@ -7,7 +7,7 @@ Prints one table of all numbers; `--docs` writes them into docs/measured/figures
 `--check` compares them with that file. docs/results.md and docs/congestion-control.md show its tables.
 `--sampled FOLDER` draws AdvCam 12 to 14 of boards that `penstock ctl sample` has read.
 Numbers: AdvCam, FEROCE, CEPC, QCN, CMS-TCP. `disorder`, `push`, `scale`, `shallow` and `stability` are our own figures;
-`disorder` and `scale` have tables of their cases, too, and `scale` one of another simulator's results.
+`disorder` and `scale` have tables of their cases, too, and of other simulators' results.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from figures import (
     cms_tcp,
     demo,
     disorder,
+    disorder_peers,
     feroce,
     latency,
     measured,
@@ -220,6 +221,8 @@ def tables(rows: list[tuple[str, Compared]], done: Mapping[Job, Run]) -> dict[st
         found.setdefault(name, []).append(row.cells())
     for name in CASES.keys() & found:
         found[f"{name} cases"] = CASES[name]([done[job] for job in FIGURES[name].jobs])
+    if "disorder" in found:
+        found["disorder peers"] = disorder.peer_rows(disorder_peers.read())
     if "scale" in found:
         found["scale peers"] = peers.rows(peers.read())
     return found

@@ -8,14 +8,17 @@ an amount, and "delivered" is its payload until the last one is done, or they se
 of the run, "paused" the time for which switches hold their neighbours, in sum.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from penstock.drawing import panels
 from penstock.results import Run
 
+from figures import disorder_peers
 from figures.comparison import Compared, Drawn, flows
+from figures.disorder_peers import SCHEMES, Peer
 from figures.measured import Row
 from figures.push import Measure, delivered, longest, paused
 
@@ -53,6 +56,10 @@ def neighbour(run: Run) -> tuple[float, str, int]:
 TIMES = {"event, 99 %": events, "message, 99 %": messages, "its message, 99 %": neighbour}
 
 
+def _text(value: float, unit: str, digits: int) -> str:
+    return f"{value:.{digits}f} {unit}" if np.isfinite(value) else "not all"
+
+
 @dataclass(frozen=True)
 class Case:
     """A load: the scenario, what `--set` changes, and what it is about, a key of `TIMES` or what is delivered."""
@@ -68,8 +75,23 @@ class Case:
 
     def part(self, run: Run, ideal: Run) -> float:
         """How near a run is to the ideal: 1 is equal to it."""
-        part = self.measure(run)[0] / self.measure(ideal)[0]
-        return 1 / part if self.about in TIMES else part
+        return self.nearness(self.measure(run)[0], self.measure(ideal)[0])
+
+    def nearness(self, value: float, ideal: float) -> float:
+        """The same of two values."""
+        return ideal / value if self.about in TIMES else value / ideal
+
+    def peer_text(self, peer: Peer) -> str:
+        """A peer's value, and its part of the ideal."""
+        part = 100 * self.nearness(peer.value, peer.ideal)
+        return f"{_text(peer.value, 'ms' if self.about in TIMES else 'Gb/s', 2)}, {part:.0f} %"
+
+
+PEER_COSTS: dict[str, Callable[[Peer], str | None]] = {
+    "longest queue": lambda peer: None if peer.longest_kb is None else _text(peer.longest_kb, "kB", 0),
+    "paused": lambda peer: None if peer.paused_ms is None else _text(peer.paused_ms, "ms", 1),
+    "dropped": lambda peer: None if peer.dropped is None else f"{peer.dropped:.0f}",
+}
 
 
 def _flows(*flows: str, end: str = "") -> tuple[str, ...]:
@@ -163,10 +185,6 @@ def _by_case(runs: list[Run]) -> Iterator[tuple[Case, dict[str, Run]]]:
         yield case, {way: next(rest) for way in WAYS}
 
 
-def _text(value: float, unit: str, digits: int) -> str:
-    return f"{value:.{digits}f} {unit}" if np.isfinite(value) else "not all"
-
-
 def rows(runs: list[Run]) -> list[Row]:
     """The table of cases: a column for each way."""
     table: list[Row] = []
@@ -174,6 +192,19 @@ def rows(runs: list[Run]) -> list[Row]:
         for quantity, measure in {case.about: case.measure, **COSTS}.items():
             cells = {way: _text(*measure(run)) for way, run in of.items() if way != IDEAL or measure == case.measure}
             table.append({"case": case.name, "quantity": quantity, **{way: cells.get(way) for way in WAYS}})
+    return table
+
+
+def peer_rows(peers: list[Peer]) -> list[Row]:
+    """The same of other simulators' schemes; a part of the ideal is that of their own load."""
+    table: list[Row] = []
+    for case in CASES:
+        of = {peer.scheme: peer for peer in peers if peer.case == case.name}
+        for quantity, text in {f"{case.about}, of the ideal": case.peer_text, **PEER_COSTS}.items():
+            cells = {scheme: text(peer) for scheme, peer in of.items()}
+            if any(cells.values()):
+                columns = {f"{scheme}, {simulator}": cells.get(scheme) for scheme, simulator in SCHEMES.items()}
+                table.append({"case": case.name, "quantity": quantity, **columns})
     return table
 
 
@@ -191,13 +222,27 @@ def draw(runs: list[Run]) -> Drawn:
             axis.plot(np.arange(len(CASES)) + 0.12 * (m - 2), row, "o", ms=4, label=way)
         axis.set_ylabel(label)
         axis.set_xticks(range(len(CASES)), [])
+    _draw_peers(axes.flat[:3], disorder_peers.read())
     axes.flat[0].set_yscale("log")
     axes.flat[1].set_yscale("log")
     axes.flat[2].set_yscale("symlog", linthresh=1)
     axes.flat[2].set_ylim(bottom=-0.5)
     axes.flat[2].set_xticks(range(len(CASES)), [case.name for case in CASES], rotation=30, ha="right")
-    axes.flat[0].legend(ncols=len(ways))
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ways))
     return figure, [row for m, way in enumerate(ways) for row in _summary(way, parts[m], queues[m], pauses[m])]
+
+
+def _draw_peers(axes: Iterable[Axes], peers: list[Peer]) -> None:
+    """A cross for each load of another simulator's scheme."""
+    at = {case.name: n for n, case in enumerate(CASES)}
+    near = {case.name: case.nearness for case in CASES}
+    for m, (scheme, simulator) in enumerate(SCHEMES.items()):
+        of = [peer for peer in peers if peer.scheme == scheme]
+        x = [at[peer.case] + 0.12 * (m - 1.5) for peer in of]
+        parts = [near[peer.case](peer.value, peer.ideal) for peer in of]
+        costs = np.array([(peer.longest_kb, peer.paused_ms) for peer in of], dtype=float)  # nan: not measured
+        for axis, values in zip(axes, (np.array(parts), *costs.T), strict=True):
+            axis.plot(x, values, "x", ms=3, label=f"{scheme}, {simulator}")
 
 
 def _summary(way: str, parts: np.ndarray, queues: np.ndarray, pauses: np.ndarray) -> list[Compared]:

@@ -70,9 +70,9 @@ COMMON = {
 # src/point-to-point/model/trace-format.h, as a compiler of x86-64 lays it out.
 RECORD = np.dtype(
     {
-        "names": ["time", "queued", "source", "protocol", "event", "payload"],
-        "formats": ["<u8", "<u4", "<u4", "u1", "u1", "<u2"],
-        "offsets": [0, 12, 16, 26, 27, 50],
+        "names": ["time", "node", "queued", "source", "destination", "protocol", "event", "payload"],
+        "formats": ["<u8", "<u2", "<u4", "<u4", "<u4", "u1", "u1", "<u2"],
+        "offsets": [0, 8, 12, 16, 20, 26, 27, 50],
         "itemsize": 56,
     }
 )
@@ -191,20 +191,25 @@ def _measured(records: np.ndarray, boards: int) -> tuple[float, float, float]:
     return delivered, float(np.percentile(queue, 99)) / 1e3, float(np.nanmean(jain(shares)))
 
 
-def _paused(events: Path, boards: int) -> float:
-    """How much of the time boards are held, in percent. A line: time, node, its type, port, 1 for pause or 0."""
-    since: dict[int, int] = {}
-    held, end = 0, round((START_S + SECONDS) * 1e9)
+def held(events: Path, end_ns: int) -> dict[tuple[int, int], int]:
+    """For how many ns each port of a node is held. A line: time, node, its type, port, 1 for pause or 0."""
+    since: dict[tuple[int, int], int] = {}
+    times: dict[tuple[int, int], int] = {}
     for line in events.read_text().splitlines():
-        time, node, _, _, pauses = map(int, line.split())
-        if node >= boards:
-            continue
+        time, node, _, port, pauses = map(int, line.split())
         if pauses:
-            since.setdefault(node, time)
-        elif node in since:
-            held += time - since.pop(node)
-    held += sum(end - begun for begun in since.values())
-    return 100 * held / boards / (SECONDS * 1e9)
+            since.setdefault((node, port), time)
+        elif (node, port) in since:
+            times[node, port] = times.get((node, port), 0) + time - since.pop((node, port))
+    for link, begun in since.items():
+        times[link] = times.get(link, 0) + end_ns - begun
+    return times
+
+
+def _paused(events: Path, boards: int) -> float:
+    """How much of the time boards are held, in percent."""
+    times = held(events, round((START_S + SECONDS) * 1e9))
+    return 100 * sum(time for (node, _), time in times.items() if node < boards) / boards / (SECONDS * 1e9)
 
 
 def main(simulator: Path) -> None:
