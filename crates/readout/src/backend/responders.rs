@@ -14,7 +14,7 @@ use penstock_wire::gateware::FIRST_UDP_SPORT;
 use penstock_wire::{Ipv4Addr, MacAddr, Psn, Qpn, RocePacket, PULL_READS};
 
 use super::lending::Lending;
-use super::pull::{Pull, PullCounters, PullSettings, Puller, Reading, INBOX_LEN};
+use super::pull::{Pull, PullCounters, PullSettings, Reading, Requests, INBOX_LEN};
 use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
 
 /// Added to a fault of a board's request where boards are to announce.
@@ -62,7 +62,7 @@ struct Slot {
     waiting: Vec<RecvWr>,
     responder: Option<Responder>,
     /// The READs of a board that announces.
-    puller: Option<Puller>,
+    requests: Option<Requests>,
     /// Where the peer's frames come from.
     peer_mac: MacAddr,
     /// Counts of earlier connections.
@@ -181,7 +181,7 @@ impl Responders {
         let before = self.closed.remove(&board).unwrap_or_default();
         let (waiting, peer_mac) = (Vec::new(), MacAddr([0; 6]));
         let len = if self.pull.is_some() { INBOX_LEN } else { spec.len };
-        let slot = Slot { local, len: len as u64, waiting, responder: None, puller: None, peer_mac, before };
+        let slot = Slot { local, len: len as u64, waiting, responder: None, requests: None, peer_mac, before };
         self.boards.insert(board, slot);
         self.by_qpn.insert(qpn, board);
         Ok(local)
@@ -207,7 +207,7 @@ impl Responders {
         match reading {
             Some(reading) => {
                 let first = if peer_sets_psn { peer.psn } else { slot.local.psn };
-                slot.puller = Some(slot.pulled((local, remote), first, peer.mtu, reading));
+                slot.requests = Some(slot.pulled((local, remote), first, peer.mtu, reading));
             }
             None => slot.waiting.drain(..).for_each(|wr| responder.post_receive(wr)),
         }
@@ -221,8 +221,8 @@ impl Responders {
 
     pub(super) fn post(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
         let slot = self.slot(board)?;
-        if let Some(puller) = &mut slot.puller {
-            puller.post(receives);
+        if let Some(requests) = &mut slot.requests {
+            requests.puller.post(receives);
             return Ok(());
         }
         match &mut slot.responder {
@@ -243,14 +243,14 @@ impl Responders {
     ) {
         let board = self.by_qpn.get(&packet.bth.dest_qpn.value()).copied();
         let slot = board.and_then(|board| self.boards.get_mut(&board));
-        let (Some(board), Some(Slot { responder: Some(responder), puller, peer_mac, .. })) = (board, slot) else {
+        let (Some(board), Some(Slot { responder: Some(responder), requests, peer_mac, .. })) = (board, slot) else {
             self.unknown_qpn += 1;
             return;
         };
-        if let (Some(pull), Some(puller)) = (&mut self.pull, puller) {
+        if let (Some(pull), Some(requests)) = (&mut self.pull, requests) {
             let is_taken = match packet.bth.opcode.is_rc_request() {
-                true => take_announcements(now, responder, puller, packet),
-                false => pull.handle_packet((now, board), puller, packet, memory, out),
+                true => take_announcements(now, responder, requests, packet),
+                false => pull.handle_packet((now, board), requests, packet, memory, out),
             };
             if is_taken {
                 *peer_mac = packet.eth_src;
@@ -288,17 +288,17 @@ impl Responders {
         pull.handle_timeout(now);
         for (&board, slot) in &mut self.boards {
             slot.post_inbox();
-            if let Some(puller) = &mut slot.puller {
-                pull.feed((now, board), puller, memory);
+            if let Some(requests) = &mut slot.requests {
+                pull.feed((now, board), &mut requests.puller, memory);
             }
         }
         while let Some(read) = pull.poll_read(now) {
             let slot = self.boards.get_mut(&(read.board as u16));
-            slot.and_then(|slot| slot.puller.as_mut()).into_iter().for_each(|puller| puller.read(&read));
+            slot.and_then(|slot| slot.requests.as_mut()).into_iter().for_each(|requests| requests.puller.read(&read));
         }
-        for Slot { puller, peer_mac, .. } in self.boards.values_mut() {
-            let Some(puller) = puller else { continue };
-            pull.transmit(now, puller, |packet| send(RocePacket { eth_dst: *peer_mac, ..packet }));
+        for Slot { requests, peer_mac, .. } in self.boards.values_mut() {
+            let Some(requests) = requests else { continue };
+            pull.transmit(now, requests, |packet| send(RocePacket { eth_dst: *peer_mac, ..packet }));
         }
     }
 
@@ -323,9 +323,9 @@ impl Responders {
     pub(super) fn close(&mut self, board: u16, out: &mut Vec<Completion>) {
         let Some(mut slot) = self.boards.remove(&board) else { return };
         self.by_qpn.remove(&slot.local.qpn.value());
-        if let (Some(pull), Some(puller)) = (&mut self.pull, &mut slot.puller) {
-            name_unread(board, puller);
-            pull.forget(board, puller);
+        if let (Some(pull), Some(requests)) = (&mut self.pull, &mut slot.requests) {
+            requests.fault().iter().for_each(|why| requests.puller.name_unread(board, why));
+            pull.forget(board, &mut requests.puller);
         }
         self.closed.insert(board, slot.counters());
         let Some(pool) = &mut self.pool else { return };
@@ -340,20 +340,20 @@ impl Responders {
 
     pub(super) fn fault(&self, board: u16) -> Option<String> {
         let slot = self.boards.get(&board)?;
-        let hint = if slot.puller.is_some() { NO_ANNOUNCEMENT } else { "" };
+        let hint = if slot.requests.is_some() { NO_ANNOUNCEMENT } else { "" };
         match slot.responder.as_ref()?.state() {
-            QpState::Ready => slot.puller.as_ref().and_then(Puller::fault),
+            QpState::Ready => slot.requests.as_ref().and_then(Requests::fault),
             QpState::Error(fault) => Some(format!("{fault}{hint}")),
         }
     }
 
     pub(super) fn is_unanswered(&self, board: u16) -> bool {
-        let puller = self.boards.get(&board).and_then(|slot| slot.puller.as_ref());
-        puller.is_some_and(Puller::is_unanswered)
+        let requests = self.boards.get(&board).and_then(|slot| slot.requests.as_ref());
+        requests.is_some_and(Requests::is_unanswered)
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.boards.values().filter_map(|slot| slot.puller.as_ref()).all(Puller::is_settled)
+        self.boards.values().filter_map(|slot| slot.requests.as_ref()).all(Requests::is_settled)
     }
 
     /// Counts of all boards together.
@@ -391,20 +391,13 @@ fn completion(board: u16, done: &RecvCompletion) -> Completion {
 }
 
 /// Takes a request of a board that is read: announcements. False: it was not this connection's.
-fn take_announcements(now: Time, responder: &mut Responder, puller: &mut Puller, packet: &RocePacket) -> bool {
+fn take_announcements(now: Time, responder: &mut Responder, requests: &mut Requests, packet: &RocePacket) -> bool {
     let before = responder.counters().rcvd_pkts;
-    responder.handle_packet(now, packet, puller.memory());
+    responder.handle_packet(now, packet, requests.memory());
     while let Some(done) = responder.poll_completion() {
-        puller.take_message(&done);
+        requests.take_message(&done);
     }
     responder.counters().rcvd_pkts > before
-}
-
-/// Logs what a board has announced that was not read when its connection failed.
-fn name_unread(board: u16, puller: &Puller) {
-    if let (Some(why), Some((count, first, last))) = (puller.fault(), puller.unread()) {
-        tracing::warn!(board, "{count} fragments of events {first} to {last} were announced and not read: {why}");
-    }
 }
 
 impl Slot {
@@ -413,26 +406,26 @@ impl Slot {
         if let Some(responder) = &self.responder {
             sum.responder += *responder.counters();
         }
-        if let Some(puller) = &self.puller {
-            sum.pull += puller.counters();
+        if let Some(requests) = &self.requests {
+            sum.pull += requests.counters();
         }
         sum
     }
 
     /// The READs of this queue pair.
-    fn pulled(&mut self, (local, remote): (Endpoint, Endpoint), first: Psn, mtu: Mtu, reading: Reading) -> Puller {
+    fn pulled(&mut self, (local, remote): (Endpoint, Endpoint), first: Psn, mtu: Mtu, reading: Reading) -> Requests {
         let mut config = RequesterConfig::new(local, remote, first, mtu);
         config.limits.ack_timeout = reading.ack_timeout;
         config.marking.udp_sport = FIRST_UDP_SPORT | (local.qpn.value() as u16 & 0x3FFF);
-        let mut puller = Puller::new(config, self.local.base, reading.longest);
-        puller.post(&std::mem::take(&mut self.waiting));
-        puller
+        let mut requests = Requests::new(config, self.local.base, reading.longest);
+        requests.puller.post(&std::mem::take(&mut self.waiting));
+        requests
     }
 
     /// Posts receives for announcements.
     fn post_inbox(&mut self) {
-        let (Some(responder), Some(puller)) = (&mut self.responder, &mut self.puller) else { return };
-        while let Some(wr) = puller.take_inbox_receive() {
+        let (Some(responder), Some(requests)) = (&mut self.responder, &mut self.requests) else { return };
+        while let Some(wr) = requests.take_inbox_receive() {
             responder.post_receive(wr);
         }
     }

@@ -8,6 +8,7 @@
 mod counters;
 mod inbox;
 mod puller;
+mod requests;
 
 use penstock_pull::{Config, ConfigError, Read, Scheduler, Window};
 use penstock_transport::{Memory, Mtu};
@@ -16,8 +17,8 @@ use penstock_wire::{RocePacket, PULL_READS, SUCCESSORS_LEN, WIRE_OVERHEAD};
 
 pub(super) use counters::PullCounters;
 pub(super) use inbox::INBOX_LEN;
-use puller::Around;
-pub(super) use puller::Puller;
+pub(super) use puller::{Around, Post, Puller};
+pub(super) use requests::Requests;
 
 use super::{Completion, Counters};
 
@@ -108,19 +109,22 @@ impl Pull {
     pub(super) fn handle_packet(
         &mut self,
         (now, board): (Time, u16),
-        puller: &mut Puller,
+        requests: &mut Requests,
         packet: &RocePacket,
         memory: &mut dyn Memory,
         out: &mut Vec<Completion>,
     ) -> bool {
-        let mut around = Around { now, board, scheduler: &mut self.scheduler, memory };
-        puller.handle_packet(&mut around, packet, out)
+        requests.handle_packet(&mut self.around((now, board), memory), packet, out)
     }
 
-    /// Gives the scheduler what may be read of a board, after its timer.
+    /// What a board's puller works with.
+    pub(super) fn around<'a>(&'a mut self, (now, board): (Time, u16), memory: &'a mut dyn Memory) -> Around<'a> {
+        Around { now, board, scheduler: &mut self.scheduler, memory }
+    }
+
+    /// Gives the scheduler what may be read of a board.
     pub(super) fn feed(&mut self, (now, board): (Time, u16), puller: &mut Puller, memory: &mut dyn Memory) {
-        puller.handle_timeout(now);
-        puller.feed(&mut Around { now, board, scheduler: &mut self.scheduler, memory });
+        puller.feed(&mut self.around((now, board), memory));
     }
 
     /// The READ that the window has room for.
@@ -135,10 +139,17 @@ impl Pull {
     }
 
     /// Hands a board's requests to `send`.
-    pub(super) fn transmit(&mut self, now: Time, puller: &mut Puller, mut send: impl FnMut(RocePacket)) {
-        while let Some(packet) = puller.poll_transmit(now) {
+    pub(super) fn transmit(&mut self, now: Time, requests: &mut Requests, mut send: impl FnMut(RocePacket)) {
+        requests.handle_timeout(now);
+        while let Some(packet) = requests.poll_transmit(now) {
             send(packet);
         }
+        self.due = self.due.min(requests.due());
+        self.wait_for(&requests.puller);
+    }
+
+    /// There is something to do when the scheduler or this board has.
+    pub(super) fn wait_for(&mut self, puller: &Puller) {
         let due = self.scheduler.poll_timeout().unwrap_or(Time::MAX);
         self.due = self.due.min(due).min(puller.due());
     }

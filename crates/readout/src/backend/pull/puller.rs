@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One board that is read: its announcements, the READs of its fragments, and the slots that these fill.
+//! One board that is read: its announcements, the READs of its fragments, and the slots that these fill. A back end
+//! posts the READs and says when they have arrived.
 //! Promise: fragments complete in the order in which they were announced, each in the next posted receive. What has
 //! been read and does not belong to the run stays at the board.
 //! Source: docs/fragments.md (when a board may fill a slot again); IBTA 9.4.4 (READ).
@@ -11,15 +12,11 @@
 use std::collections::VecDeque;
 
 use penstock_pull::{Fragment, Intake, IntakeError, Offer, Read, Scheduler};
-use penstock_transport::{
-    Memory, RecvCompletion, RecvOpcode, RecvStatus, RecvWr, RequestFault, Requester, RequesterConfig, RequesterState,
-    Response, SendStatus, SendWr, Verb, VirtualPayload,
-};
+use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Announced, FragmentId, Payload, RocePacket, ANNOUNCEMENT_SLOTS, PULL_READS, SUCCESSORS_LEN};
+use penstock_wire::{Announced, FragmentId, ANNOUNCEMENT_SLOTS, PULL_READS, SUCCESSORS_LEN};
 
 use super::counters::PullCounters;
-use super::inbox::Inbox;
 use crate::backend::Completion;
 
 /// Time without anything to read after which a board is sent the READs of no bytes that free its slots.
@@ -36,6 +33,20 @@ struct Fetching {
     receive: RecvWr,
 }
 
+/// A READ to be posted. Its first bytes are of a fragment, the others of the list of successors after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::backend) struct Post {
+    /// Address and key at the board; with no bytes at all, of nothing.
+    pub address: u64,
+    pub rkey: u32,
+    /// Where the fragment's bytes go, and their number.
+    pub va: u64,
+    pub of_fragment: u32,
+    /// The slot of the fragment, and which bytes of its list follow.
+    pub slot: u64,
+    pub of_successors: (u32, u32),
+}
+
 /// A READ under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Posted {
@@ -47,16 +58,14 @@ enum Posted {
 }
 
 /// What a puller works with.
-pub(super) struct Around<'a> {
+pub(in crate::backend) struct Around<'a> {
     pub(super) now: Time,
     pub(super) board: u16,
     pub(super) scheduler: &'a mut Scheduler,
-    pub(super) memory: &'a mut dyn Memory,
+    pub(in crate::backend) memory: &'a mut dyn Memory,
 }
 
 pub(in crate::backend) struct Puller {
-    requester: Requester,
-    inbox: Inbox,
     /// Bytes of a slot of the receiver's ring.
     longest: u32,
     /// Slots of the inbox without a receive.
@@ -70,6 +79,8 @@ pub(in crate::backend) struct Puller {
     /// How many of these have all their READs posted.
     begun: usize,
     posted: VecDeque<Posted>,
+    /// Of these, the last ones, which the back end has not posted yet.
+    to_post: VecDeque<Post>,
     /// What has come of the successors of the first fragment.
     successors: Vec<u8>,
     /// READs arrived after the last one of the last fragment that the run has taken.
@@ -85,11 +96,9 @@ pub(in crate::backend) struct Puller {
 }
 
 impl Puller {
-    /// `base`: address of the announcements' ring; `longest`: bytes of a slot that a fragment must fit into.
-    pub(in crate::backend) fn new(config: RequesterConfig, base: u64, longest: u32) -> Puller {
+    /// `longest`: bytes of a slot that a fragment must fit into.
+    pub(in crate::backend) fn new(longest: u32) -> Puller {
         Puller {
-            requester: Requester::new(RequesterConfig { initiator_depth: PULL_READS, ..config }),
-            inbox: Inbox::new(base),
             longest,
             unposted: (0..ANNOUNCEMENT_SLOTS).rev().collect(),
             intake: Intake::default(),
@@ -99,6 +108,7 @@ impl Puller {
             fetching: VecDeque::new(),
             begun: 0,
             posted: VecDeque::new(),
+            to_post: VecDeque::new(),
             successors: Vec::with_capacity(SUCCESSORS_LEN),
             after_last: 0,
             is_unconfirmed: false,
@@ -110,57 +120,53 @@ impl Puller {
         }
     }
 
-    /// Where the board's announcements are written.
-    pub(in crate::backend) fn memory(&mut self) -> &mut impl Memory {
-        &mut self.inbox
-    }
-
     /// Slots of the receiver's ring that may be filled, in order.
     pub(in crate::backend) fn post(&mut self, receives: &[RecvWr]) {
         self.receives.extend(receives);
     }
 
-    /// The next receive of the inbox to be posted.
-    pub(in crate::backend) fn take_inbox_receive(&mut self) -> Option<RecvWr> {
-        let has_room = self.waiting.len() < MOST_WAITING;
-        has_room.then(|| self.unposted.pop()).flatten().map(|slot| self.inbox.receive(slot))
+    /// The next slot of the inbox whose receive is to be posted.
+    pub(in crate::backend) fn take_inbox_slot(&mut self) -> Option<u32> {
+        let has_room = self.waiting.len() < MOST_WAITING && self.fault.is_none();
+        has_room.then(|| self.unposted.pop()).flatten()
     }
 
-    /// Why the connection must end.
-    pub(in crate::backend) fn fault(&self) -> Option<String> {
-        let of_requester = || match self.requester.state() {
-            RequesterState::Ready => None,
-            RequesterState::Error(fault) => Some(format!("a READ of what the board has announced failed: {fault}")),
-        };
-        self.fault.clone().or_else(of_requester)
+    /// The next READ to be posted.
+    pub(in crate::backend) fn poll_post(&mut self) -> Option<Post> {
+        self.to_post.pop_front().filter(|_| self.fault.is_none())
     }
 
-    /// Whether it must end because the board does not answer.
-    pub(in crate::backend) fn is_unanswered(&self) -> bool {
-        self.fault.is_none()
-            && matches!(self.requester.state(), RequesterState::Error(RequestFault::RetriesSpent { .. }))
+    /// What the board has announced that cannot be: the connection must end.
+    pub(in crate::backend) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
-    /// Whether the board has been sent all that frees its slots, and has answered; or does not work any more.
+    /// Whether the board has been sent all that frees its slots, and has answered.
     pub(in crate::backend) fn is_settled(&self) -> bool {
-        self.requester.state() != RequesterState::Ready || (!self.is_unconfirmed && self.posted.is_empty())
+        !self.is_unconfirmed && self.posted.is_empty()
     }
 
-    /// The counts of this connection.
-    pub(in crate::backend) fn counters(&self) -> PullCounters {
-        let requests_repeated = self.requester.counters().retransmitted_pkts;
+    /// The counts of this connection; `requests_repeated`: READs that were sent again.
+    pub(in crate::backend) fn counters(&self, requests_repeated: u64) -> PullCounters {
         let (repeated, carried) = (self.intake.repeated(), self.intake.carried());
         let announced = self.counters.announced + repeated;
         PullCounters { announced, carried, repeated, requests_repeated, ..self.counters }
     }
 
     /// Events that were announced and not read: how many, the first, the last.
-    pub(in crate::backend) fn unread(&self) -> Option<(usize, u64, u64)> {
+    fn unread(&self) -> Option<(usize, u64, u64)> {
         let events = || {
             let fetching = self.fetching.iter().map(|fetching| fetching.offer.fragment.event);
             fetching.chain(self.waiting.iter().map(|offer| offer.fragment.event))
         };
         Some((events().count(), events().next()?, events().last()?))
+    }
+
+    /// Logs what a board has announced that was not read when its connection failed.
+    pub(in crate::backend) fn name_unread(&self, board: u16, why: &str) {
+        if let Some((count, first, last)) = self.unread() {
+            tracing::warn!(board, "{count} fragments of events {first} to {last} were announced and not read: {why}");
+        }
     }
 
     /// The connection has ended: what was announced is forgotten.
@@ -169,14 +175,13 @@ impl Puller {
         scheduler.forget(board.into());
     }
 
-    /// A message has come into the inbox.
-    pub(in crate::backend) fn take_message(&mut self, done: &RecvCompletion) {
-        if done.status != RecvStatus::Success || self.fault.is_some() {
+    /// A message has come into a slot of the inbox, which has no receive now.
+    pub(in crate::backend) fn take_message(&mut self, slot: u32, message: &[u8]) {
+        if self.fault.is_some() {
             return;
         }
-        self.unposted.push(done.wr_id as u32);
+        self.unposted.push(slot);
         self.counters.announcements += 1;
-        let message = self.inbox.message(done.va, done.byte_len).unwrap_or_default();
         let before = self.intake.repeated();
         let outcome = self.intake.take_message(message, &mut self.offers);
         if before == 0 && self.intake.repeated() > 0 {
@@ -220,48 +225,29 @@ impl Puller {
         }
     }
 
-    fn fail(&mut self, fault: String) {
+    pub(super) fn fail(&mut self, fault: String) {
         self.counters.malformed += 1;
         self.fault.get_or_insert(fault);
-        self.requester.close();
     }
 
-    /// Takes an answer of the board; false: it was not this connection's.
-    pub(super) fn handle_packet(
-        &mut self,
-        around: &mut Around<'_>,
-        packet: &RocePacket,
-        out: &mut Vec<Completion>,
-    ) -> bool {
-        let before = self.requester.counters().rcvd_pkts;
-        if let Response::ReadData { va, .. } = self.requester.handle_packet(around.now, packet) {
-            self.take_part(around, va, &packet.payload);
-        }
-        while let Some(done) = self.requester.poll_completion() {
-            if done.status == SendStatus::Success {
-                self.arrive(around, out);
-            }
-        }
-        self.requester.counters().rcvd_pkts > before
+    /// The receive of the fragment whose next bytes come, and the number of its bytes.
+    pub(in crate::backend) fn arriving(&self) -> Option<(RecvWr, u32)> {
+        self.fetching.front().map(|first| (first.receive, first.offer.fragment.length))
     }
 
-    /// Takes the next bytes of the first fragment, or of its successors after it.
-    fn take_part(&mut self, around: &mut Around<'_>, va: u64, payload: &Payload) {
-        let (Some(first), Payload::Bytes(bytes)) = (self.fetching.front(), payload) else { return };
-        let end = first.receive.va + u64::from(first.offer.fragment.length);
-        let (part, rest) = bytes.split_at(bytes.len().min(end.saturating_sub(va) as usize));
-        self.successors.extend_from_slice(rest);
-        if !part.is_empty() {
-            let part = Payload::Bytes(bytes.slice(..part.len()));
-            self.compare(around.board, va, &part);
-            around.memory.write(va, &part);
-        }
+    /// Whether the oldest READ under way is the last one of its fragment.
+    pub(in crate::backend) fn is_last(&self) -> bool {
+        matches!(self.posted.front(), Some(Posted::Part { is_last: true }))
+    }
+
+    /// The next bytes of the list of successors of the first fragment have come.
+    pub(in crate::backend) fn extend_successors(&mut self, bytes: &[u8]) {
+        self.successors.extend_from_slice(bytes);
     }
 
     /// Compares the first bytes of a fragment with its announcement. The receiver finds what is no fragment.
-    fn compare(&mut self, board: u16, va: u64, payload: &Payload) {
-        let Some(first) = self.fetching.front().filter(|fetching| fetching.receive.va == va) else { return };
-        let Payload::Bytes(bytes) = payload else { return };
+    pub(in crate::backend) fn compare(&mut self, board: u16, bytes: &[u8]) {
+        let Some(first) = self.fetching.front() else { return };
         let Ok(id) = FragmentId::peek(bytes) else { return };
         let event = first.offer.fragment.event;
         if (id.event_number, id.source_id) == (event, board) {
@@ -278,7 +264,7 @@ impl Puller {
     }
 
     /// The oldest READ under way has arrived whole.
-    fn arrive(&mut self, around: &mut Around<'_>, out: &mut Vec<Completion>) {
+    pub(in crate::backend) fn arrive(&mut self, around: &mut Around<'_>, out: &mut Vec<Completion>) {
         let Some(Posted::Part { is_last }) = self.posted.pop_front() else { return };
         let board = around.board;
         around.scheduler.arrive(around.now, board.into());
@@ -354,15 +340,7 @@ impl Puller {
             return;
         }
         for _ in self.after_last..PULL_READS {
-            self.post_send(SendWr {
-                wr_id: 0,
-                verb: Verb::Read,
-                va: 0,
-                len: 0,
-                remote_va: 0,
-                rkey: 0,
-                solicited: false,
-            });
+            self.to_post.push_back(Post::default());
             self.posted.push_back(Posted::Empty);
         }
     }
@@ -372,44 +350,29 @@ impl Puller {
         self.has_arrived() || (self.posted.is_empty() && self.is_over)
     }
 
-    /// Posts a READ that the scheduler has chosen.
+    /// Takes a READ that the scheduler has chosen.
     pub(in crate::backend) fn read(&mut self, read: &Read) {
         let Some(Fetching { offer, receive }) = self.fetching.get(self.begun).copied() else { return };
         debug_assert_eq!(offer.fragment.event, read.event, "READs are posted in the order of the fragments");
-        self.post_send(SendWr {
-            wr_id: read.event,
-            verb: Verb::Read,
-            va: receive.va + u64::from(read.offset),
-            len: read.length,
-            remote_va: read.address,
+        let length = offer.fragment.length;
+        let of_fragment = read.length.min(length.saturating_sub(read.offset));
+        self.to_post.push_back(Post {
+            address: read.address,
             rkey: offer.rkey,
-            solicited: false,
+            va: receive.va + u64::from(read.offset),
+            of_fragment,
+            slot: receive.wr_id,
+            of_successors: (read.offset.saturating_sub(length), read.length - of_fragment),
         });
         self.begun += usize::from(read.is_last);
         self.posted.push_back(Posted::Part { is_last: read.is_last });
     }
 
-    fn post_send(&mut self, wr: SendWr) {
-        if let Err(error) = self.requester.post_send(wr) {
-            self.fail(error.to_string());
-        }
-    }
-
-    pub(super) fn handle_timeout(&mut self, now: Time) {
-        self.requester.handle_timeout(now);
-    }
-
-    /// The next request to the board.
-    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<RocePacket> {
-        self.requester.poll_transmit(now, &mut VirtualPayload)
-    }
-
     /// When there is something to do, if nothing comes.
     pub(super) fn due(&self) -> Time {
-        let timer = self.requester.next_timeout().unwrap_or(Time::MAX);
         match self.is_unconfirmed && self.is_idle() {
-            true => timer.min(self.last_arrival.saturating_add(IDLE)),
-            false => timer,
+            true => self.last_arrival.saturating_add(IDLE),
+            false => Time::MAX,
         }
     }
 }
