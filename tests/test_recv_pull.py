@@ -198,7 +198,6 @@ def test_an_end_without_pull_is_named_at_the_other(network):
 def test_what_cannot_be_read_is_refused_by_name(network):
     for options, why in [
         (("--backend", "tcp", "--pull"), "--pull: TCP has no RDMA READ"),
-        (("--backend", "verbs", "--pull"), "--pull: READs by an RDMA NIC are not supported yet"),
         (("--iface", "veth0", "--pull", "--window", "0"), "--pull: a window of 0 bytes has no room"),
     ]:
         result = ended(network.start("s", str(network.binary), "recv", *options, first_board()))

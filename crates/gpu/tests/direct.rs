@@ -117,7 +117,7 @@ impl WritesDevice for Nic {
         let file = File::from(memory.file().try_clone_to_owned().unwrap());
         self.0.lock().unwrap().qps.insert(spec.board, Qp { file, posted: 0, next_slot: 0 });
         let (qpn, psn) = (Qpn::new(u32::from(spec.board) + 2), Psn::new(0));
-        Ok(LocalQp { qpn, psn, rkey: 1, base: memory.address(), ip: IP })
+        Ok(LocalQp { qpn, psn, rkey: 1, base: memory.address(), ring: memory.address(), ip: IP })
     }
 
     fn share_receives_on(&mut self, _pool: &PoolSpec, _memory: &Arc<dyn DeviceMemory>) -> Result<u64, BackendError> {

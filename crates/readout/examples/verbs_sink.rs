@@ -109,7 +109,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan: Plan = serde_json::from_str(&plan)?;
     let clock = SessionClock::start();
     let gid = plan.gid.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let mut verbs = Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, mtu: None }, clock.clone())?;
+    let mut verbs =
+        Verbs::open(&VerbsConfig { device: plan.device.clone(), gid, ..VerbsConfig::default() }, clock.clone())?;
     let len = plan.slots as usize * plan.slot_bytes as usize;
     let mut memory = Memory { rings: Vec::new(), came: vec![Vec::new(); plan.qps.len()], shared: plan.shared };
     for _ in 0..if plan.shared { 1 } else { plan.qps.len() } {

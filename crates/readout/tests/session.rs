@@ -61,7 +61,7 @@ impl Backend for Nic {
         state.lives += u32::from(spec.board == 0);
         let (qpn, psn) = (Qpn::new(100 * u32::from(spec.board) + state.lives + 1), Psn::new(7));
         let base = 0x1000_0000 * (u64::from(spec.board) + 1);
-        Ok(LocalQp { qpn, psn, rkey: 5, base, ip: self.ip })
+        Ok(LocalQp { qpn, psn, rkey: 5, base, ring: base, ip: self.ip })
     }
 
     fn connect(&mut self, board: u16, _peer: &PeerQp) -> Result<(), BackendError> {

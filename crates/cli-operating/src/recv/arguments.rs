@@ -101,7 +101,7 @@ pub struct BackendArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<Ipv4Addr>,
     /// Read what boards announce (`penstock send --pull`), oldest event first, instead of boards that send at will; for
-    /// --backend packet. Boards get no shares
+    /// --backend verbs or packet. Boards get no shares
     #[arg(long, conflicts_with_all = ["srq", "bare"])]
     pub pull: bool,
     /// Bytes that may be on their way from all boards together, with --pull [default: what the line carries in 200 us,

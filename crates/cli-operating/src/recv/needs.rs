@@ -11,12 +11,8 @@ use penstock_readout::session::Manager;
 /// Refuses the options of another back end: they would have no effect.
 pub fn check_backend(given: &BackendArguments) -> Result<(), String> {
     use BackendName::{Packet, Tcp, Verbs};
-    if given.pull && given.name != Packet {
-        let why = match given.name {
-            Tcp => "TCP has no RDMA READ",
-            _ => "READs by an RDMA NIC are not supported yet",
-        };
-        return Err(format!("--pull: {why}; use --backend packet"));
+    if given.pull && given.name == Tcp {
+        return Err("--pull: TCP has no RDMA READ; use --backend verbs or packet".to_owned());
     }
     let options: [(&str, bool, &[BackendName]); 6] = [
         ("--socket", given.socket.is_some(), &[Packet]),
@@ -57,6 +53,9 @@ pub fn check_direct(arguments: &Arguments) -> Result<(), String> {
         GpuDirectChoice::Off => Ok(()),
         GpuDirectChoice::On if arguments.backend.name != BackendName::Verbs => {
             Err("--gpu-direct on: only an RDMA NIC writes to a GPU: add --backend verbs".to_owned())
+        }
+        GpuDirectChoice::On if arguments.backend.pull => {
+            Err("--gpu-direct on: with --pull fragments are read into memory of the host; leave one out".to_owned())
         }
         _ if !slot_bytes.is_multiple_of(ALIGNMENT) => {
             Err(format!("--slot-size {slot_bytes}: a multiple of {ALIGNMENT} with --gpu-direct"))

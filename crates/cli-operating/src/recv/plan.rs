@@ -303,7 +303,8 @@ fn backend(all: &Arguments, session: &SessionConfig) -> Result<BackendPlan, Stri
         BackendName::Verbs => {
             let by_ip = arguments.ip.map(GidChoice::Address);
             let gid = arguments.gid.or(by_ip).unwrap_or_default();
-            BackendPlan::Verbs(VerbsConfig { device: arguments.device.clone(), gid, mtu: Some(mtu) })
+            let pull = arguments.pull.then(|| pull(all, session)).transpose()?;
+            BackendPlan::Verbs(VerbsConfig { device: arguments.device.clone(), gid, mtu: Some(mtu), pull })
         }
         BackendName::Packet => {
             let iface = arguments.iface.clone().ok_or("--backend packet needs --iface, an Ethernet interface")?;
@@ -378,7 +379,8 @@ fn gpu(arguments: &Arguments) -> Result<Option<GpuPlan>, String> {
         (None, None) => return Err("--gpu has nothing to do: add --payload prbs, or --gpu-charges FOLDER".to_owned()),
     };
     let batch_bytes = arguments.gpu.gpu_batch;
-    Ok(Some(GpuPlan { index, direct: arguments.gpu.gpu_direct, task, batch_bytes }))
+    let direct = if arguments.backend.pull { GpuDirectChoice::Off } else { arguments.gpu.gpu_direct };
+    Ok(Some(GpuPlan { index, direct, task, batch_bytes }))
 }
 
 /// `connect`: boards open their connections in any case.
@@ -502,10 +504,13 @@ mod tests {
     }
 
     #[test]
-    fn boards_are_read_over_the_packet_back_end_alone() {
+    fn boards_are_not_read_over_tcp_nor_into_a_gpu() {
         for (line, why) in [
             ("--backend tcp --pull", "--pull: TCP has no RDMA READ"),
-            ("--backend verbs --pull", "--pull: READs by an RDMA NIC"),
+            (
+                "--backend verbs --pull --window 9000 --gpu 0 --payload prbs --gpu-direct on",
+                "--gpu-direct on: with --pull",
+            ),
             ("--pull --srq 64", "--srq"),
             ("--pull --bare --payload prbs", "--bare"),
             ("--window 100000", "--pull"),
@@ -519,6 +524,9 @@ mod tests {
         let BackendPlan::Packet(PacketConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
         assert_eq!((pull.boards, pull.slots, pull.window), (1, 100, PullWindow::OfLine(Rate::from_gbps(25))));
         assert_eq!((pull.ack_timeout, read_timer(ms(5000)), read_timer(ms(1))), (14, 17, 4));
+        let plan = read("10.0.0.2 --backend verbs --pull --window 9000").unwrap();
+        let BackendPlan::Verbs(VerbsConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
+        assert_eq!(pull.window, PullWindow::Bytes(9000));
         let plan = read("10.0.0.2 --pull --window 100000").unwrap();
         let BackendPlan::Packet(PacketConfig { pull: Some(pull), .. }) = plan.backend else { panic!() };
         assert_eq!(pull.window, PullWindow::Bytes(100_000));

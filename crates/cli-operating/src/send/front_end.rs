@@ -324,9 +324,7 @@ impl Side {
                 Route::Wait => self.due = Time::MAX,
                 Route::Nowhere => self.flush(now),
                 Route::To(at) => match self.lanes.get(usize::from(at)) {
-                    Some(lane) if lane.is_ready() && lane.has_room() => {
-                        self.pass(Some(usize::from(at)))
-                    }
+                    Some(lane) if lane.is_ready() && lane.has_room() => self.pass(Some(usize::from(at))),
                     Some(lane) if lane.is_ready() => self.due = Time::MAX,
                     _ => self.flush(now),
                 },

@@ -94,9 +94,11 @@ pub struct LocalQp {
     pub qpn: Qpn,
     /// PSN of the first packet that we would send.
     pub psn: Psn,
-    /// Key and first address of the ring. The address does not change when the queue pair is made again.
+    /// Key and first address of what the board may write: the ring, or where it announces.
     pub rkey: u32,
     pub base: u64,
+    /// First address of the ring, in receives. It does not change when the queue pair is made again.
+    pub ring: u64,
     pub ip: Ipv4Addr,
 }
 

@@ -177,7 +177,7 @@ impl Responders {
         // Who shares receives writes nowhere by itself.
         let base = FIRST_VA + u64::from(board) * VA_STEP;
         let (rkey, base) = if self.pool.is_some() { (0, 0) } else { (key, base) };
-        let local = LocalQp { qpn: Qpn::new(qpn), psn, rkey, base, ip: self.ip };
+        let local = LocalQp { qpn: Qpn::new(qpn), psn, rkey, base, ring: base, ip: self.ip };
         let before = self.closed.remove(&board).unwrap_or_default();
         let (waiting, peer_mac) = (Vec::new(), MacAddr([0; 6]));
         let len = if self.pull.is_some() { INBOX_LEN } else { spec.len };

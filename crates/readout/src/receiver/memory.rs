@@ -2,7 +2,8 @@
 //! The memory of a receiver as a back end writes it, and what of a run may come in.
 //! Promise: nothing after the end of a run is acknowledged or read, so that the next run has it.
 
-use penstock_transport::{Memory, Window};
+use bytes::Bytes;
+use penstock_transport::{Memory, Unreadable, Window};
 use penstock_wire::FragmentId as SentId;
 use penstock_wire::Payload;
 
@@ -11,6 +12,12 @@ use super::Receiver;
 impl<S> Memory for Receiver<S> {
     fn write(&mut self, va: u64, data: &Payload) {
         self.slots.write(va, data);
+    }
+
+    /// No board reads here: a NIC has filled the slot, and its back end looks at it.
+    fn read(&mut self, va: u64, len: u32) -> Result<Payload, Unreadable> {
+        let bytes = self.slots.bytes_at(va).get(..len as usize).ok_or(Unreadable)?;
+        Ok(Payload::Bytes(Bytes::copy_from_slice(bytes)))
     }
 
     fn place(&mut self, va: u64, len: u32) -> Option<&mut [u8]> {

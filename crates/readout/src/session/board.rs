@@ -392,7 +392,7 @@ mod tests {
     fn a_board_gives_a_sign_of_life_every_second_and_after_a_time_away_not_before_its_next_message() {
         let spec = BoardSpec { name: "board".into(), ip: Ipv4Addr::LOCALHOST, opens: Opens::Board };
         let (ip, rkey, base) = (Ipv4Addr::LOCALHOST, 0, 0);
-        let local = LocalQp { qpn: Qpn::new(2), psn: Psn::new(0), rkey, base, ip };
+        let local = LocalQp { qpn: Qpn::new(2), psn: Psn::new(0), rkey, base, ring: base, ip };
         let mut board = Board::new(spec, CmOpenerConfig::default(), local);
         let sign = |board: &mut Board, at: u64| board.sign_at(Time::from_ms(at));
         assert_eq!(sign(&mut board, 10), Some(Sign::Alive), "from now on it is expected to be heard");

@@ -46,7 +46,7 @@ impl Rings {
             let qp = QpSpec { board, memory, len: shape.len(), max_receives: shape.slots };
             let local = backend.create_qp(&qp)?;
             if pool.is_none() {
-                rings.push(RingConfig { va: local.base, rkey: local.rkey, ..shape });
+                rings.push(RingConfig { va: local.ring, rkey: local.rkey, ..shape });
             }
             specs.push(qp);
             boards.push(Board::new(spec, config.cm, local));

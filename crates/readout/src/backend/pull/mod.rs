@@ -17,7 +17,7 @@ use penstock_wire::{RocePacket, PULL_READS, SUCCESSORS_LEN, WIRE_OVERHEAD};
 
 pub(super) use counters::PullCounters;
 pub(super) use inbox::INBOX_LEN;
-pub(super) use puller::{Around, Post, Puller};
+pub(super) use puller::{Around, Puller};
 pub(super) use requests::Requests;
 
 use super::{Completion, Counters};
@@ -42,7 +42,8 @@ pub struct PullSettings {
     pub window: PullWindow,
     /// How long a board may leave READs unanswered before its part of the window is given to others.
     pub patience: Time,
-    /// Timer after which a READ is requested again, 4.096 us * 2^code: seven times, then the connection fails.
+    /// Timer after which a READ is requested again, 4.096 us * 2^code: seven times, by a NIC six, then the
+    /// connection fails.
     pub ack_timeout: u8,
 }
 

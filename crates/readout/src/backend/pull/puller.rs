@@ -65,6 +65,12 @@ pub(in crate::backend) struct Around<'a> {
     pub(in crate::backend) memory: &'a mut dyn Memory,
 }
 
+impl Around<'_> {
+    pub(in crate::backend) fn board(&self) -> u16 {
+        self.board
+    }
+}
+
 pub(in crate::backend) struct Puller {
     /// Bytes of a slot of the receiver's ring.
     longest: u32,
@@ -79,7 +85,7 @@ pub(in crate::backend) struct Puller {
     /// How many of these have all their READs posted.
     begun: usize,
     posted: VecDeque<Posted>,
-    /// Of these, the last ones, which the back end has not posted yet.
+    /// The last ones of them, which the back end has not posted yet.
     to_post: VecDeque<Post>,
     /// What has come of the successors of the first fragment.
     successors: Vec<u8>,

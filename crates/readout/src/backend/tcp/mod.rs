@@ -477,7 +477,8 @@ impl Backend for TcpBackend {
     fn create_qp(&mut self, spec: &QpSpec) -> Result<LocalQp, BackendError> {
         let end = self.ends.get_mut(usize::from(spec.board)).ok_or(BackendError::NoQp { board: spec.board })?;
         end.slot_bytes = (spec.len / spec.max_receives.max(1) as usize) as u32;
-        Ok(LocalQp { qpn: Qpn::new(0), psn: Psn::new(0), rkey: 0, base: spec.memory.addr(), ip: self.config.ip })
+        let ring = spec.memory.addr();
+        Ok(LocalQp { qpn: Qpn::new(0), psn: Psn::new(0), rkey: 0, base: ring, ring, ip: self.config.ip })
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {

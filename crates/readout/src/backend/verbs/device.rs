@@ -13,7 +13,7 @@ use std::sync::Arc;
 use penstock_transport::Mtu;
 use penstock_wire::{Ipv4Addr, MacAddr};
 
-use crate::backend::{BackendError, LocalAddress};
+use crate::backend::{BackendError, LocalAddress, PullSettings};
 use crate::sys::verbs::{device_names, library_is_there, Context, GidEntry};
 
 /// Which GID to use.
@@ -47,6 +47,8 @@ pub struct VerbsConfig {
     pub gid: GidChoice,
     /// Path MTU that boards will use.
     pub mtu: Option<Mtu>,
+    /// Boards announce, and are read; none: they send.
+    pub pull: Option<PullSettings>,
 }
 
 /// The identity of a back end: the opened device and its addresses.

@@ -6,6 +6,7 @@
 //! Source: ARCHITECTURE.md, "The way of a fragment"; FEROCE (queue pairs of a DAQ server); libibverbs 44.
 
 mod device;
+mod reads;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Psn, Qpn};
+use penstock_wire::{Psn, Qpn, ANNOUNCEMENT_SLOTS, PULL_READS};
 
 use super::lending::Lending;
 use super::{
@@ -23,9 +24,11 @@ use super::{
     QpSpec, SessionClock, WritesDevice,
 };
 use crate::sys::verbs::{
-    device_names, library_is_there, status_name, CompletionQueue, Context, Domain, QueuePair, Receives, Registration,
-    Remote, Source, WorkCompletion, Written,
+    device_names, library_is_there, status_name, CompletionQueue, Context, Domain, Outgoing, QueuePair, Receives,
+    Registration, Remote, Source, WorkCompletion, Written,
 };
+use reads::{Pulled, Reads, MOST_COMPLETIONS};
+
 pub use device::{Found, GidChoice, VerbsConfig};
 
 /// Completions that a queue holds at first; it grows with the boards.
@@ -33,8 +36,12 @@ const FIRST_DEPTH: u32 = 1024;
 
 /// One board's queue pair.
 struct Board {
+    /// First: it is destroyed before what it fills.
     qp: QueuePair,
-    max_receives: u32,
+    /// What is read, if the board announces.
+    reads: Option<Reads>,
+    /// Completions that may be there at a time.
+    most_completions: u32,
     /// The connection's number, in the upper half of our work request numbers with the board: completions of an earlier
     /// one do not count.
     life: u16,
@@ -75,6 +82,8 @@ pub struct Verbs {
     source: Source,
     boards: BTreeMap<u16, Board>,
     pool: Option<Pool>,
+    /// None: boards send.
+    pulled: Option<Pulled>,
     /// Lives that each board has begun.
     lives: BTreeMap<u16, u16>,
     completions: Arc<CompletionQueue>,
@@ -102,8 +111,8 @@ impl Verbs {
                 mtu.bytes()
             )
         });
-        let (pool, depth) = (None, FIRST_DEPTH);
-        Ok(Verbs { clock, found, warning, source, boards, pool, lives, completions, depth, domain, context })
+        let (pool, pulled, depth) = (None, config.pull.as_ref().map(Pulled::new).transpose()?, FIRST_DEPTH);
+        Ok(Verbs { clock, found, warning, source, boards, pool, pulled, lives, completions, depth, domain, context })
     }
 
     /// The device, port and GID in use; its `Display` is one line for people.
@@ -113,7 +122,7 @@ impl Verbs {
 
     /// Makes room for all receives of all boards: a completion queue that overflows is lost, with all queue pairs.
     fn make_room(&mut self, more: u32) -> Result<(), BackendError> {
-        let of_boards: u32 = self.boards.values().map(|board| board.max_receives).sum();
+        let of_boards: u32 = self.boards.values().map(|board| board.most_completions).sum();
         let posted = of_boards + self.pool.as_ref().map_or(0, |pool| pool.max_receives);
         let needed = (posted + more).next_power_of_two();
         if needed <= self.depth {
@@ -122,9 +131,9 @@ impl Verbs {
         if self.boards.is_empty() {
             // Not every driver can resize; nothing uses the queue yet, so make a new one.
             self.completions = CompletionQueue::new(&self.context, needed)
-                .map_err(failed(format!("creating a completion queue for {needed} receives")))?;
+                .map_err(failed(format!("creating a completion queue for {needed} completions")))?;
         } else {
-            let action = format!("growing the completion queue to {needed} receives; use fewer boards or slots");
+            let action = format!("growing the completion queue to {needed} completions; use fewer boards or slots");
             self.completions.resize(needed).map_err(failed(action))?;
         }
         self.depth = needed;
@@ -147,6 +156,15 @@ impl Verbs {
         Ok(out.len() > before)
     }
 
+    /// The same, and reads what boards have announced.
+    fn take_all(&mut self, memory: &mut dyn Memory, out: &mut Vec<Completion>) -> Result<bool, BackendError> {
+        match &mut self.pulled {
+            Some(pulled) => pulled.turn(self.clock.now(), &self.completions, &mut self.boards, memory, out)?,
+            None => return self.take(out),
+        }
+        Ok(!out.is_empty())
+    }
+
     fn share_over(&mut self, spec: &PoolSpec, memory: Written) -> Result<u64, BackendError> {
         let (max_receives, base) = (spec.max_receives, memory.addr());
         self.make_room(max_receives)?;
@@ -163,28 +181,45 @@ impl Verbs {
         if self.boards.contains_key(&board) {
             return Err(BackendError::HasQp { board });
         }
-        let (receives, max_receives, base) = match &self.pool {
-            Some(pool) => (Receives::Pool(pool.registration.clone()), pool.lending.ahead() as u32, 0),
-            None => {
-                self.make_room(spec.max_receives)?;
-                let base = memory.addr();
-                let registration = Registration::new(&self.domain, memory, spec.len)
-                    .map_err(failed(registering(&format!("board {board}"), spec.len)))?;
-                (Receives::PerQueuePair(registration), spec.max_receives, base)
-            }
+        let register = |access: fn(&Arc<Domain>, Written, usize) -> io::Result<Registration>| {
+            let done = access(&self.domain, memory.clone(), spec.len);
+            done.map_err(failed(registering(&format!("board {board}"), spec.len)))
         };
-        let qp = QueuePair::new(receives, &self.completions, max_receives, self.source)
+        let ring = memory.addr();
+        let (mut most_completions, mut reads, mut outgoing) = (spec.max_receives, None, Outgoing::NONE);
+        let (receives, max_receives, base) = match (&self.pool, &self.pulled) {
+            (Some(pool), _) => {
+                most_completions = pool.lending.ahead() as u32;
+                (Receives::Pool(pool.registration.clone()), most_completions, 0)
+            }
+            (None, Some(pulled)) => {
+                (most_completions, outgoing) = (MOST_COMPLETIONS, pulled.outgoing());
+                let action = format!("board {board}: memory for its announcements");
+                let of_board = Reads::new(register(Registration::local)?, spec.max_receives, pulled.reading());
+                let of_board = of_board.map_err(failed(action.clone()))?;
+                let registration = of_board.register(&self.domain).map_err(failed(action))?;
+                let base = of_board.base();
+                reads = Some(of_board);
+                (Receives::PerQueuePair(registration), ANNOUNCEMENT_SLOTS, base)
+            }
+            (None, None) => (Receives::PerQueuePair(register(Registration::new)?), spec.max_receives, ring),
+        };
+        if self.pool.is_none() {
+            self.make_room(most_completions)?;
+        }
+        let qp = QueuePair::new(receives, &self.completions, (max_receives, outgoing), self.source)
             .map_err(failed(format!("board {board}: creating a queue pair with {max_receives} receives")))?;
         let psn = getrandom::u32().map_err(io::Error::other).map_err(failed("drawing a PSN"))?;
         let psn = Psn::new(psn);
-        let local = LocalQp { qpn: Qpn::new(qp.number()), psn, rkey: qp.rkey(), base, ip: self.found.address.ip };
+        let local = LocalQp { qpn: Qpn::new(qp.number()), psn, rkey: qp.rkey(), base, ring, ip: self.found.address.ip };
         let life = self.lives.entry(board).or_default();
         *life = life.wrapping_add(1);
         if let Some(pool) = &mut self.pool {
             pool.by_qpn.insert(qp.number(), board);
         }
         let (life, fault) = (*life, None);
-        self.boards.insert(board, Board { qp, max_receives, life, psn, posted: 0, connected: false, fault });
+        let of_board = Board { qp, reads, most_completions, life, psn, posted: 0, connected: false, fault };
+        self.boards.insert(board, of_board);
         Ok(local)
     }
 
@@ -261,6 +296,7 @@ impl Backend for Verbs {
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
+        let outgoing = self.pulled.as_ref().map(Pulled::outgoing);
         let connected = &mut self.board(board)?.connected;
         if peer.mtu > limit {
             return Err(BackendError::Unavailable(format!(
@@ -291,12 +327,20 @@ impl Backend for Verbs {
             };
             BackendError::Io { action: action.into(), source }
         })?;
-        qp.ready_to_send(psn.value()).map_err(failed(format!("board {board}: connecting (RTS)")))
+        let outgoing = outgoing.unwrap_or(Outgoing::NONE);
+        let reads =
+            if outgoing.reads > 0 { format!(", with {} READs at a time", outgoing.reads) } else { String::new() };
+        let connecting = format!("board {board}: connecting (RTS{reads})");
+        qp.ready_to_send(psn.value(), outgoing).map_err(failed(connecting))
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
-        let Board { qp, life, posted, .. } = self.board(board)?;
-        let tag = u64::from(board) << 48 | u64::from(*life) << 32;
+        let Board { qp, reads, life, posted, .. } = self.board(board)?;
+        if let Some(reads) = reads {
+            reads.puller.post(receives);
+            return Ok(());
+        }
+        let tag = tag(board, *life);
         let tagged = |wr: &RecvWr| RecvWr { wr_id: tag | wr.wr_id & SLOT_MASK, ..*wr };
         let tagged: Vec<_> = receives.iter().map(tagged).collect();
         qp.post(&tagged).map_err(failed(format!("board {board}: posting {} receives", receives.len())))?;
@@ -306,14 +350,15 @@ impl Backend for Verbs {
 
     fn poll(
         &mut self,
-        _memory: &mut dyn Memory,
+        memory: &mut dyn Memory,
         mode: PollMode,
         deadline: Time,
         out: &mut Vec<Completion>,
     ) -> Result<(), BackendError> {
+        self.pulled.iter_mut().for_each(Pulled::wake);
         let spin_until = mode.spin().map(|spin| self.clock.now().saturating_add(Time::from_duration(spin)));
         loop {
-            if self.take(out)? {
+            if self.take_all(memory, out)? {
                 return Ok(());
             }
             let now = self.clock.now();
@@ -325,16 +370,21 @@ impl Backend for Verbs {
                 continue;
             }
             self.completions.request_event().map_err(failed("asking for an event"))?;
-            if self.take(out)? {
+            if self.take_all(memory, out)? {
                 return Ok(());
             }
-            self.completions.sleep(self.clock.until(deadline)).map_err(failed("waiting for an event"))?;
+            let until = self.pulled.as_ref().map_or(deadline, |pulled| deadline.min(pulled.due()));
+            self.completions.sleep(self.clock.until(until)).map_err(failed("waiting for an event"))?;
         }
     }
 
     fn close_qp(&mut self, board: u16, out: &mut Vec<Completion>) -> Result<(), BackendError> {
-        match self.boards.get(&board) {
+        match self.boards.get_mut(&board) {
             None => return Ok(()),
+            // What has not been taken stays at the board.
+            Some(Board { reads: Some(reads), .. }) => {
+                self.pulled.iter_mut().for_each(|pulled| pulled.end(board, reads))
+            }
             Some(of) if of.connected => {
                 of.qp.give_up().map_err(failed(format!("board {board}: ending its queue pair")))?;
                 self.take_last(board, out)?;
@@ -356,7 +406,10 @@ impl Backend for Verbs {
 
     /// `rdma_rxe` of Linux 6.1 flushes no receives when a peer breaks the protocol, so the state is asked for too.
     fn fault(&self, board: u16) -> Option<String> {
-        let Board { qp, fault, .. } = self.boards.get(&board)?;
+        let Board { qp, fault, reads, .. } = self.boards.get(&board)?;
+        if let Some(fault) = reads.as_ref().and_then(Reads::fault) {
+            return Some(fault);
+        }
         if let Some(status) = fault.filter(|status| *status != FLUSHED) {
             return Some(format!("{status}: a request of the board was refused"));
         }
@@ -367,17 +420,44 @@ impl Backend for Verbs {
         })
     }
 
+    fn is_unanswered(&self, board: u16) -> bool {
+        self.boards.get(&board).and_then(|of| of.reads.as_ref()).is_some_and(Reads::is_unanswered)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.boards.values().filter_map(|of| of.reads.as_ref()).all(Reads::is_settled)
+    }
+
+    /// What the boards are not read for stays with them.
+    fn admits_before_ack(&self) -> bool {
+        self.pulled.is_some()
+    }
+
+    fn outstanding_reads(&self) -> u8 {
+        if self.pulled.is_some() {
+            PULL_READS
+        } else {
+            0
+        }
+    }
+
+    fn board_counters(&self, board: u16) -> Counters {
+        let reads = self.boards.get(&board).and_then(|of| of.reads.as_ref());
+        self.pulled.as_ref().map_or_else(Counters::new, |pulled| pulled.board_counters(board, reads))
+    }
+
     /// The port's `hw_counters`, by the kernel's names.
     fn counters(&mut self) -> Counters {
         let Found { device, entry, .. } = &self.found;
         let folder = format!("/sys/class/infiniband/{device}/ports/{}/hw_counters", entry.port);
-        let Ok(files) = fs::read_dir(folder) else { return Counters::new() };
+        let of_pull = self.pulled.iter().flat_map(Pulled::counters);
+        let Ok(files) = fs::read_dir(folder) else { return of_pull.collect() };
         let value = |file: fs::DirEntry| {
             let name = file.file_name().into_string().ok()?;
             let value = fs::read_to_string(file.path()).ok()?.trim().parse().ok()?;
             (name != "lifespan").then_some((name.into(), value))
         };
-        let mut counters: Counters = files.flatten().filter_map(value).collect();
+        let mut counters: Counters = files.flatten().filter_map(value).chain(of_pull).collect();
         counters.sort();
         counters
     }
@@ -462,6 +542,11 @@ fn opcode_of(wc: &WorkCompletion) -> RecvOpcode {
 
 fn registering(what: &str, len: usize) -> String {
     format!("{what}: registering {len} bytes (if it is the limit of locked memory: `ulimit -l unlimited`)")
+}
+
+/// What the numbers of a connection's work requests begin with.
+fn tag(board: u16, life: u16) -> u64 {
+    u64::from(board) << 48 | u64::from(life) << 32
 }
 
 /// Slots are 32 bits of a work request's number; `NO_SLOT` has all of them set.

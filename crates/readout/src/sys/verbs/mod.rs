@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 pub use completion::{status_name, CompletionQueue, WorkCompletion};
 pub use device::{device_names, library_is_there, Context, Domain, GidEntry};
-pub use queue_pair::{QueuePair, Receives, Remote, Source};
+pub use queue_pair::{Outgoing, QueuePair, ReadWr, Receives, Remote, Source};
 pub use registration::{Registration, Written};
 
 /// Converts `errno`-style results of libibverbs: 0, or the error's number itself.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reliable connection that only receives.
+//! A reliable connection that receives, and reads.
 //! Promise: it is destroyed before its receive memory is released.
-//! Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_recv(3); states of IBTA 10.3.1.
+//! Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_recv(3), ibv_post_send(3); states of IBTA 10.3.1.
 
 use std::ffi::c_int;
 use std::io;
@@ -50,7 +50,34 @@ impl Receives {
     }
 }
 
-/// A reliable connection that only receives.
+/// The READs that a queue pair makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// READs that it may have outstanding.
+    pub reads: u8,
+    /// Timer after which one is requested again, 4.096 us * 2^code; six times.
+    pub ack_timeout: u8,
+}
+
+impl Outgoing {
+    /// None, where the peer sends. The timer is never set.
+    pub const NONE: Outgoing = Outgoing { reads: 0, ack_timeout: 14 };
+}
+
+/// An RDMA READ.
+#[derive(Debug)]
+pub struct ReadWr<'a> {
+    pub wr_id: u64,
+    /// Address and key at the peer.
+    pub address: u64,
+    pub rkey: u32,
+    /// Address and number of the first bytes, in memory that is registered beside that of the receives.
+    pub into: (&'a Registration, u64, u32),
+    /// Address and number of the others, in the memory of the receives.
+    pub rest: (u64, u32),
+}
+
+/// A reliable connection that receives, and reads.
 #[derive(Debug)]
 pub struct QueuePair {
     raw: NonNull<ffi::ibv_qp>,
@@ -71,7 +98,7 @@ impl QueuePair {
     pub fn new(
         receives: Receives,
         completions: &Arc<CompletionQueue>,
-        max_receives: u32,
+        (max_receives, outgoing): (u32, Outgoing),
         source: Source,
     ) -> io::Result<QueuePair> {
         // SAFETY: a plain C struct of integers and pointers.
@@ -80,8 +107,9 @@ impl QueuePair {
         init.recv_cq = completions.raw.as_ptr();
         init.qp_type = ffi::ibv_qp_type::IBV_QPT_RC;
         (init.cap.max_recv_wr, init.cap.max_recv_sge) = (max_receives, 1);
-        init.cap.max_send_wr = 1;
-        init.cap.max_send_sge = 1;
+        init.cap.max_send_wr = u32::from(outgoing.reads).max(1);
+        init.cap.max_send_sge = if outgoing.reads > 0 { 2 } else { 1 };
+        init.sq_sig_all = 1;
         let domain = receives.registration().domain.raw.as_ptr();
         // SAFETY: domain and queue are valid, and held by the queue pair.
         let raw = owned(unsafe { ffi::ibv_create_qp(domain, &mut init) })?;
@@ -139,16 +167,17 @@ impl QueuePair {
         self.modify(&mut attr, mask)
     }
 
-    /// RTS, from RTR. `psn` is that of our first request; we make none, but a peer may want to know.
+    /// RTS, from RTR. `psn` is that of our first request.
     ///
     /// # Errors
-    /// The driver's.
-    pub fn ready_to_send(&self, psn: u32) -> io::Result<()> {
+    /// The driver's; among them more READs at a time than the device makes.
+    pub fn ready_to_send(&self, psn: u32, outgoing: Outgoing) -> io::Result<()> {
         let mut attr = blank();
         attr.qp_state = ffi::ibv_qp_state::IBV_QPS_RTS;
         attr.sq_psn = psn;
-        // 4.096 us * 2^14 = 67 ms, and both retry counts at their most.
-        (attr.timeout, attr.retry_cnt, attr.rnr_retry, attr.max_rd_atomic) = (14, 7, 7, 1);
+        // The most retries that end: `rdma_rxe` of Linux 6.1 takes 7 for ever. RNR NAKs are waited for.
+        (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (outgoing.ack_timeout, 6, 7);
+        attr.max_rd_atomic = outgoing.reads.max(1);
         use ffi::ibv_qp_attr_mask as Mask;
         let mask = Mask::IBV_QP_STATE
             | Mask::IBV_QP_SQ_PSN
@@ -211,6 +240,30 @@ impl QueuePair {
         let mut refused = ptr::null_mut();
         // SAFETY: the list lives until the call returns; the memory that it names is registered and owned.
         done(unsafe { ffi::ibv_post_recv(self.raw.as_ptr(), first, &mut refused) })
+    }
+
+    /// Posts a READ, unless a place is outside of its registration.
+    ///
+    /// # Errors
+    /// `InvalidInput`: outside; `OutOfMemory`: more than [`Outgoing::reads`].
+    pub fn post_read(&self, read: &ReadWr<'_>) -> io::Result<()> {
+        let places = [read.into, (self.receives.registration(), read.rest.0, read.rest.1)];
+        let mut list = Vec::with_capacity(places.len());
+        for (registration, va, len) in places.into_iter().filter(|(.., len)| *len > 0) {
+            if !registration.holds(&RecvWr { wr_id: 0, va, len }) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            list.push(ffi::ibv_sge { addr: va, length: len, lkey: registration.lkey() });
+        }
+        // SAFETY: a plain C struct of integers, pointers and unions of these.
+        let mut request: ffi::ibv_send_wr = unsafe { std::mem::zeroed() };
+        (request.wr_id, request.opcode) = (read.wr_id, ffi::ibv_wr_opcode::IBV_WR_RDMA_READ);
+        (request.sg_list, request.num_sge) = (list.as_mut_ptr(), list.len() as c_int);
+        request.wr.rdma = ffi::rdma_t { remote_addr: read.address, rkey: read.rkey };
+        let mut refused = ptr::null_mut();
+        // SAFETY: the list lives until the call returns; the memory that it names is registered, by the queue pair or by
+        // the caller until it is destroyed.
+        done(unsafe { ffi::ibv_post_send(self.raw.as_ptr(), &mut request, &mut refused) })
     }
 
     fn modify(&self, attr: &mut ffi::ibv_qp_attr, mask: ffi::ibv_qp_attr_mask) -> io::Result<()> {
