@@ -60,7 +60,7 @@ pub use event_file::PARTIAL;
 pub use medium::{create_file, CreateMedium, Medium};
 pub use monitor::{PatternMonitor, PatternPlace, PatternReport};
 pub use pattern::{Found, Pattern, PatternCheck};
-pub use penstock_recorded::{Dataset, DatasetError, Triggers, COUNTER_BYTES, MODULE_BYTES};
+pub use penstock_recorded::{has_countable_shape, Dataset, DatasetError, Triggers, COUNTER_BYTES, MODULE_BYTES};
 pub use receiver::{PoolConfig, Receiver, ReceiverConfig, ReceiverCounters, ReceiverError, ReceiverReport};
 pub use recover::{recover_file, recover_folder, Recovered};
 pub use ring::{Region, Ring, RingConfig, RingConfigError, RingCounters, RingError};

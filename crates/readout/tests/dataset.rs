@@ -108,11 +108,15 @@ fn arrays_of_another_kind_are_refused_with_what_was_expected() {
     std::fs::write(&path, archive(&[good, COUNTERS, IDS])).unwrap();
     assert_eq!(Dataset::load(&path).unwrap().modules(), 2);
 
-    let cases: [(&[_], &[&str]); 8] = [
+    let cases: [(&[_], &[&str]); 9] = [
         (&[COUNTERS, IDS], &["no array `frag`"]),
         (&[good, IDS], &["no array `counters`"]),
         (&[frag(">u2", "(1, 2, 2, 7, 40)", 2240), COUNTERS, IDS], &["`frag`", "'>u2'", "expected type '<u2'"]),
         (&[frag("<u2", "(1, 2, 2, 7, 41)", 2296), COUNTERS, IDS], &["[1, 2, 2, 7, 41]", "expected shape", "40]"]),
+        (
+            &[frag("<u2", "(8589934592, 8589934592, 2, 7, 40)", 2240), COUNTERS, IDS],
+            &["`frag`", "more elements than a"],
+        ),
         (&[frag("<u2", "(0, 2, 2, 7, 40)", 0), COUNTERS, IDS], &["[0, 2, 2, 7, 40]", "events >= 1"]),
         (&[frag("<u2", "(1, 2, 2, 7, 40)", 2238), COUNTERS, IDS], &["`frag` is corrupt", "2238 data bytes"]),
         (&[good, ("counters", "|u1", "(1, 1, 22)", 22), IDS], &["`counters`", "[1, 1, 22]", "[1, 2, 22]"]),

@@ -12,5 +12,5 @@ mod npz;
 mod triggers;
 
 pub use dataset::{Dataset, COUNTER_BYTES, MODULE_BYTES, SAMPLE_SHAPE};
-pub use npz::DatasetError;
+pub use npz::{has_countable_shape, DatasetError};
 pub use triggers::Triggers;

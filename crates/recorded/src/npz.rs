@@ -66,6 +66,9 @@ impl Npz {
         let member = self.member(name)?;
         let corrupt = |reason: String| DatasetError::Corrupt { file: self.path.clone(), array: name.into(), reason };
 
+        if !has_countable_shape(&member) {
+            return Err(corrupt("its shape has more elements than a file can".to_owned()));
+        }
         let mut bytes = member.as_slice();
         let header = NpyHeader::from_reader(&mut bytes).map_err(|e| corrupt(e.to_string()))?;
         let (found, order) = (header.dtype().descr(), header.order());
@@ -113,4 +116,15 @@ impl Npz {
         member.read_to_end(&mut bytes).map_err(|e| corrupt(e.to_string()))?;
         Ok(bytes)
     }
+}
+
+/// Whether the number of elements in the header of a `.npy` file is a number of 64 bits: npyz, which reads headers,
+/// multiplies without a check.
+pub fn has_countable_shape(file: &[u8]) -> bool {
+    const LONGEST_HEADER: usize = 1 << 16;
+    let text = String::from_utf8_lossy(&file[..file.len().min(LONGEST_HEADER)]);
+    let shape = text.split_once("'shape'").and_then(|(_, rest)| rest.split_once(')')).map_or("", |(shape, _)| shape);
+    let sizes = shape.split(|sign: char| !sign.is_ascii_digit()).filter(|size| !size.is_empty());
+    let mut sizes = sizes.map(|size| size.parse::<u64>().ok());
+    sizes.try_fold(1u64, |count, size| count.checked_mul(size?.max(1))).is_some()
 }

@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use npyz::{NpyHeader, Order};
+use penstock_readout::has_countable_shape;
 use std::path::Path;
 
 /// A table to be loaded.
@@ -35,18 +36,8 @@ impl Table {
     }
 }
 
-/// Whether the number of elements in the header's text is a number at all: npyz multiplies without a check.
-fn is_countable(file: &[u8]) -> bool {
-    const LONGEST_HEADER: usize = 1 << 16;
-    let text = String::from_utf8_lossy(&file[..file.len().min(LONGEST_HEADER)]);
-    let shape = text.split_once("'shape'").and_then(|(_, rest)| rest.split_once(')')).map_or("", |(shape, _)| shape);
-    let sizes = shape.split(|sign: char| !sign.is_ascii_digit()).filter(|size| !size.is_empty());
-    let mut sizes = sizes.map(|size| size.parse::<u64>().ok());
-    sizes.try_fold(1u64, |count, size| count.checked_mul(size?.max(1))).is_some()
-}
-
 fn array(file: &[u8]) -> Result<Table, String> {
-    if !is_countable(file) {
+    if !has_countable_shape(file) {
         return Err("its shape has more elements than a file can; the file is damaged".to_owned());
     }
     let mut data = file;
