@@ -178,6 +178,7 @@ module congestion_control
   );
 
   // ---- the engine ---------------------------------------------------------------------------------------
+  // Its first visits begin queue pairs at the start rate, so they come after the parameters.
   cc_engine #(
     .N_QP(N_QP),
     .WITH_QCN(WITH_QCN),
@@ -185,7 +186,7 @@ module congestion_control
     .PacketCyclesLog2($clog2(4096 / (DATA_W / 8)))
   ) u_cc_engine (
     .clk,
-    .rst,
+    .rst         (rst || !settings.cc_ready),
     .law_group,
     .law,
     .select,

@@ -50,6 +50,7 @@ package ctrl_pkg;
     logic [7:0]  cnp_burst;
     cc_sampling_t sampling;
     cc_write_t   cc_write;
+    logic        cc_ready;      // the parameters of congestion control have their reset values
   } settings_t;
 
   // Counters of slow_control, one pulse each.

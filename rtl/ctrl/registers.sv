@@ -414,6 +414,15 @@ module registers
     word:  word
   };
 
+  // Set by the first word after these, hundreds of cycles before software's first access.
+  localparam int unsigned CcEnd = QcnRows + (1 << CcSetW);
+  logic cc_ready_q;
+  always_ff @(posedge clk) begin
+    if (write && 32'({index, 2'b00}) >= CcEnd) cc_ready_q <= 1'b1;
+    if (rst) cc_ready_q <= 1'b0;
+  end
+  assign settings.cc_ready = cc_ready_q;
+
   // ---- blocks that answer for themselves ---------------------------------------------------------
   // The request as one block sees it: addresses from its own start.
   function automatic reg_req_t request_to(reg_req_t from, logic chosen, int unsigned addr_w);

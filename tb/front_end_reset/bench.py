@@ -5,8 +5,8 @@ Only a simulator with four states can see the first (`NETLIST=x`, docs/synthesis
 """
 
 import cocotb
-from cocotb.triggers import RisingEdge
-from lib.board import SUCCESS, start
+from cocotb.triggers import ClockCycles, RisingEdge
+from lib.board import RESET, SUCCESS, start
 from lib.cable import time_limit
 from lib.tops import WIDTHS
 
@@ -56,3 +56,25 @@ async def after_a_reset_every_output_is_known_and_the_first_message_is_completed
     assert board.peer.received[0][-1] == 7
     assert await board.count("packets_sent") == 1
     assert not unknown, f"unknown: {sorted(set(unknown))}"
+
+
+@cocotb.test(**time_limit(1))
+async def a_reset_starts_every_queue_pair_at_the_reset_value_of_its_start_rate(dut):
+    """Whatever the parameters' memory holds before, and without a RESET of the queue pairs."""
+    board = await start(dut, {})
+    count = await board.field("build", "n_qp", 0)
+    names = ("qp.rate_current", "qp.rate_target")
+
+    async def rates() -> set[int]:
+        return {await board.registers.read(name, qp) for name in names for qp in range(count)}
+
+    for _ in range(2):
+        assert await rates() == {board.line.rate}
+        await board.registers.write("cc.rate_start", board.line.rate >> 8)
+        for qp in range(count):
+            await board.registers.write("qp.state", RESET, qp)
+        await ClockCycles(dut.clk, 100)
+        assert await rates() == {board.line.rate >> 8}
+        dut.rst.value = 1
+        await ClockCycles(dut.clk, RESET_CYCLES)
+        dut.rst.value = 0
