@@ -96,7 +96,9 @@ def inside(groups: list[Group]) -> Iterator[tuple[str, list[int], Group, Registe
 def package(groups: list[Group], blocks: list[Block]) -> str:
     words = 1 + max(index for _, indices, _, _ in inside(groups) for index in indices)
     lines = [f"  localparam int unsigned Words = {words};  // below the blocks outside", ""]
-    lines += [f"  localparam int unsigned {camel(b.name)}AddrW = {b.addr_width};" for b in blocks]
+    for block in blocks:
+        lines.append(f"  localparam int unsigned {camel(block.name)}Base = 'h{block.base:X};")
+        lines.append(f"  localparam int unsigned {camel(block.name)}AddrW = {block.addr_width};")
     lines += ["", "  typedef struct packed {", *(f"    logic {b.name};" for b in blocks), "  } blocks_t;", "", FACTS]
     lines += struct("held", groups, "used") + struct("live", groups, "driven")
     return "\n".join([PACKAGE_HEAD, *lines, "endpackage", ""])

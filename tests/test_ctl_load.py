@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock ctl load` into the memory of a verilated board, whose frames a relay of this test loses or changes.
+"""`penstock ctl load` into memory and tables of a verilated board, whose frames a relay of this test loses or changes.
 
-Promise checked: a table counts as loaded if and only if all of its bytes are in the board's memory, whatever is lost on
-the way; what the board or its window does not permit is refused with the reason; the queue pair is in reset afterwards.
+Promise checked: a table counts as loaded if and only if all of its bytes are in the board, whatever is lost on the way;
+what the board or its window does not permit is refused with the reason; the queue pair is in reset afterwards.
 """
 
 import fcntl
@@ -29,7 +29,9 @@ from test_tutorials import follow, workplace
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 2, 0x1000
 READ_RESPONSES = range(0x0D, 0x11)
+WRITES = {0x06, 0x07, 0x08, 0x0A}  # first, middle and last packet of several, and only one
 BASE, WINDOW_BYTES, KEY = 1 << 20, 3 << 20, 0x1234
+TABLES, REPLAY, REPLAY_BYTES = 1 << 31, 0x8000, 16384  # high half of tables' addresses; the replay memory
 PAIR = "qp[3]"
 
 
@@ -106,6 +108,7 @@ def settings(**changed: int) -> list[str]:
     """The registers of the window."""
     window = {
         "read_base_lo": BASE,
+        "read_base_hi": 0,
         "read_length_lo": WINDOW_BYTES,
         "read_rkey": KEY,
         "read_depth": 16,
@@ -193,6 +196,10 @@ def test_a_byte_that_reads_otherwise_is_named(ctl, relay, tmp_path):
         ({"receive.write": 0}, (), f"{PAIR}.receive.write is 0"),
         ({"read_depth": 0}, (), f"{PAIR}.read_depth is 0"),
         ({"read_base_lo": 4 << 20}, (), "it could not complete the request"),
+        # A table ends inside of the window; a word of 32 bits is written in part.
+        ({"read_base_hi": TABLES, "read_base_lo": REPLAY + 12416}, (), "it could not complete the request"),
+        ({"read_base_hi": TABLES, "read_base_lo": REPLAY}, ("--offset", 2), "it could not complete the request"),
+        ({"read_base_hi": TABLES, "read_base_lo": 0x100}, ("--compare",), "it could not complete the request"),
     ],
     ids=lambda value: "",
 )
@@ -202,6 +209,49 @@ def test_what_cannot_be_loaded_is_refused_with_the_reason(ctl, tmp_path, changed
     done = ctl.run("load", BOARD_IP, file, *options, status=1)
     assert why in done.err
     assert state(ctl) == "reset"
+
+
+def test_the_replay_memory_is_filled_while_it_is_replayed_and_then_sent(ctl, network, relay, tmp_path):
+    ctl.run("set", BOARD_IP, *settings(read_base_hi=TABLES, read_base_lo=REPLAY, read_length_lo=REPLAY_BYTES))
+    first, second = tmp_path / "first.bin", tmp_path / "second.bin"
+    first.write_bytes(random.Random(8).randbytes(REPLAY_BYTES))
+    second.write_bytes(random.Random(9).randbytes(2052))
+    [board] = ctl.run("load", BOARD_IP, first, "-J").json["boards"]
+    assert board["address"] == (TABLES << 32) + REPLAY
+
+    packets: dict[int, bytes] = {}  # payload of a WRITE without its RETH, by PSN
+
+    def keep(frame: bytes) -> bytes:
+        packet = Ether(frame)
+        if BTH in packet and packet[BTH].dqpn == 0x77 and packet[BTH].opcode in WRITES:
+            packets[packet[BTH].psn] = bytes(packet[BTH].payload)[16 * (packet[BTH].opcode in (0x06, 0x0A)) :]
+        return frame
+
+    def replayed() -> bytes:
+        """A message of the whole memory, which is never acknowledged."""
+        packets.clear()
+        ctl.run("set", BOARD_IP, *sender, "qp[0].state=rts", "source.count=1", "source.command.start=1", "--force")
+        deadline = time.monotonic() + 60
+        while len(packets) < 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ctl.run("set", BOARD_IP, "qp[0].state=reset", "--force")
+        return b"".join(packets[psn] for psn in sorted(packets))
+
+    relay.change = keep
+    mac = bytes.fromhex(network.run("cat", "/sys/class/net/pstk0/address").strip().replace(":", ""))
+    peer = {"dst_mac_hi": int.from_bytes(mac[:2], "big"), "dst_mac_lo": int.from_bytes(mac[2:], "big")}
+    peer |= {"dst_ip": SERVER_IP, "dest_qpn": 0x77, "init_psn": 0, "transport.mtu": 5, "transport.ack_timeout": 20}
+    sender = [f"qp[0].{name}={value}" for name, value in peer.items()]
+    sender += ["source.control.generator=2", f"source.length_min={REPLAY_BYTES}", "source.control.restart=1"]
+    assert replayed() == first.read_bytes()
+    # Messages that play on meanwhile change nothing, and are not in the way.
+    ctl.run("set", BOARD_IP, "qp[0].state=rts", "source.count=0", "source.command.start=1", "--force")
+    ctl.run("load", BOARD_IP, second, "--offset", 4092)
+    assert ctl.run("get", BOARD_IP, "source.status.running", "-J").json
+    ctl.run("set", BOARD_IP, "source.command.stop=1", "qp[0].state=reset", "--force")
+    expected = bytearray(first.read_bytes())
+    expected[4092 : 4092 + 2052] = second.read_bytes()
+    assert replayed() == expected
 
 
 def test_a_queue_pair_of_a_run_is_left_alone(ctl, tmp_path):

@@ -102,22 +102,27 @@ def test_the_example_prints_what_was_kept(tmp_path: Path) -> None:
 def test_a_live_board_that_suppresses_zeros_is_stored_as_in_the_model_and_the_example_reads_it(
     network, recorded, tmp_path
 ):
-    """Inputs 0 and 2 of the gateware suppress zeros, by tables that come over the network; the others do not."""
+    """Inputs 0 and 2 of the gateware suppress zeros, the others do not: one table is set word by word, one loaded."""
     events, shared, lanes, rows, board = 4, 64, 4, 16, "10.77.9.1"
     rng = random.Random(1)
     tables = {source: drawn_table(rng, lanes, rows, 0.3) for source in (0, 2)}
     settings = {"events.hook.enable": 0b101, "events.hook_rows.hold": 1, "events.hook_rows.rows": rows}
-    for source, table in tables.items():
-        for index, (pedestal, threshold) in enumerate(table):
-            block, word = divmod(512 * source + index, 32)
-            settings[f"hook_block.{block}.word{word}.pedestal"] = pedestal
-            settings[f"hook_block.{block}.word{word}.threshold"] = threshold & 0xFFFF
+    for index, (pedestal, threshold) in enumerate(tables[0]):
+        block, word = divmod(index, 32)
+        settings[f"hook_block.{block}.word{word}.pedestal"] = pedestal
+        settings[f"hook_block.{block}.word{word}.threshold"] = threshold & 0xFFFF
+    loaded = tmp_path / "input2.bin"
+    loaded.write_bytes(b"".join(struct.pack("<Hh", *entry) for entry in tables[2]))
+    window = {"read_base_hi": 1 << 31, "read_base_lo": 0x38000, "read_length_lo": 8192, "read_rkey": 5}
+    window |= {"read_depth": 16, "receive.write": 1}
+    settings |= {f"qp.3.{name}": value for name, value in window.items()}
     lines = [f'[[board]]\naddress = "{board}"', *(f"{name} = {value}" for name, value in settings.items())]
     (tmp_path / "boards.toml").write_text("\n".join([*lines, ""]))
 
     command = (
         network.binary,
         "board",
+        "--windows",
         "--packet",
         "veth1",
         "--ip",
@@ -131,6 +136,9 @@ def test_a_live_board_that_suppresses_zeros_is_stored_as_in_the_model_and_the_ex
     sender = network.start("b", *map(str, (*command, "--share", f"0/{shared}", "--slots", 8, "--slot-size", 16384)))
     apply = (str(network.binary), "ctl", "apply", str(tmp_path / "boards.toml"))
     until("settings", lambda: ended(network.start("s", *apply)).status == 0)
+    load = (str(network.binary), "ctl", "load", board, str(loaded), "--offset", "4096")
+    done = ended(network.start("s", *load))
+    assert done.status == 0, done
     out = tmp_path / "run"
     fixed = ("--slots", 8, "--slot-size", 16384, "--event-timeout", 60_000, "--state", "none")
     result = ended(network.recv(board, "--events", events, "--out", out, *fixed))

@@ -20,6 +20,13 @@ package ctrl_pkg;
     logic [31:0] rd_data;
   } reg_rsp_t;
 
+  // A beat that a peer writes to a table, at most one a cycle; its DATA_W bits are on a port of their own.
+  typedef struct packed {
+    logic        valid;
+    logic [15:0] addr;   // byte address inside the block, a multiple of DATA_W / 8
+    logic [15:0] words;  // the 32-bit words of the beat that are written
+  } table_fill_t;
+
   // Settings that hold for the whole front end.
   typedef struct packed {
     logic [63:0] store_base;

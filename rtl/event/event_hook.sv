@@ -7,7 +7,7 @@
 module event_hook
   import event_pkg::*;
   import stages_pkg::*;
-  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t;
+  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t, ctrl_pkg::table_fill_t;
 #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned HOOK   = HookSuppression,
@@ -35,6 +35,8 @@ module event_hook
 
   input  reg_req_t          req,
   output reg_rsp_t          rsp,
+  input  table_fill_t       fill,        // of zero suppression's table
+  input  logic [DATA_W-1:0] fill_data,
 
   output logic [4:0]        stat_words,  // taken in this cycle
   output logic [4:0]        stat_kept    // of them
@@ -80,6 +82,7 @@ module event_hook
       .*
     );
   end else if (HOOK == HookUser) begin : gen_user
+    wire unused_fill = &{1'b0, fill, fill_data};
     user_hook #(
       .DATA_W(DATA_W)
     ) u_hook (
@@ -102,6 +105,6 @@ module event_hook
       rsp <= '{rd_ack: req.valid && !req.is_wr && !rst, wr_ack: req.valid && req.is_wr && !rst, rd_data: '0};
 
     assign unused_fragment = 1'b0;
-    wire unused = &{1'b0, cfg, req};
+    wire unused = &{1'b0, cfg, req, fill, fill_data};
   end
 endmodule

@@ -61,6 +61,8 @@ module event_path
 
   input  ctrl_pkg::reg_req_t           hooks_req,
   output ctrl_pkg::reg_rsp_t           hooks_rsp,
+  input  ctrl_pkg::table_fill_t        hooks_fill,
+  input  logic [DATA_W-1:0]            fill_data,
   output stages_pkg::stage_counts_t [N_IN-1:0] stage_counts
 );
   localparam int unsigned Depth = event_store_beats(DATA_W, N_IN, EVENT_BYTES);
@@ -132,6 +134,8 @@ module event_path
     .m_axis_tbroken(stage_tbroken),
     .req          (hooks_req),
     .rsp          (hooks_rsp),
+    .fill         (hooks_fill),
+    .fill_data,
     .counts       (stage_counts)
   );
 

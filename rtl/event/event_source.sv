@@ -55,7 +55,9 @@ module event_source
   input  reg_req_t                            req,
   output reg_rsp_t                            rsp,
   input  reg_req_t                            hooks_req,
-  output reg_rsp_t                            hooks_rsp
+  output reg_rsp_t                            hooks_rsp,
+  input  table_fill_t                         hooks_fill,
+  input  logic [DATA_W-1:0]                   fill_data
 );
   if (N_IN > MaxInputs) begin : gen_bad_inputs
     $fatal(1, "%m: N_IN is %0d; it must be 0 (no inputs) to %0d", N_IN, MaxInputs);
@@ -106,7 +108,7 @@ module event_source
     wire unused = &{
       1'b0, cfg, resync, clear, s_event_clk, s_event_rst, s_axis_event_tdata, s_axis_event_tkeep, s_axis_event_tuser,
       s_axis_event_tvalid, s_axis_event_tlast, m_axis_desc_tready, m_axis_data_tready, req, timing_cfg, timing_in,
-      ring_fill, stages, hooks_req
+      ring_fill, stages, hooks_req, hooks_fill, fill_data
     };
   end else if (N_IN <= MaxInputs) begin : gen_inputs
     logic stat_valid;

@@ -6,7 +6,7 @@
 module event_stages
   import event_pkg::*;
   import stages_pkg::*;
-  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t;
+  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t, ctrl_pkg::table_fill_t;
 #(
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned N_IN        = 4,
@@ -43,6 +43,8 @@ module event_stages
 
   input  reg_req_t                    req,
   output reg_rsp_t                    rsp,
+  input  table_fill_t                 fill,    // of zero suppressions' tables, addresses as of registers
+  input  logic [DATA_W-1:0]           fill_data,
   output stage_counts_t [N_IN-1:0]    counts
 );
   // Two slices of each input: one that waits for its turn, one that comes in meanwhile.
@@ -133,12 +135,16 @@ module event_stages
 
   for (genvar i = 0; i < int'(N_IN); i++) begin : gen_hook
     reg_req_t hook_req;
+    table_fill_t hook_fill;
     logic [4:0] words, kept;
 
     always_comb begin
       hook_req       = req;
       hook_req.valid = req.valid && chosen[i];
       hook_req.addr  = 16'(req.addr[HookAddrW-1:0]);
+      hook_fill       = fill;
+      hook_fill.valid = fill.valid && fill.addr[HookAddrW+:$clog2(MaxInputs)] == ($clog2(MaxInputs))'(i);
+      hook_fill.addr  = 16'(fill.addr[HookAddrW-1:0]);
     end
 
     event_hook #(.DATA_W(DATA_W), .HOOK(HOOK)) u_hook (
@@ -161,6 +167,8 @@ module event_stages
       .m_axis_tbroken(m_axis_tbroken[i]),
       .req          (hook_req),
       .rsp          (hook_rsp[i]),
+      .fill         (hook_fill),
+      .fill_data,
       .stat_words   (words),
       .stat_kept    (kept)
     );

@@ -12,7 +12,7 @@
 module zero_suppression
   import event_pkg::*;
   import stages_pkg::*;
-  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t;
+  import ctrl_pkg::reg_req_t, ctrl_pkg::reg_rsp_t, ctrl_pkg::table_fill_t;
 #(
   parameter  int unsigned DATA_W = 64,
   parameter  int unsigned ROWS   = 64,  // of the table
@@ -37,9 +37,12 @@ module zero_suppression
   output logic              m_axis_tlast,
 
   // The table: word row * (DATA_W / 16) + column, pedestal in 15:0, threshold in 31:16. An access holds the stream for
-  // two cycles and is answered even while the stream is stopped.
+  // two cycles and is answered even while the stream is stopped. Peers fill DATA_W bits of it in a cycle, which holds
+  // nothing but software's write.
   input  reg_req_t          req,
   output reg_rsp_t          rsp,
+  input  table_fill_t       fill,
+  input  logic [DATA_W-1:0] fill_data,
 
   output logic              stat_fragment,
   output logic [4:0]        stat_words,    // taken in this cycle
@@ -85,7 +88,7 @@ module zero_suppression
   assign access_row = RowW'(req.addr >> (LaneW + 2));
   assign in_table   = 32'(req.addr) < ROWS * Lanes * 4;
   assign accessed   = access_q != StIdle;
-  assign writes     = access_q == StAnswer && req.is_wr && in_table;
+  assign writes     = access_q == StAnswer && req.is_wr && in_table && !fill.valid;
   assign changed    = (entries[column] & ~req.wr_biten) | (req.wr_data & req.wr_biten);
 
   always_ff @(posedge clk) begin
@@ -93,10 +96,12 @@ module zero_suppression
     unique case (access_q)
       StIdle: if (req.valid) access_q <= StRead;
       StRead: access_q <= StAnswer;
-      default: begin
-        access_q <= StIdle;
-        rsp      <= '{rd_ack: !req.is_wr, wr_ack: req.is_wr, rd_data: req.is_wr || !in_table ? '0 : entries[column]};
-      end
+      default:
+        if (fill.valid && req.is_wr) access_q <= StRead;
+        else begin
+          access_q <= StIdle;
+          rsp      <= '{rd_ack: !req.is_wr, wr_ack: req.is_wr, rd_data: req.is_wr || !in_table ? '0 : entries[column]};
+        end
     endcase
     if (rst) begin
       access_q <= StIdle;
@@ -104,12 +109,18 @@ module zero_suppression
     end
   end
 
+  // A row is two words of peers.
+  logic fill_half;
+  logic [RowW-1:0] fill_row;
+  assign fill_half = fill.addr[LaneW+1];
+  assign fill_row  = RowW'(fill.addr >> (LaneW + 2));
+
   for (genvar i = 0; i < int'(Lanes); i++) begin : gen_table
     ram_sdp #(.W(32), .DEPTH(ROWS), .BLOCK(1'b1)) u_entries (
       .clk,
-      .wr_en  (writes && column == LaneW'(i)),
-      .wr_addr(access_row),
-      .wr_data(changed),
+      .wr_en  (fill.valid ? fill_half == 1'(i / (Lanes / 2)) && fill.words[i%(Lanes/2)] : writes && column == LaneW'(i)),
+      .wr_addr(fill.valid ? fill_row : access_row),
+      .wr_data(fill.valid ? fill_data[32*(i%(Lanes/2))+:32] : changed),
       .rd_en  (take || accessed),
       .rd_addr(access_q == StRead ? access_row : access_q == StAnswer ? row1_q : row_q),
       .rd_data(entries[i])
@@ -337,5 +348,5 @@ module zero_suppression
   a_full : assert property (@(posedge clk) disable iff (rst) s_axis_tvalid && !s_axis_tlast |-> &s_axis_tkeep)
     else $error("%m: tkeep = %h inside a fragment, must be all ones", s_axis_tkeep);
 `endif
-  wire unused = &{1'b0, req, filled2_q};
+  wire unused = &{1'b0, req, fill, filled2_q};
 endmodule

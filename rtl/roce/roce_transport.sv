@@ -22,7 +22,8 @@ module roce_transport
   parameter bit          WITH_QCN   = 1'b1,
   parameter bit          WITH_REQUESTER = 1'b1,  // 0: no message is taken; peers are answered alone
   parameter bit          WITH_READ  = 1'b0,    // peers may READ the memory at m_axi
-  parameter bit          WITH_RECEIVE = 1'b0   // and WRITE there, and SEND to m_axis_receive
+  parameter bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND to m_axis_receive
+  parameter bit          TABLES     = 1'b0     // addresses from 2^63 on are those of tables (peer_tables)
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -83,6 +84,12 @@ module roce_transport
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
   input  logic [DATA_W-1:0]   m_axi_rdata,
+
+  // tables, with TABLES
+  output axi_pkg::axi_req_t   tables_req,
+  output logic [DATA_W-1:0]   tables_wdata,
+  input  axi_pkg::axi_rsp_t   tables_rsp,
+  input  logic [DATA_W-1:0]   tables_rdata,
 
   // registers of the blocks inside; counters
   input  reg_req_t            qp_req,
@@ -410,9 +417,9 @@ module roce_transport
     qp_t fault_qp, fault_qp_q, answer_qp;
     logic [15:0] answer_bytes;
     logic [N_QP-1:0] answer_backlog;
-    axi_pkg::axi_req_t answer_req;
-    axi_pkg::axi_rsp_t answer_rsp;
-    logic [DATA_W-1:0] answer_wdata;
+    axi_pkg::axi_req_t answer_req, memory_req;
+    axi_pkg::axi_rsp_t answer_rsp, memory_rsp;
+    logic [DATA_W-1:0] answer_wdata, answer_rdata;
 
     request_parser #(
       .DATA_W(DATA_W),
@@ -472,13 +479,32 @@ module roce_transport
       .m_axi_req    (answer_req),
       .m_axi_wdata  (answer_wdata),
       .m_axi_rsp    (answer_rsp),
-      .m_axi_rdata,
+      .m_axi_rdata  (answer_rdata),
       .stat         (receive_stat.reads)
     );
 
+    assign tables_wdata = answer_wdata;
+    if (TABLES) begin : gen_tables
+      logic tables_read;
+      axi_split u_split (
+        .clk,
+        .rst,
+        .s_axi_req  (answer_req),
+        .s_axi_rsp  (answer_rsp),
+        .s_axi_rd_at(tables_read),
+        .m_axi_req  ({tables_req, memory_req}),
+        .m_axi_rsp  ({tables_rsp, memory_rsp})
+      );
+      assign answer_rdata = tables_read ? tables_rdata : m_axi_rdata;
+    end else begin : gen_no_tables
+      assign tables_req = '0;
+      assign {memory_req, answer_rsp, answer_rdata} = {answer_req, memory_rsp, m_axi_rdata};
+      wire unused_tables = &{1'b0, tables_rsp, tables_rdata};
+    end
+
     if (STORE == roce_tx_pkg::StoreOnChip) begin : gen_answers_alone
-      assign m_axi_req = answer_req;
-      assign {m_axi_wdata, store_rsp, answer_rsp} = {answer_wdata, m_axi_rsp, m_axi_rsp};
+      assign m_axi_req = memory_req;
+      assign {m_axi_wdata, store_rsp, memory_rsp} = {answer_wdata, m_axi_rsp, m_axi_rsp};
       wire unused_store = &{1'b0, store_req, store_wdata};
     end else begin : gen_shared
       axi_mux #(
@@ -486,9 +512,9 @@ module roce_transport
       ) u_memory (
         .clk,
         .rst,
-        .s_axi_req  ({answer_req, store_req}),
+        .s_axi_req  ({memory_req, store_req}),
         .s_axi_wdata({answer_wdata, store_wdata}),
-        .s_axi_rsp  ({answer_rsp, store_rsp}),
+        .s_axi_rsp  ({memory_rsp, store_rsp}),
         .m_axi_req,
         .m_axi_wdata,
         .m_axi_rsp
@@ -545,8 +571,9 @@ module roce_transport
     assign {tx_cmd_valid, tx_cmd_qp, tx_cmd_state} = {cmd_valid, cmd_qp, cmd_state};
     assign {backlog, sent_valid, sent_qp, sent_bytes} = {message_backlog, message_sent, message_qp, message_bytes};
     assign {m_axi_req, m_axi_wdata, store_rsp} = {store_req, store_wdata, m_axi_rsp};
+    assign {tables_req, tables_wdata} = '0;
     wire unused_responder = &{
-      1'b0, m_axis_receive_tready, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
+      1'b0, tables_rsp, tables_rdata, m_axis_receive_tready, window, request, request_valid, hdrs[1], hdrs_valid[1], hdrs_ready[1], parts_tdata[1], parts_tkeep[1],
       parts_tvalid[1], parts_tready[1], parts_tlast[1]
     };
   end

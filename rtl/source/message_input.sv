@@ -11,6 +11,7 @@ module message_input
   parameter int unsigned N_QP   = 4,
   parameter bit          EVENTS = 1'b0,  // the build makes messages of events
   parameter bit          SOURCE = 1'b1,  // the build has the message source
+  parameter bit          PEERS  = 1'b0,  // peers fill the source's replay memory
   parameter int unsigned RINGS  = N_QP   // this number, from 0 on, have rings at their receivers
 ) (
   input logic clk,
@@ -59,6 +60,8 @@ module message_input
 
   input  reg_req_t replay_req,
   output reg_rsp_t replay_rsp,
+  input  table_fill_t       replay_fill,
+  input  logic [DATA_W-1:0] fill_data,
   input  reg_req_t rings_req,
   output reg_rsp_t rings_rsp,
   input  reg_req_t servers_req,
@@ -76,7 +79,8 @@ module message_input
 
   if (SOURCE) begin : gen_source
     message_source #(
-      .DATA_W(DATA_W)
+      .DATA_W(DATA_W),
+      .PEERS(PEERS)
     ) u_source (
       .clk,
       .rst,
@@ -89,6 +93,8 @@ module message_input
       .cpl,
       .replay_req,
       .replay_rsp,
+      .replay_fill,
+      .fill_data,
       .m_axis_desc_tdata (source_desc_tdata),
       .m_axis_desc_tvalid(source_desc_tvalid),
       .m_axis_desc_tready(source_desc_tready),
@@ -102,7 +108,7 @@ module message_input
     absent_block u_replay (.clk, .rst, .req(replay_req), .rsp(replay_rsp));
     assign source_status = '0;
     assign {source_desc_tdata, source_desc_tvalid, source_tdata, source_tkeep, source_tvalid, source_tlast} = '0;
-    wire unused_source = &{1'b0, cpl_valid, cpl, source_desc_tready, source_tready};
+    wire unused_source = &{1'b0, cpl_valid, cpl, source_desc_tready, source_tready, replay_fill, fill_data};
   end
 
   // ---- in turn: the user's, the source's, those of events ----------------------------------------------

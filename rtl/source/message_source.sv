@@ -10,6 +10,7 @@ module message_source
   import ctrl_pkg::*;
 #(
   parameter  int unsigned DATA_W = 64,
+  parameter  bit          PEERS  = 1'b0,  // peers fill the replay memory
   localparam int unsigned Lanes  = DATA_W / 8
 ) (
   input  logic                clk,
@@ -24,6 +25,8 @@ module message_source
   input  cpl_t                cpl,
   input  reg_req_t            replay_req,
   output reg_rsp_t            replay_rsp,
+  input  table_fill_t         replay_fill,
+  input  logic [DATA_W-1:0]   fill_data,
 
   output logic [175:0]        m_axis_desc_tdata,
   output logic                m_axis_desc_tvalid,
@@ -144,13 +147,13 @@ module message_source
     .take(take && cfg.generator == GenCounter), .n_bytes,
     .word(counter_word)
   );
-  replay_memory #(.DATA_W(DATA_W)) u_replay (
+  replay_memory #(.DATA_W(DATA_W), .PEERS(PEERS)) u_replay (
     .clk, .rst,
     .blocks(cfg.replay_blocks),
     .load(anew_q),
     .take(take && cfg.generator == GenReplay), .last(last_q),
     .word(replay_word), .valid(replay_valid),
-    .req(replay_req), .rsp(replay_rsp)
+    .req(replay_req), .rsp(replay_rsp), .fill(replay_fill), .fill_data
   );
 
   always_comb begin

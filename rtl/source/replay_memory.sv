@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // 16 KiB that software writes and the source replays repeatedly, in blocks of 64 bytes for any DATA_W.
 // A message starts with the block after the last one that the previous message used, even in part.
-// Software can read and write at any time; each access delays the replay by at most two cycles.
+// Software can read and write at any time; each access delays the replay by at most two cycles. With PEERS, peers fill
+// up to DATA_W bits a cycle, which delays no replay; software's write waits meanwhile.
 module replay_memory
   import ctrl_pkg::*;
 #(
-  parameter int unsigned DATA_W = 64
+  parameter int unsigned DATA_W = 64,
+  parameter bit          PEERS  = 1'b0  // `fill` may be valid
 ) (
   input  logic              clk,
   input  logic              rst,
@@ -16,7 +18,9 @@ module replay_memory
   output logic [DATA_W-1:0] word,
   output logic              valid,
   input  reg_req_t          req,
-  output reg_rsp_t          rsp
+  output reg_rsp_t          rsp,
+  input  table_fill_t       fill,
+  input  logic [DATA_W-1:0] fill_data
 );
   localparam int unsigned Bytes = 16384;
   localparam int unsigned Rows = Bytes / (DATA_W / 8);
@@ -50,12 +54,13 @@ module replay_memory
           access_q <= StRead;
         end
       StRead: access_q <= StAnswer;
-      StAnswer: begin
-        access_q    <= StIdle;
-        rsp.rd_ack  <= !req.is_wr;
-        rsp.wr_ack  <= req.is_wr;
-        rsp.rd_data <= ram_word[32*lane+:32];
-      end
+      StAnswer:
+        if (!(fill.valid && req.is_wr)) begin
+          access_q    <= StIdle;
+          rsp.rd_ack  <= !req.is_wr;
+          rsp.wr_ack  <= req.is_wr;
+          rsp.rd_data <= ram_word[32*lane+:32];
+        end
       default: access_q <= StIdle;
     endcase
     if (rst) begin
@@ -88,15 +93,19 @@ module replay_memory
   assign valid = valid_q;
   assign fetch = access_q == StIdle && (take || !valid_q || saved_q);
 
-  ram_sdp #(.W(DATA_W), .DEPTH(Rows)) u_ram (
-    .clk,
-    .wr_en  (access_q == StAnswer && req.is_wr),
-    .wr_addr(access_row),
-    .wr_data(changed),
-    .rd_en  (access_q == StRead || fetch),
-    .rd_addr(access_q == StRead ? access_row : take ? next_row : row_q),
-    .rd_data(ram_word)
-  );
+  // Peers and software each write words of 32 bits.
+  localparam int unsigned RamW = PEERS ? 32 : DATA_W;
+  for (genvar i = 0; i < int'(DATA_W / RamW); i++) begin : gen_ram
+    ram_sdp #(.W(RamW), .DEPTH(Rows)) u_ram (
+      .clk,
+      .wr_en  (fill.valid ? fill.words[i] : access_q == StAnswer && req.is_wr && (!PEERS || lane == LaneW'(i))),
+      .wr_addr(fill.valid ? fill.addr[13-:RowW] : access_row),
+      .wr_data(fill.valid ? fill_data[RamW*i+:RamW] : changed[RamW*i+:RamW]),
+      .rd_en  (access_q == StRead || fetch),
+      .rd_addr(access_q == StRead ? access_row : take ? next_row : row_q),
+      .rd_data(ram_word[RamW*i+:RamW])
+    );
+  end
 
   always_ff @(posedge clk) begin
     if (take) row_q <= next_row;
@@ -123,5 +132,5 @@ module replay_memory
     end
   end
 
-  wire unused_bits = &{1'b0, blocks[8], req.addr, block_ends};
+  wire unused_bits = &{1'b0, blocks[8], req.addr, block_ends, fill};
 endmodule

@@ -21,5 +21,5 @@
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   parameter  int unsigned WITH_REQUESTER = 1,    // 0: no messages; queue pairs only answer their peers
   parameter  int unsigned WITH_READ   = 0,       // 1: peers may READ windows of the memory at m_axi
-  parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them, and SEND to m_axis_receive
+  parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them and to tables, and SEND to m_axis_receive
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN

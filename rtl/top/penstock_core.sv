@@ -134,8 +134,8 @@ module penstock_core
   transport_stat_t transport_stat;
   receive_stat_t receive_stat;
 
-  axi_pkg::axil_req_t regs_req;
-  axi_pkg::axil_rsp_t regs_rsp;
+  axi_pkg::axil_req_t regs_req, slow_req;
+  axi_pkg::axil_rsp_t regs_rsp, slow_rsp;
 
   registers #(
     .DATA_W(DATA_W),
@@ -163,6 +163,48 @@ module penstock_core
     .s_axil_rsp(regs_rsp),
     .*
   );
+
+  // ---- tables that peers WRITE and READ ----------------------------------------------------------------
+  localparam int unsigned Hooks = HOOK == stages_pkg::HookSuppression ? N_IN : 0;
+  localparam bit Tables = WITH_RECEIVE == 1 && (WITH_SOURCE == 1 || Hooks != 0);
+  axi_pkg::axi_req_t tables_req;
+  axi_pkg::axi_rsp_t tables_rsp;
+  logic [DATA_W-1:0] tables_wdata, tables_rdata, fill_data;
+  table_fill_t replay_fill, hooks_fill;
+
+  if (Tables) begin : gen_tables
+    axi_pkg::axil_req_t read_req;
+    axi_pkg::axil_rsp_t read_rsp;
+    peer_tables #(
+      .DATA_W(DATA_W),
+      .SOURCE(WITH_SOURCE == 1),
+      .HOOKS(Hooks)
+    ) u_tables (
+      .clk,
+      .rst,
+      .s_axi_req  (tables_req),
+      .s_axi_wdata(tables_wdata),
+      .s_axi_rsp  (tables_rsp),
+      .s_axi_rdata(tables_rdata),
+      .replay_fill,
+      .hooks_fill,
+      .fill_data,
+      .m_axil_req (read_req),
+      .m_axil_rsp (read_rsp)
+    );
+    axil_mux u_registers_mux (
+      .clk,
+      .rst,
+      .s_axil_req({read_req, slow_req}),
+      .s_axil_rsp({read_rsp, slow_rsp}),
+      .m_axil_req(regs_req),
+      .m_axil_rsp(regs_rsp)
+    );
+  end else begin : gen_no_tables
+    assign {tables_rsp, tables_rdata, replay_fill, hooks_fill, fill_data} = '0;
+    assign {regs_req, slow_rsp} = {slow_req, regs_rsp};
+    wire unused_tables = &{1'b0, tables_req, tables_wdata};
+  end
 
   logic [Targets-1:0] ready;  // queue pairs or streams that take messages
 
@@ -218,6 +260,7 @@ module penstock_core
       .N_QP(Targets),
       .EVENTS(N_IN != 0),
       .SOURCE(WITH_SOURCE == 1),
+      .PEERS(Tables),
       .RINGS(WITH_ROCE * N_QP)
     ) u_message_input (
       .s_axis_event_desc_tdata (event_desc_tdata),
@@ -252,7 +295,7 @@ module penstock_core
     wire unused_messages = &{
       1'b0, s_axis_desc_tdata, s_axis_desc_tvalid, s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid,
       s_axis_data_tlast, event_desc_tdata, event_desc_tvalid, event_data_tdata, event_data_tkeep, event_data_tvalid,
-      event_data_tlast, desc_tready, message_tready, ready
+      event_data_tlast, desc_tready, message_tready, ready, replay_fill, fill_data
     };
   end
 
@@ -284,7 +327,8 @@ module penstock_core
     .WITH_QCN(WITH_QCN == 1),
     .WITH_REQUESTER(WITH_REQUESTER == 1),
     .WITH_READ(WITH_READ == 1),
-    .WITH_RECEIVE(WITH_RECEIVE == 1)
+    .WITH_RECEIVE(WITH_RECEIVE == 1),
+    .TABLES(Tables)
   ) u_transports (
     .probe(cm_status.probe),
     .s_axis_desc_tdata (desc_tdata),
@@ -394,8 +438,8 @@ module penstock_core
     .m_axis_tx_tvalid(service_tvalid),
     .m_axis_tx_tready(service_tready),
     .m_axis_tx_tlast (service_tlast),
-    .m_axil_req(regs_req),
-    .m_axil_rsp(regs_rsp),
+    .m_axil_req(slow_req),
+    .m_axil_rsp(slow_rsp),
     .*
   );
 

@@ -25,6 +25,7 @@ module transports
   parameter  bit          WITH_REQUESTER = 1'b1,  // 0: messages do not go by RoCE; peers are answered alone
   parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi,
   parameter  bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND
+  parameter  bit          TABLES     = 1'b0,    // addresses from 2^63 on are those of tables
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
@@ -85,6 +86,12 @@ module transports
   output logic [DATA_W-1:0]   m_axi_wdata,
   input  axi_pkg::axi_rsp_t   m_axi_rsp,
   input  logic [DATA_W-1:0]   m_axi_rdata,
+
+  // tables that peers WRITE and READ; quiet without TABLES
+  output axi_pkg::axi_req_t   tables_req,
+  output logic [DATA_W-1:0]   tables_wdata,
+  input  axi_pkg::axi_rsp_t   tables_rsp,
+  input  logic [DATA_W-1:0]   tables_rdata,
 
   // of TCP; quiet without it
   output logic                lookup_valid,
@@ -274,7 +281,8 @@ module transports
       .WITH_QCN(WITH_QCN),
       .WITH_REQUESTER(WITH_REQUESTER),
       .WITH_READ(WITH_READ),
-      .WITH_RECEIVE(WITH_RECEIVE)
+      .WITH_RECEIVE(WITH_RECEIVE),
+      .TABLES(TABLES)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),
       .s_axis_desc_tvalid(desc_tvalid[0]),
@@ -311,13 +319,13 @@ module transports
     assign {m_axis_sample_tdata, m_axis_sample_tvalid} = '0;
     assign {m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid} = '0;
     assign m_axis_receive_tlast = 1'b0;
-    assign {axi_reqs[0], axi_wdata[0]} = '0;
+    assign {axi_reqs[0], axi_wdata[0], tables_req, tables_wdata} = '0;
     assign stats[0] = '0;
     assign {desc_tready[0], data_tready[0], cpl_tdata[0], cpl_tvalid[0], fill[0]} = '0;
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axis_receive_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
+      1'b0, tables_rsp, tables_rdata, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axis_receive_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
       desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end

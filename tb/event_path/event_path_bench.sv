@@ -49,6 +49,8 @@ module event_path_bench
     .clear(1'b0),
     .hooks_req('0),
     .hooks_rsp(unused_hooks),
+    .hooks_fill('0),
+    .fill_data('0),
     .stage_counts(unused_counts),
     .resync(1'b0),
     .s_rst ({N_IN{in_rst}}),

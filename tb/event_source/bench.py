@@ -50,7 +50,7 @@ class Harness:
         cocotb.start_soon(Clock(dut.clk, CLOCK_PS, "ps").start())
         self.detector = Detector(dut, INPUTS, self.rng)
         self.detector.start([self.rng.randrange(3000, 9000) for _ in range(INPUTS)])
-        for name in ("resync", "clear", "timing_in", "ring_fill", "req", "hooks_req"):
+        for name in ("resync", "clear", "timing_in", "ring_fill", "req", "hooks_req", "hooks_fill"):
             getattr(dut, name).value = 0
         dut.rst.value = 1
         merger = {"merger__enable": EVERY_INPUT, "merger__timeout": 3000, "merger__limit": EVENT_BYTES}

@@ -10,7 +10,7 @@ from lib import structs
 from lib.axi_memory import AxiMemory
 from lib.board import ERR, RESET, RTS, SQD, SUCCESS, Board, start
 from lib.rc_peer import QPN_BASE, Flow, Peer
-from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, Reply
+from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, NAK_OPERATIONAL, Reply
 from lib.receive_model import Message, Packet, Sender, WriteWindow, frame, packets_of
 from lib.runner import Bench, seed
 from scapy.contrib.roce import BTH
@@ -217,6 +217,29 @@ async def what_the_window_does_not_permit_is_refused_and_ends_the_queue_pair_alo
         assert await board.state(qp) == ERR and await board.state(1 - qp) == (ERR if qp else RTS)
     assert bytes(board.memory.mem) == image
     assert [await board.count(f"resp_{name}") for name in ("remote_access_errors", "invalid_requests")] == [1, 1]
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms", skip=not REQUESTS)
+async def writes_of_the_full_line_fill_the_replay_memory_and_end_with_it(dut):
+    rng = random.Random(4)
+    board, windows = await open_windows(dut, rng, mtu=256)
+    size, base, image = 16384, (1 << 63) + BLOCKS["replay_memory"], bytes(board.memory.mem)
+    window = {"read_base_hi": base >> 32, "read_base_lo": base & 0xFFFFFFFF, "read_length_lo": 2 * size}
+    for name, value in window.items():
+        await board.registers.write(f"qp.{name}", value, 0)
+    messages = [Message(rng.randbytes(256), base + at) for at in range(0, size, 256)]
+    beyond = Message(bytes(256), base + size)
+    await send_all(board, messages_of(board, windows[0], 0, [*messages, beyond], 256))
+    while not board.peer.replies or board.peer.replies[-1].aeth[0] == ACKED:
+        await RisingEdge(dut.clk)
+    refused = board.peer.replies[-1]
+    assert (refused.psn, refused.aeth[0]) == ((windows[0].psn + len(messages)) & MASK, NAK_OPERATIONAL)
+    assert await board.count("read_dropped") == 0 and await board.count("nak_sequence_sent") == 0
+    data = b"".join(message.data for message in messages)
+    for at in (0, size - 4, *rng.sample(range(0, size, 4), 20)):
+        word = await board.registers.read_address(BLOCKS["replay_memory"] + at)
+        assert word == int.from_bytes(data[at : at + 4], "little")
+    assert bytes(board.memory.mem) == image
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms", skip=REQUESTS)

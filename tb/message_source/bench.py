@@ -2,6 +2,7 @@
 """The source sends the data that its settings define, to the bit and at full rate, for any stalls and width."""
 
 import itertools
+import os
 from dataclasses import replace
 
 import cocotb
@@ -12,7 +13,8 @@ from lib.axis import AxiStreamBus, AxiStreamSink
 from lib.runner import Bench, seed
 from lib.source_model import COUNTER, PRBS, REPLAY, Settings, messages
 
-BENCH = Bench(top="message_source", configs=[{"DATA_W": 64}, {"DATA_W": 512}])
+BENCH = Bench(top="message_source", configs=[{"DATA_W": 64}, {"DATA_W": 64, "PEERS": 1}, {"DATA_W": 512, "PEERS": 1}])
+PEERS = "PARAM_PEERS" in os.environ
 
 
 class Harness:
@@ -24,7 +26,7 @@ class Harness:
     async def start(self) -> "Harness":
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in ("start", "stop", "clear", "replay_req", "cpl_valid"):
+        for name in ("start", "stop", "clear", "replay_req", "replay_fill", "cpl_valid"):
             getattr(dut, name).value = 0
         dut.cfg.value = Settings().pack()
         dut.rst.value = 1
@@ -291,3 +293,47 @@ async def software_reads_and_writes_the_memory_while_it_is_played(dut):
         await h.expect(next(expected))
         count += 1
     assert count > 10
+
+
+@cocotb.test(skip=not PEERS)
+async def peers_fill_the_memory_while_a_part_of_it_is_played(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    memory = await h.fill(3)
+    other = {}  # 32-bit words of blocks that are not played
+
+    async def play(stop: list[bool]) -> int:
+        settings = Settings(generator=REPLAY, length_min=150, length_max=200, replay_blocks=3)
+        expected, count = messages(settings, memory), 0
+        await h.run(settings)
+        await RisingEdge(dut.m_axis_data_tvalid)
+        while not stop:
+            await RisingEdge(dut.clk)
+            assert dut.m_axis_data_tvalid.value == 1, "a fill delays the replay"
+        await h.pulse("stop")
+        await h.idle()
+        await ReadOnly()
+        while not h.desc.empty():
+            await h.expect(next(expected))
+            count += 1
+        return count
+
+    stop: list[bool] = []
+    player = cocotb.start_soon(play(stop))
+    for _ in range(500):
+        address = h.lanes * rng.randrange(3 * 64 // h.lanes, 16384 // h.lanes)
+        words, data = rng.randrange(1, 1 << h.lanes // 4), rng.getrandbits(8 * h.lanes)
+        dut.replay_fill.value = structs.pack("table_fill_t", valid=1, addr=address, words=words)
+        dut.fill_data.value = data
+        await RisingEdge(dut.clk)
+        dut.replay_fill.value = 0
+        for i in range(h.lanes // 4):
+            if words >> i & 1:
+                other[address + 4 * i] = data >> 32 * i & 0xFFFFFFFF
+    stop.append(True)
+    assert await player > 1
+    await RisingEdge(dut.clk)
+    for address in rng.sample(list(other), 200):
+        assert await h.access(address) == other[address]
+    for address in range(0, 192, 4):
+        assert await h.access(address) == int.from_bytes(memory[address : address + 4], "little")

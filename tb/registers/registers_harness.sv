@@ -96,7 +96,7 @@ module registers_harness
     .s_axis_tlast('0), .s_axis_tbroken('0), .stat_broken('0), .m_axis_tdata(unused_tdata), .m_axis_tkeep(unused_tkeep), .m_axis_tuser(unused_tuser),
     .m_axis_tvalid(unused_tvalid), .m_axis_tready('0), .m_axis_tlast(unused_tlast),
     .m_axis_tbroken(unused_tbroken),
-    .req(hooks_req), .rsp(hooks_rsp), .counts(stage_counts)
+    .req(hooks_req), .rsp(hooks_rsp), .fill('0), .fill_data('0), .counts(stage_counts)
   );
 
   transfer_meter #(.N_QP(N_QP)) u_meter (
@@ -106,7 +106,7 @@ module registers_harness
 
   replay_memory u_replay_memory (
     .clk, .rst, .blocks('0), .load(1'b0), .take(1'b0), .last(1'b0), .word(replay_word), .valid(replay_valid),
-    .req(replay_req), .rsp(replay_rsp)
+    .req(replay_req), .rsp(replay_rsp), .fill('0), .fill_data('0)
   );
 
   destination #(.N_QP(N_QP)) u_destination (

@@ -86,6 +86,7 @@ module trigger_busy_bench
     .s_axis_tlast(tlast),
     .stat_message(unused_message),
     .stages('0), .mark(1'b0), .tai_ns('0), .clear(1'b0), .hooks_req('0), .hooks_rsp(unused_hooks),
+    .hooks_fill('0), .fill_data('0),
     .stage_counts(unused_counts),
     .s_axis_trigger_tdata('0), .s_axis_trigger_tvalid(1'b0), .s_axis_trigger_tready(unused_trigger_ready),
     .*

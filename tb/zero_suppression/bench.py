@@ -25,7 +25,7 @@ class Harness:
     async def start(self) -> "Harness":
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        dut.req.value = 0
+        dut.req.value = dut.fill.value = 0
         self.configure(1, 1)
         dut.rst.value = 1
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), dut.clk, dut.rst)
@@ -66,6 +66,18 @@ class Harness:
     async def load(self, table: Table) -> None:
         for index, (pedestal, threshold) in enumerate(table):
             await self.access(4 * index, pedestal | (threshold & 0xFFFF) << 16)
+
+    async def fill(self, table: Table, pause: float = 0.0) -> None:
+        """The table as a peer WRITEs it, a beat of DATA_W bits a cycle."""
+        words, beat = [pedestal | (threshold & 0xFFFF) << 16 for pedestal, threshold in table], LANES // 2
+        for at in range(0, len(words), beat):
+            while self.rng.random() < pause:
+                await RisingEdge(self.dut.clk)
+            part = words[at : at + beat]
+            self.dut.fill.value = structs.pack("table_fill_t", valid=1, addr=4 * at, words=(1 << len(part)) - 1)
+            self.dut.fill_data.value = sum(word << 32 * i for i, word in enumerate(part))
+            await RisingEdge(self.dut.clk)
+            self.dut.fill.value = 0
 
     async def send(self, payload: bytes) -> int:
         """One fragment; returns the side information of its first beat."""
@@ -167,6 +179,27 @@ async def software_reads_the_table_while_fragments_pass(dut):
         await h.access(beyond, 0xFFFFFFFF)
         assert await h.access(beyond) == 0
     assert await h.access(0) == table[0][0] | (table[0][1] & 0xFFFF) << 16
+
+
+@cocotb.test()
+async def peers_fill_the_table_before_fragments_and_again_while_they_pass(dut):
+    rng = seed()
+    h = await Harness(dut, rng).start()
+    for turn in range(6):
+        rows = rng.choice([1, 5, 64])
+        table = drawn_table(rng, LANES, rows, 0.3)
+        h.configure(2, rows)
+        h.stall(0.2 if turn % 2 else 0.0)
+        await h.fill(table, pause=0.3)
+        payloads = [drawn_payload(rng, rng.randrange(2000)) for _ in range(10)]
+        users = [await h.send(payload) for payload in payloads]
+        for _ in range(5):  # the same values: fragments do not change
+            await h.fill(table)
+            index = rng.randrange(len(table))
+            word = await h.access(4 * index)
+            assert (word & 0xFFFF, word >> 16) == (table[index][0], table[index][1] & 0xFFFF)
+        for user, payload in zip(users, payloads, strict=True):
+            await h.expect(user, suppressed(payload, table, LANES, 2))
 
 
 @cocotb.test()

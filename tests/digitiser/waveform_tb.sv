@@ -113,7 +113,7 @@ module waveform_tb
     .m_axis_data_tdata(message_tdata), .m_axis_data_tkeep(message_tkeep), .m_axis_data_tvalid(message_tvalid),
     .m_axis_data_tready(!stalled), .m_axis_data_tlast(message_tlast), .stat_message,
     .timing_cfg, .timing_in, .timing_out, .timing_status, .ring_fill('0),
-    .stages, .req('0), .rsp, .hooks_req, .hooks_rsp
+    .stages, .req('0), .rsp, .hooks_req, .hooks_rsp, .hooks_fill('0), .fill_data('0)
   );
 
   always @(posedge clk) if (!rst) begin

@@ -7,8 +7,8 @@ which must break the property that it names.
 
 from types import ModuleType
 
-from proofs import cc, eth, event, lib, pcs, roce, switch, tcp
+from proofs import cc, ctrl, eth, event, lib, pcs, roce, switch, tcp
 
-_FILES: tuple[ModuleType, ...] = (lib, eth, pcs, event, cc, roce, tcp, switch)
+_FILES: tuple[ModuleType, ...] = (lib, ctrl, eth, pcs, event, cc, roce, tcp, switch)
 ROOMS = {file.__name__.split(".")[-1]: file.PROOFS for file in _FILES}
 PROOFS = [proof for room in ROOMS.values() for proof in room]

@@ -31,6 +31,20 @@ PROOFS = [
         ),
     ),
     Proof(
+        "axi_split",
+        {"PENDING": 3},
+        mutants=(
+            Mutant(" && (wr_open_q == '0 || wr_at_q == aw_to)", "", "a_aw"),
+            Mutant(" && (rd_open_q == '0 || rd_at_q == ar_to)", "", "a_ar"),
+            Mutant("(aw_held_q || (wr_open_q", "((wr_open_q", "a_aw_hold"),
+            Mutant("w_goes && wr_at_q == 1'(i)", "w_goes", "a_w"),
+            Mutant("s_axi_req.wr.wvalid && ahead_q != '0;", "s_axi_req.wr.wvalid;", "a_w"),
+            Mutant("aw_comes = aw_goes && !aw_held_q", "aw_comes = aw_goes && s_axi_rsp.wr.awready", "a_w_goes"),
+            Mutant("s_axi_rsp.rd         = m_axi_rsp[rd_at_q].rd", "s_axi_rsp.rd         = m_axi_rsp[ar_to].rd", "a_r"),
+            Mutant("- CountW'(b_comes)", "", "a_aw_goes"),
+        ),
+    ),
+    Proof(
         "axi_reset_guard",
         {"DATA_W": 8, "BURSTS": 4, "OUTSTANDING": 5},
         mutants=(
