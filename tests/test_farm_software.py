@@ -59,9 +59,8 @@ def test_boards_in_software_follow_the_coordinator(network, tmp_path, verb, slot
             flows(network)
         requests = ended(network.start("s", str(network.binary), "farm", file, "--end"))
         results = [ended(process) for process in (*running, coordinator)]
-        assert [result.status for result in (requests, *results)] == [0] * 4, [
-            result.stdout[-3000:] + result.stderr[-1500:] for result in (requests, *results)
-        ]
+        failed = [result.stdout[-3000:] + result.stderr[-1500:] for result in (requests, *results) if result.status]
+        assert failed == []
         begin, end = span(table)
         assert begin == following, "no event lies between the runs"
         following = end
