@@ -18,7 +18,8 @@ use super::pull::{Pull, PullCounters, PullSettings, Reading, Requests, INBOX_LEN
 use super::{BackendError, Completion, Counters, LocalQp, PeerQp, PoolSpec, QpSpec};
 
 /// Added to a fault of a board's request where boards are to announce.
-const NO_ANNOUNCEMENT: &str = "; this server reads (--pull): the board must announce, as `penstock send --pull` does";
+pub(super) const NO_ANNOUNCEMENT: &str =
+    "; this server reads (--pull): the board must announce, as `penstock send --pull` does";
 
 /// Unpredictable random bits; in tests, those of a seed.
 pub type Entropy = Box<dyn FnMut() -> u32 + Send>;

@@ -5,7 +5,9 @@
 //! is written, and all messages acknowledged before it have been reported.
 //! Source: ARCHITECTURE.md, "The way of a fragment"; FEROCE (queue pairs of a DAQ server); libibverbs 44.
 
+mod board;
 mod device;
+mod pulled;
 mod reads;
 
 use std::collections::BTreeMap;
@@ -19,40 +21,23 @@ use penstock_units::Time;
 use penstock_wire::{Psn, Qpn, ANNOUNCEMENT_SLOTS, PULL_READS};
 
 use super::lending::Lending;
+use super::responders::NO_ANNOUNCEMENT;
 use super::{
     Backend, BackendError, Completion, Counters, DeviceMemory, LocalAddress, LocalQp, PeerQp, PollMode, PoolSpec,
     QpSpec, SessionClock, WritesDevice,
 };
 use crate::sys::verbs::{
     device_names, library_is_there, status_name, CompletionQueue, Context, Domain, Outgoing, QueuePair, Receives,
-    Registration, Remote, Source, WorkCompletion, Written,
+    Registration, Remote, Source, WorkCompletion, Written, FLUSHED,
 };
-use reads::{Pulled, Reads, MOST_COMPLETIONS};
+use board::{failed, tag, Board};
+use pulled::Pulled;
+use reads::{Reads, MOST_COMPLETIONS};
 
 pub use device::{Found, GidChoice, VerbsConfig};
 
 /// Completions that a queue holds at first; it grows with the boards.
 const FIRST_DEPTH: u32 = 1024;
-
-/// One board's queue pair.
-struct Board {
-    /// First: it is destroyed before what it fills.
-    qp: QueuePair,
-    /// What is read, if the board announces.
-    reads: Option<Reads>,
-    /// Completions that may be there at a time.
-    most_completions: u32,
-    /// The connection's number, in the upper half of our work request numbers with the board: completions of an earlier
-    /// one do not count.
-    life: u16,
-    psn: Psn,
-    /// Receives that have not completed.
-    posted: u32,
-    /// The peer may have filled some.
-    connected: bool,
-    /// Reason of the first error completion.
-    fault: Option<&'static str>,
-}
 
 /// The slots that all queue pairs share. Each queue pair has receives of its own, of slots that it is lent: the shared
 /// queue of a NIC (SRQ) would serve requests in order of arrival, even if others need the remaining receives.
@@ -413,10 +398,12 @@ impl Backend for Verbs {
         if let Some(status) = fault.filter(|status| *status != FLUSHED) {
             return Some(format!("{status}: a request of the board was refused"));
         }
+        let hint = if reads.is_some() { NO_ANNOUNCEMENT } else { "" };
         qp.is_in_error().unwrap_or(true).then(|| {
-            "the queue pair is in ERR, and the NIC does not say why: the board has another path MTU, other slots, or a \
-             wrong key; compare --mtu, --slots and --slot-size of both ends"
-                .into()
+            format!(
+                "the queue pair is in ERR, and the NIC does not say why: the board has another path MTU, other slots, or \
+                 a wrong key; compare --mtu, --slots and --slot-size of both ends{hint}"
+            )
         })
     }
 
@@ -544,14 +531,8 @@ fn registering(what: &str, len: usize) -> String {
     format!("{what}: registering {len} bytes (if it is the limit of locked memory: `ulimit -l unlimited`)")
 }
 
-/// What the numbers of a connection's work requests begin with.
-fn tag(board: u16, life: u16) -> u64 {
-    u64::from(board) << 48 | u64::from(life) << 32
-}
-
 /// Slots are 32 bits of a work request's number; `NO_SLOT` has all of them set.
 const SLOT_MASK: u64 = u32::MAX as u64;
-const FLUSHED: &str = "IBV_WC_WR_FLUSH_ERR";
 
 /// A completion of a board's present life; none if that life is over.
 fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<Completion> {
@@ -572,9 +553,4 @@ fn completion(boards: &mut BTreeMap<u16, Board>, wc: &WorkCompletion) -> Option<
         byte_len: wc.byte_len,
         payload_crc: None,
     })
-}
-
-fn failed(action: impl Into<std::borrow::Cow<'static, str>>) -> impl FnOnce(io::Error) -> BackendError {
-    let action = action.into();
-    move |source| BackendError::Io { action, source }
 }

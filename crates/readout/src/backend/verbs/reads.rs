@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A board that an RDMA NIC reads: its announcements, and the READs of its fragments.
 //! Promise: the board may write its announcements and nothing else; a fragment lies in its slot when its last READ has
-//! completed, and the list of its successors in memory of the queue pair.
+//! completed, and the list of its successors in memory of the queue pair. Announcements and READs complete in one queue,
+//! so what a board has announced before it answered is taken before the answer.
 //! Source: docs/fragments.md (announcements); ibv_post_send(3).
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use penstock_transport::{Memory, RecvWr};
-use penstock_units::Time;
+use penstock_transport::RecvWr;
 use penstock_wire::fragment::HEADER_LEN;
 use penstock_wire::{Payload, ANNOUNCEMENT_SLOTS, ANNOUNCEMENT_SLOT_LEN, PULL_READS, SUCCESSORS_LEN};
 
-use super::{failed, tag, Board, FLUSHED};
-use crate::backend::pull::{Around, Pull, PullCounters, PullSettings, Puller, Reading, INBOX_LEN};
-use crate::backend::{BackendError, Completion, Counters};
-use crate::sys::verbs::{
-    status_name, CompletionQueue, Domain, Outgoing, QueuePair, ReadWr, Registration, WorkCompletion, Written,
-};
+use crate::backend::pull::{Around, Puller, Reading, INBOX_LEN};
+use crate::backend::responders::NO_ANNOUNCEMENT;
+use crate::backend::Completion;
+use crate::sys::verbs::{status_name, Domain, QueuePair, ReadWr, Registration, WorkCompletion, Written, FLUSHED};
 use crate::sys::{Pages, RingMemory};
 
 /// Announcements and READs of a board that have not completed, at most.
@@ -27,99 +24,6 @@ pub(super) const MOST_COMPLETIONS: u32 = ANNOUNCEMENT_SLOTS + PULL_READS as u32;
 const READ: u64 = 1 << 31;
 const UNANSWERED: &str = "IBV_WC_RETRY_EXC_ERR";
 
-/// All boards that are read.
-pub(super) struct Pulled {
-    pull: Pull,
-    came: Vec<WorkCompletion>,
-    /// Counts of earlier connections.
-    ended: BTreeMap<u16, PullCounters>,
-}
-
-impl Pulled {
-    pub(super) fn new(settings: &PullSettings) -> Result<Pulled, BackendError> {
-        let pull = Pull::new(settings).map_err(|error| BackendError::Unavailable(format!("--pull: {error}")))?;
-        Ok(Pulled { pull, came: Vec::new(), ended: BTreeMap::new() })
-    }
-
-    pub(super) fn reading(&self) -> Reading {
-        self.pull.reading()
-    }
-
-    pub(super) fn outgoing(&self) -> Outgoing {
-        Outgoing { reads: PULL_READS, ack_timeout: self.pull.reading().ack_timeout }
-    }
-
-    /// When [`Self::turn`] has something to do, if nothing comes.
-    pub(super) fn due(&self) -> Time {
-        self.pull.due
-    }
-
-    /// There may be other slots now, and a run may take other events.
-    pub(super) fn wake(&mut self) {
-        self.pull.due = Time::ZERO;
-    }
-
-    /// Takes what has completed, and posts what may be read.
-    pub(super) fn turn(
-        &mut self,
-        now: Time,
-        completions: &CompletionQueue,
-        boards: &mut BTreeMap<u16, Board>,
-        memory: &mut dyn Memory,
-        out: &mut Vec<Completion>,
-    ) -> Result<(), BackendError> {
-        completions.poll(|wc| self.came.push(wc)).map_err(failed("polling the completion queue"))?;
-        if self.came.is_empty() && now < self.pull.due {
-            return Ok(());
-        }
-        for wc in self.came.drain(..) {
-            let (board, life) = ((wc.wr_id >> 48) as u16, (wc.wr_id >> 32) as u16);
-            let of = boards.get_mut(&board).filter(|of| of.life == life);
-            let Some(reads) = of.and_then(|of| of.reads.as_mut()) else { continue };
-            reads.complete(&mut self.pull.around((now, board), memory), &wc, out);
-        }
-        self.pull.handle_timeout(now);
-        for (&board, of) in boards.iter_mut().filter(|(_, of)| of.connected) {
-            if let Some(reads) = &mut of.reads {
-                self.pull.feed((now, board), &mut reads.puller, memory);
-            }
-        }
-        while let Some(read) = self.pull.poll_read(now) {
-            let reads = boards.get_mut(&(read.board as u16)).and_then(|of| of.reads.as_mut());
-            reads.into_iter().for_each(|reads| reads.puller.read(&read));
-        }
-        for (&board, Board { qp, reads, life, .. }) in boards.iter_mut().filter(|(_, of)| of.connected) {
-            let Some(reads) = reads.as_mut().filter(|reads| reads.fault().is_none()) else { continue };
-            // A queue pair that takes no READ any more has failed; the device may be well.
-            if let Err(error) = reads.post(qp, tag(board, *life)) {
-                reads.failed.get_or_insert_with(|| error.to_string());
-            }
-            self.pull.wait_for(&reads.puller);
-        }
-        Ok(())
-    }
-
-    /// The connection of a board ends.
-    pub(super) fn end(&mut self, board: u16, reads: &mut Reads) {
-        reads.fault().iter().for_each(|why| reads.puller.name_unread(board, why));
-        self.pull.forget(board, &mut reads.puller);
-        *self.ended.entry(board).or_default() += reads.puller.counters(0);
-    }
-
-    pub(super) fn board_counters(&self, board: u16, reads: Option<&Reads>) -> Counters {
-        let mut sum = self.ended.get(&board).copied().unwrap_or_default();
-        reads.into_iter().for_each(|reads| sum += reads.puller.counters(0));
-        let mut named = self.pull.board_counters(board, &sum);
-        // The NIC repeats requests, and counts them by port.
-        named.retain(|(name, _)| name != "pull_requests_repeated");
-        named
-    }
-
-    pub(super) fn counters(&self) -> Counters {
-        self.pull.counters()
-    }
-}
-
 /// The READs of one board.
 pub(super) struct Reads {
     pub(super) puller: Puller,
@@ -127,7 +31,7 @@ pub(super) struct Reads {
     memory: RingMemory,
     /// The slots that fragments fill.
     ring: Registration,
-    /// Why the first READ failed.
+    /// What failed first.
     failed: Option<String>,
     is_unanswered: bool,
 }
@@ -185,16 +89,20 @@ impl Reads {
         let status = status_name(wc.status);
         if wc.status != 0 {
             self.is_unanswered |= self.failed.is_none() && status == UNANSWERED;
-            if status != FLUSHED {
-                self.failed.get_or_insert_with(|| status.to_owned());
+            match wc.wr_id & READ {
+                _ if status == FLUSHED => {}
+                0 => self.fail(format!("{status}: a request of the board was refused{NO_ANNOUNCEMENT}")),
+                _ => self.fail(format!("a READ of what the board has announced failed: {status}")),
             }
         } else if wc.wr_id & READ != 0 {
             self.take_successors(around);
             self.puller.arrive(around, out);
         } else {
             let slot = wc.wr_id as u32 & !(READ as u32);
-            let at = slot as usize * ANNOUNCEMENT_SLOT_LEN;
-            let message = self.memory.bytes().get(at..at + (wc.byte_len as usize).min(ANNOUNCEMENT_SLOT_LEN));
+            // Receives are posted again in any order: a WRITE lies where its immediate says, only a SEND in the receive.
+            let at = wc.imm.filter(|_| wc.is_write).unwrap_or(slot) as usize * ANNOUNCEMENT_SLOT_LEN;
+            let len = (wc.byte_len as usize).min(ANNOUNCEMENT_SLOT_LEN);
+            let message = self.memory.bytes()[..INBOX_LEN].get(at..at + len);
             self.puller.take_message(slot, message.unwrap_or_default());
         }
     }
@@ -213,8 +121,11 @@ impl Reads {
 
     /// Why the connection must end.
     pub(super) fn fault(&self) -> Option<String> {
-        let of_read = || Some(format!("a READ of what the board has announced failed: {}", self.failed.as_ref()?));
-        self.puller.fault().map(str::to_owned).or_else(of_read)
+        self.puller.fault().map(str::to_owned).or_else(|| self.failed.clone())
+    }
+
+    pub(super) fn fail(&mut self, why: String) {
+        self.failed.get_or_insert(why);
     }
 
     pub(super) fn is_unanswered(&self) -> bool {

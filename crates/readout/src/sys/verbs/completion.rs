@@ -155,6 +155,9 @@ impl Drop for CompletionQueue {
     }
 }
 
+/// The status of a work request that was never done, since its queue pair had ended.
+pub const FLUSHED: &str = "IBV_WC_WR_FLUSH_ERR";
+
 /// Name of an `enum ibv_wc_status`, as the header has it.
 pub fn status_name(status: u32) -> &'static str {
     const NAMES: [&str; 22] = [

@@ -12,7 +12,7 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 
-pub use completion::{status_name, CompletionQueue, WorkCompletion};
+pub use completion::{status_name, CompletionQueue, WorkCompletion, FLUSHED};
 pub use device::{device_names, library_is_there, Context, Domain, GidEntry};
 pub use queue_pair::{Outgoing, QueuePair, ReadWr, Receives, Remote, Source};
 pub use registration::{Registration, Written};
