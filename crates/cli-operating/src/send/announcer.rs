@@ -153,6 +153,11 @@ impl Announcer {
         self.held.messages.len() < self.held.ring.slots as usize
     }
 
+    /// A slot is not free.
+    pub fn holds_messages(&self) -> bool {
+        !self.held.messages.is_empty()
+    }
+
     /// Message `n` of this event waits for the server.
     pub fn push(&mut self, n: u64, event: u64, length: u32) {
         let address = self.held.push(n);

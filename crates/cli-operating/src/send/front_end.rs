@@ -4,7 +4,7 @@
 //! table each goes to the queue pair that the table names, waits as the table has it, and is never sent twice.
 //! Source: the gateware that it emulates: `cm_listener` and `cm_opener`, `destination`.
 
-use super::lane::Lane;
+use super::lane::{Lane, ABANDONED};
 use super::link::Link;
 use super::payload::{Messages, Shared};
 use super::plan::Plan;
@@ -25,10 +25,6 @@ const REOPEN: Time = Time::from_ms(500);
 /// A server that has neither acknowledged nor asked anything for so long may take its place with another queue pair:
 /// longer than from one question of `penstock recv` to the next, so that no forged OPEN_QP comes in between.
 const QUIET: Time = Time::from_s(2);
-
-/// One that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the queue
-/// pair. `penstock recv` asks a board that is silent every second whether it lives.
-const ABANDONED: Time = Time::from_s(5);
 
 /// Time from one message that is flushed without a queue pair to the next: events that have waited are not all lost
 /// during one change of the table.
@@ -287,6 +283,9 @@ impl FrontEnd {
         for at in 0..side.lanes.len() {
             if side.lanes[at].closing {
                 side.end(at);
+            }
+            if now >= side.lanes[at].abandoned_at() {
+                side.lanes[at].abandon();
             }
         }
         side.post(now);

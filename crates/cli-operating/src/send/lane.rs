@@ -31,6 +31,9 @@ const BYTES_AHEAD: u64 = 1 << 20;
 const ALL_BYTES_AHEAD: u64 = 8 << 20;
 /// Packets of one queue pair before the next one has its turn.
 const BURST: usize = 32;
+/// A server that has neither acknowledged nor asked anything for so long is taken for dead: another one may have the
+/// queue pair. `penstock recv` asks a board that is silent every second whether it lives.
+pub const ABANDONED: Time = Time::from_s(5);
 /// `qp.state` between OPEN_QP and the end of opening.
 const READY_TO_RECEIVE: u8 = 2;
 
@@ -181,6 +184,22 @@ impl Lane {
     pub fn has_failed(&self) -> bool {
         self.requester.as_ref().is_some_and(|requester| requester.state() != RequesterState::Ready)
             || self.announcer.as_ref().is_some_and(|announcer| announcer.fault().is_some())
+    }
+
+    /// When its server counts as dead, of several that share the run: what it has not read would hold up the events of
+    /// the others. A server that is sent to is given up by the timer of a message instead.
+    pub fn abandoned_at(&self) -> Time {
+        let is_unread = self.announcer.as_ref().is_some_and(Announcer::holds_messages);
+        match self.plan.by_event && self.is_ready() && is_unread {
+            true => self.last_arrival.saturating_add(ABANDONED),
+            false => Time::MAX,
+        }
+    }
+
+    /// Its server is dead.
+    pub fn abandon(&mut self) {
+        self.trouble = Some(format!("{}: it reads nothing and asks nothing", self.peer.ip));
+        self.fail();
     }
 
     /// Fails by command: what it holds is flushed.
@@ -381,7 +400,7 @@ impl Lane {
         if self.announcer.as_ref().is_some_and(|announcer| announcer.has_answers) {
             return Time::ZERO;
         }
-        let timer = requester.next_timeout().unwrap_or(Time::MAX);
+        let timer = requester.next_timeout().unwrap_or(Time::MAX).min(self.abandoned_at());
         let waits = self.window.may_send() && requester.can_transmit();
         timer.min(self.pacing.as_ref().filter(|_| waits).map_or(Time::MAX, Pacing::next))
     }
