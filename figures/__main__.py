@@ -219,7 +219,7 @@ def tables(rows: list[tuple[str, Compared]], done: Mapping[Job, Run]) -> dict[st
     found: dict[str, list[measured.Row]] = {}
     for name, row in rows:
         found.setdefault(name, []).append(row.cells())
-    for name in CASES.keys() & found:
+    for name in [name for name in CASES if name in found]:
         found[f"{name} cases"] = CASES[name]([done[job] for job in FIGURES[name].jobs])
     if "disorder" in found:
         found["disorder peers"] = disorder.peer_rows(disorder_peers.read())

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from figures.peers import COMMON, DEQUEUED, LAWS, RECORD, START_S, UDP, held
+from figures.peers import COMMON, DEQUEUED, LAWS, RECORD, START_S, UDP, cells, held
 
 FILE = Path(__file__).with_name("disorder_peers.csv")
 SCHEMES = {**dict.fromkeys(LAWS, "ns-3"), "NDP": "htsim"}
@@ -158,21 +158,12 @@ class Peer:
 
 
 def read(file: Path = FILE) -> list[Peer]:
-    """What was measured.
-
-    Raises ValueError for a file of other columns.
-    """
-    with file.open(newline="") as lines:
-        rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-        names = [of.name for of in fields(Peer)]
-        if rows.fieldnames != names:
-            raise ValueError(f"{file}: columns are {rows.fieldnames}, and must be {names}; see figures.disorder_peers")
-        return [
-            Peer(
-                row["scheme"], row["case"], float(row["value"]), float(row["ideal"]), *map(_number, [*row.values()][4:])
-            )
-            for row in rows
-        ]
+    """What was measured. Raises ValueError for a file of other columns."""
+    found = cells(file, [of.name for of in fields(Peer)])
+    return [
+        Peer(scheme, case, float(value), float(ideal), *map(_number, measured))
+        for scheme, case, value, ideal, *measured in found
+    ]
 
 
 def _number(cell: str) -> float | None:

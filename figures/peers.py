@@ -92,17 +92,22 @@ class Peer:
     jain: float
 
 
-def read(file: Path = FILE) -> list[Peer]:
-    """What was measured.
+def cells(file: Path, names: list[str]) -> list[list[str]]:
+    """The rows of a file with these columns.
 
     Raises ValueError for a file of other columns.
     """
     with file.open(newline="") as lines:
-        rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-        names = [field.name for field in fields(Peer)]
-        if rows.fieldnames != names:
-            raise ValueError(f"{file}: columns are {rows.fieldnames}, and must be {names}; make it with figures.peers")
-        return [Peer(row["law"], int(row["boards"]), *(float(row[name]) for name in names[2:])) for row in rows]
+        head, *found = csv.reader(line for line in lines if not line.startswith("#"))
+    if head != names:
+        raise ValueError(f"{file}: columns are {head}, and must be {names}; make it with figures.{file.stem}")
+    return found
+
+
+def read(file: Path = FILE) -> list[Peer]:
+    """What was measured. Raises ValueError for a file of other columns."""
+    found = cells(file, [field.name for field in fields(Peer)])
+    return [Peer(law, int(boards), *map(float, numbers)) for law, boards, *numbers in found]
 
 
 def rows(peers: list[Peer]) -> list[Row]:

@@ -60,15 +60,9 @@ enum Posted {
 /// What a puller works with.
 pub(in crate::backend) struct Around<'a> {
     pub(super) now: Time,
-    pub(super) board: u16,
+    pub(in crate::backend) board: u16,
     pub(super) scheduler: &'a mut Scheduler,
     pub(in crate::backend) memory: &'a mut dyn Memory,
-}
-
-impl Around<'_> {
-    pub(in crate::backend) fn board(&self) -> u16 {
-        self.board
-    }
 }
 
 pub(in crate::backend) struct Puller {

@@ -171,14 +171,15 @@ impl Verbs {
             done.map_err(failed(registering(&format!("board {board}"), spec.len)))
         };
         let ring = memory.addr();
-        let (mut most_completions, mut reads, mut outgoing) = (spec.max_receives, None, Outgoing::NONE);
+        let outgoing = self.pulled.as_ref().map_or(Outgoing::NONE, Pulled::outgoing);
+        let (mut most_completions, mut reads) = (spec.max_receives, None);
         let (receives, max_receives, base) = match (&self.pool, &self.pulled) {
             (Some(pool), _) => {
                 most_completions = pool.lending.ahead() as u32;
                 (Receives::Pool(pool.registration.clone()), most_completions, 0)
             }
             (None, Some(pulled)) => {
-                (most_completions, outgoing) = (MOST_COMPLETIONS, pulled.outgoing());
+                most_completions = MOST_COMPLETIONS;
                 let action = format!("board {board}: memory for its announcements");
                 let of_board = Reads::new(register(Registration::local)?, spec.max_receives, pulled.reading());
                 let of_board = of_board.map_err(failed(action.clone()))?;
@@ -281,7 +282,7 @@ impl Backend for Verbs {
 
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
-        let outgoing = self.pulled.as_ref().map(Pulled::outgoing);
+        let outgoing = self.pulled.as_ref().map_or(Outgoing::NONE, Pulled::outgoing);
         let connected = &mut self.board(board)?.connected;
         if peer.mtu > limit {
             return Err(BackendError::Unavailable(format!(
@@ -312,7 +313,6 @@ impl Backend for Verbs {
             };
             BackendError::Io { action: action.into(), source }
         })?;
-        let outgoing = outgoing.unwrap_or(Outgoing::NONE);
         let reads =
             if outgoing.reads > 0 { format!(", with {} READs at a time", outgoing.reads) } else { String::new() };
         let connecting = format!("board {board}: connecting (RTS{reads})");

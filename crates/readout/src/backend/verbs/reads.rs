@@ -111,7 +111,7 @@ impl Reads {
     fn take_successors(&mut self, around: &mut Around<'_>) {
         let Some((receive, length)) = self.puller.arriving().filter(|_| self.puller.is_last()) else { return };
         if let Ok(Payload::Bytes(bytes)) = around.memory.read(receive.va, length.min(HEADER_LEN as u32)) {
-            self.puller.compare(around.board(), &bytes);
+            self.puller.compare(around.board, &bytes);
         }
         let list = self.list(receive.wr_id);
         if let Some(bytes) = self.memory.bytes().get(list..list + SUCCESSORS_LEN) {
