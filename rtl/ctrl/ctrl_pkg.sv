@@ -30,6 +30,7 @@ package ctrl_pkg;
   // Settings that hold for the whole front end.
   typedef struct packed {
     logic [63:0] store_base;
+    logic [31:0] pull_stride;
     eth_pkg::vlan_cfg_t vlan;
     eth_pkg::pause_tx_cfg_t pause_tx;
     services_pkg::services_cfg_t services;
@@ -85,6 +86,9 @@ package ctrl_pkg;
     logic stale_message;
     logic store_write_error;
     logic store_read_error;
+    logic announced;
+    logic fragment_dropped;
+    logic fragment_refused;
     logic cnp_ignored;
     logic cnp_clamped;
     logic cnp_overruled;

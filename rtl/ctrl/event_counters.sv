@@ -58,8 +58,10 @@ module event_counters
   assign pulse[CntMessagesDone]         = transport.outcome.complete || tcp.completed;
   assign pulse[CntQpErrors]             = transport.outcome.failed;
   assign pulse[CntStaleMessages]        = transport.stale_message;
-  assign pulse[CntStoreWriteErrors]     = transport.store_write_error;
+  assign pulse[CntStoreWriteErrors]     = transport.store_write_error || transport.fragment_refused;
   assign pulse[CntStoreReadErrors]      = transport.store_read_error;
+  assign pulse[CntAnnouncements]        = transport.announced;
+  assign pulse[CntFragmentsDropped]     = transport.fragment_dropped;
   assign pulse[CntSamplesDropped]       = transport.sample_dropped;
 
   assign pulse[CntRxCnpPackets]         = receive.cnp;

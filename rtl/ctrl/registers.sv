@@ -26,7 +26,8 @@ module registers
   parameter int unsigned WITH_SERVICES = 1,
   parameter int unsigned WITH_REQUESTER = 1,
   parameter int unsigned WITH_READ   = 0,
-  parameter int unsigned WITH_RECEIVE = 0
+  parameter int unsigned WITH_RECEIVE = 0,
+  parameter int unsigned PULL_SLOTS = 0
 ) (
   input logic clk,
   input logic rst,
@@ -137,6 +138,7 @@ module registers
   assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1 && WITH_REQUESTER == 1;
   assign live.options.read     = WITH_ROCE == 1 && WITH_READ == 1;
   assign live.options.receive  = WITH_ROCE == 1 && WITH_RECEIVE == 1;
+  assign live.options.pull_slots = 16'(PULL_SLOTS);
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
   assign live.clock.khz             = CLK_KHZ;
@@ -268,6 +270,7 @@ module registers
     secret:          held.tcp.secret.value
   };
 
+  assign settings.pull_stride = {held.pull_stride.bytes, 6'b0};
   assign settings.store_base = {held.store_base_hi.addr, held.store_base_lo.addr};
   assign settings.clear = held.command.clear;
 

@@ -4,6 +4,8 @@
 // A message without a destination is passed on with a mark: length all ones = longer than its slot (the segmenter
 // drains it and it completes with WcLocLenErr), by_event still set = no live server (drained, WcFlushErr; affects no
 // queue pair). A message of a ring takes a slot only if its queue pair is open; the segmenter handles the others.
+// With PULL and a stride, messages of rings are fragments that fragment_keeper keeps: in_ring stays set, the event's number
+// comes beside the descriptor, and a slot's size is the stride without the list of successors.
 // An event, and all later ones, is held while its table is prepared but not confirmed, and, with
 // wait_for_server, while its server cannot take it and no other table has been announced. Register accesses are served
 // meanwhile. Proved in rtl/formal/destination_props.sv: order, atomic changes, progress.
@@ -16,6 +18,7 @@ module destination
   parameter  int unsigned N_QP    = 4,
   parameter  int unsigned SERVERS = Servers,  // those of the register map; fewer in a proof
   parameter  int unsigned RINGS   = N_QP,     // those from RINGS on are streams without addresses: in_ring is unused
+  parameter  bit          PULL    = 1'b0,
   localparam int unsigned ServerW = $clog2(SERVERS)
 ) (
   input  logic                clk,
@@ -24,8 +27,10 @@ module destination
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
   output logic [175:0]        m_axis_desc_tdata,
+  output logic [63:0]         m_event_number,     // with PULL, of a message with in_ring
   output logic                m_axis_desc_tvalid,
   input  logic                m_axis_desc_tready,
+  input  logic [31:0]         stride,             // of fragments that are kept, 0: none is
   input  destination_cfg_t    cfg,
   output destination_status_t status,
   input  logic [N_QP-1:0]     ready,              // queue pairs that take messages
@@ -236,6 +241,20 @@ module destination
     .rd_data(place)
   );
 
+  // ---- fragments that are kept --------------------------------------------------------------------
+  logic is_kept;
+  logic [31:0] fragment_size_q;
+  if (PULL) begin : gen_pull
+    assign is_kept = stride != '0;
+    always_ff @(posedge clk) begin
+      fragment_size_q <= stride - 32'(pull_pkg::ListBytes);
+      if (state_q == StRing) m_event_number <= desc_q.raddr;
+    end
+  end else begin : gen_no_pull
+    assign {is_kept, fragment_size_q, m_event_number} = '0;
+    wire unused_stride = &{1'b0, stride};
+  end
+
   // ---- descriptors out -----------------------------------------------------------------------------
   assign emit = state_q == StEmit || state_q == StRing;
 
@@ -250,7 +269,7 @@ module destination
       desc_q.by_event <= 1'b0;
     end
     if (state_q == StReady && hold) desc_q.by_event <= 1'b1;
-    if (emit) desc_q.in_ring <= 1'b0;
+    if (emit) desc_q.in_ring <= is_kept && state_q == StRing;
     if (state_q == StRing) begin
       desc_q.with_imm <= 1'b1;
       desc_q.imm      <= 32'(place.next_slot);
@@ -308,7 +327,7 @@ module destination
     if (state_q == StPlace) begin
       edited  <= '{next_slot: place.next_slot + 1'b1, offset: place.offset + 48'(ring.slot_size)};
       wraps_q <= 17'(place.next_slot) + 17'd1 == ring.slots;
-      fits_q  <= ring.slots != '0 && desc_q.length <= ring.slot_size;
+      fits_q  <= ring.slots != '0 && desc_q.length <= (is_kept ? fragment_size_q : ring.slot_size);
     end
     if (state_q == StWrap && wraps_q) edited <= '0;
     answered_q <= answer && !rst;

@@ -10,7 +10,8 @@ module qp_table
   parameter int unsigned N_QP    = 4,
   parameter int unsigned N_PORTS = 2,
   parameter bit          RETRANSMIT = 1'b1, // 0: retry_cnt and rnr_retry are 0
-  parameter bit          WITH_READ  = 1'b0, // the rows have a window, for the last port
+  parameter bit          WITH_READ  = 1'b0, // the rows have a window, for the last ports:
+  parameter int unsigned WINDOWS    = 1,    // so many
   parameter bit          WITH_RECEIVE = 1'b0
 ) (
   input logic clk,
@@ -22,7 +23,7 @@ module qp_table
   input  qp_t     [N_PORTS-1:0] cfg_qp,
   input  logic    [N_PORTS-1:0] cfg_rd,
   output qp_cfg_t [N_PORTS-1:0] cfg,
-  output roce_read_pkg::read_cfg_t window,
+  output roce_read_pkg::read_cfg_t [WINDOWS-1:0] window,
 
   // State: commands of software go out, failures come in; `ready` are the queue pairs that accept packets of their peer.
   output logic                 cmd_valid,
@@ -215,9 +216,7 @@ module qp_table
   // ---- windows -------------------------------------------------------------------------------------
   if (WITH_READ || WITH_RECEIVE) begin : gen_windows
     localparam row_t KeptRead = kept_of_window();
-    localparam int unsigned Reader = N_PORTS - 1;
     wire in_window = addr[QpRowAddrW-1:5] == QpReadPsn[QpRowAddrW-1:5];
-    row_t row;
     logic [31:0] kept_read;
     ram_sdp #(
       .W    (32),
@@ -232,32 +231,36 @@ module qp_table
       .rd_addr({qp[QpW-1:0], addr[4:2]}),
       .rd_data(kept_read)
     );
-    for (genvar w = 0; w < Words; w++) begin : gen_word
-      ram_sdp #(
-        .W    (32),
-        .DEPTH(1 << QpW)
-      ) u_row (
-        .clk,
-        .wr_en  (write && in_window && addr[4:2] == 3'(w)),
-        .wr_addr(qp[QpW-1:0]),
-        .wr_data(((kept_read & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten)) & KeptRead[w]),
-        .rd_en  (cfg_rd[Reader]),
-        .rd_addr(cfg_qp[Reader][QpW-1:0]),
-        .rd_data(row[w])
-      );
-    end
     assign read_word = in_window ? kept_read & KeptRead[addr[4:2]] : '0;
-    // verilator lint_off UNUSEDSIGNAL
-    // (the holes of a register)
-    qp_receive_t receive;
-    // verilator lint_on UNUSEDSIGNAL
-    assign receive   = row[QpReceive[4:2]];
-    assign window    = '{
-      write: receive.write, rnr_timer: receive.rnr_timer,
-      resources: row[QpReadDepth[4:2]][4:0], psn: row[QpReadPsn[4:2]][23:0], rkey: row[QpReadRkey[4:2]],
-      base: {row[QpReadBaseHi[4:2]], row[QpReadBaseLo[4:2]]}, length: {row[QpReadLengthHi[4:2]], row[QpReadLengthLo[4:2]]}
-    };
-    wire unused_rows = &{1'b0, row};
+    for (genvar p = 0; p < WINDOWS; p++) begin : gen_reader
+      localparam int unsigned Reader = N_PORTS - WINDOWS + p;
+      row_t row;
+      for (genvar w = 0; w < Words; w++) begin : gen_word
+        ram_sdp #(
+          .W    (32),
+          .DEPTH(1 << QpW)
+        ) u_row (
+          .clk,
+          .wr_en  (write && in_window && addr[4:2] == 3'(w)),
+          .wr_addr(qp[QpW-1:0]),
+          .wr_data(((kept_read & ~access_q.wr_biten) | (access_q.wr_data & access_q.wr_biten)) & KeptRead[w]),
+          .rd_en  (cfg_rd[Reader]),
+          .rd_addr(cfg_qp[Reader][QpW-1:0]),
+          .rd_data(row[w])
+        );
+      end
+      // verilator lint_off UNUSEDSIGNAL
+      // (the holes of a register)
+      qp_receive_t receive;
+      // verilator lint_on UNUSEDSIGNAL
+      assign receive   = row[QpReceive[4:2]];
+      assign window[p] = '{
+        write: receive.write, rnr_timer: receive.rnr_timer,
+        resources: row[QpReadDepth[4:2]][4:0], psn: row[QpReadPsn[4:2]][23:0], rkey: row[QpReadRkey[4:2]],
+        base: {row[QpReadBaseHi[4:2]], row[QpReadBaseLo[4:2]]}, length: {row[QpReadLengthHi[4:2]], row[QpReadLengthLo[4:2]]}
+      };
+      wire unused_rows = &{1'b0, row};
+    end
   end else begin : gen_no_windows
     assign read_word = '0;
     assign window    = '0;

@@ -60,7 +60,10 @@ module read_engine
   output logic              opens,      // queue pair `opens_qp` begins anew
   output qp_t               opens_qp,
 
-  output read_stat_t        stat           // all but nak_operational
+  output logic              reading,        // a request is under way; from the cycle after it was taken
+  output logic              taken_valid,    // in the last of these, a READ that is executed
+  output pull_pkg::read_taken_t taken,
+  output read_stat_t        stat            // all but nak_operational
 );
   import roce_tx_pkg::valid_mtu, roce_tx_pkg::mtu_bytes, roce_tx_pkg::hashed_port;
 
@@ -397,6 +400,10 @@ module read_engine
     received = receive;
     if (is_ack) received.ack.valid = 1'b0;
   end
+
+  assign reading     = state_q != StIdle && is_request_q;
+  assign taken_valid = leaves && !closed && executes_q;
+  assign taken       = '{qp: qp_q, va: request.reth.va, bytes: request.reth.dma_len};
 
   logic [N_QP-1:0] work_q;
   assign work = work_q & ready & ~fresh_q;

@@ -33,6 +33,10 @@ module read_responder
   input  qp_cfg_t              cfg,
   input  read_cfg_t            window,
   input  logic [N_QP-1:0]      ready,
+  input  logic                 hold,         // no READ is taken
+  output logic                 reading,      // as of read_engine
+  output logic                 taken_valid,
+  output pull_pkg::read_taken_t taken,
   output logic                 fault_valid,  // a NAK has left that ends the queue pair
   output qp_t                  fault_qp,
 
@@ -78,7 +82,7 @@ module read_responder
   localparam int unsigned RequestW = $bits(read_request_t) - (WITH_RECEIVE ? 0 : $bits(receive_t));
   read_request_t waiting;
   qp_t arriving_qp;
-  logic arriving, arriving_is_read, waits, taken, requests_room, comes, kept, writes_idle, overflow_q;
+  logic arriving, arriving_is_read, waits, request_taken, requests_room, comes, kept, writes_idle, may_read, overflow_q;
   read_stat_t engine_stat;
   logic [$clog2(Requests):0] unused_level;
   logic [RequestW-1:0] waiting_bits;
@@ -92,7 +96,7 @@ module read_responder
       .s_ready(requests_room),
       .m_data (waiting_bits),
       .m_valid(waits),
-      .m_ready(taken),
+      .m_ready(request_taken),
       .level  (unused_level)
     );
     assign {arriving, arriving_qp, arriving_is_read} = {comes, request.qp, request.is_read};
@@ -104,7 +108,7 @@ module read_responder
       .s_ready(requests_room),
       .m_data (waiting_bits),
       .m_valid(waits),
-      .m_ready(taken),
+      .m_ready(request_taken),
       .level  (unused_level)
     );
     always_ff @(posedge clk) begin
@@ -136,15 +140,17 @@ module read_responder
   qp_t opens_qp;
   psn_t lost_psn;
   // Without a request that waits, one that comes is taken at once; READs wait for WRITEs.
+  assign may_read = writes_idle && !hold;
   read_engine #(.N_QP(N_QP), .WITH_READ(WITH_READ), .WITH_RECEIVE(WITH_RECEIVE)) u_engine (
     .clk, .rst, .qpn_base,
-    .arriving(arriving && !waits && (!arriving_is_read || writes_idle)), .arriving_qp,
-    .request(waiting), .request_valid(waits && (!waiting.is_read || writes_idle)), .request_taken(taken),
+    .arriving(arriving && !waits && (!arriving_is_read || may_read)), .arriving_qp,
+    .request(waiting), .request_valid(waits && (!waiting.is_read || may_read)), .request_taken,
     .grant_qp, .grant_valid, .grant_ready, .work(backlog), .sending, .eligible, .may_send,
     .cfg_rd, .cfg_qp, .cfg, .window, .ready,
     .drained(drained && path_drained),
     .reply, .reply_addr, .reply_wire_bytes(sent_bytes), .reply_valid, .reply_ready(sent_ready),
     .room, .lost, .placement, .placement_valid, .opens, .opens_qp,
+    .reading, .taken_valid, .taken,
     .stat(engine_stat)
   );
   assign reply_sent = reply_valid && sent_ready;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // RoCEv2 between messages and frames, with all parts specific to it: the queue-pair table, the transmit and receive
-// halves, congestion control, the latency histogram, the meters and the fill of the rings.
+// halves, congestion control, the fragments that servers READ, the latency histogram, the meters and the fill of the rings.
 // Connects its modules and contains no logic of its own except a register.
 //
 //   messages -> roce_tx -> roce_framer -> icrc_append -> frames
@@ -23,7 +23,8 @@ module roce_transport
   parameter bit          WITH_REQUESTER = 1'b1,  // 0: no message is taken; peers are answered alone
   parameter bit          WITH_READ  = 1'b0,    // peers may READ the memory at m_axi
   parameter bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND to m_axis_receive
-  parameter bit          TABLES     = 1'b0     // addresses from 2^63 on are those of tables (peer_tables)
+  parameter bit          TABLES     = 1'b0,    // addresses from 2^63 on are those of tables (peer_tables)
+  parameter int unsigned PULL_SLOTS = 0        // fragments that queue pairs keep for their servers (fragment_keeper)
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -33,6 +34,7 @@ module roce_transport
 
   // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t); none without a requester
   input  logic [175:0]        s_axis_desc_tdata,
+  input  logic [63:0]         s_event_number,   // as of fragment_keeper
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
   input  logic [DATA_W-1:0]   s_axis_data_tdata,
@@ -105,7 +107,9 @@ module roce_transport
 
   // ---- queue-pair table ----------------------------------------------------------------------------------
   localparam bit Responds = WITH_READ || WITH_RECEIVE;
-  localparam int unsigned NCfg = 2 + 32'(Responds);  // readers of rows: transport, acknowledgements, responder
+  localparam bit Pulls = PULL_SLOTS != 0;
+  // readers of rows: transport, acknowledgements, responder, fragments that are kept
+  localparam int unsigned NCfg = 2 + 32'(Responds) + 32'(Pulls);
 
   qp_t       [NCfg-1:0] cfg_qp;
   logic      [NCfg-1:0] cfg_rd;
@@ -113,7 +117,7 @@ module roce_transport
   logic                 cmd_valid;
   qp_t                  cmd_qp, st_qp;
   qp_state_e            cmd_state, st_state;
-  roce_read_pkg::read_cfg_t window;
+  roce_read_pkg::read_cfg_t [Pulls:0] window;
   logic                 st_drained;
   psn_t                 st_una, st_nxt, st_wr;
   qp_count_e            st_count;
@@ -127,6 +131,7 @@ module roce_transport
     .N_PORTS(NCfg),
     .RETRANSMIT(RETRANSMIT),
     .WITH_READ(WITH_READ),
+    .WINDOWS(1 + 32'(Pulls)),
     .WITH_RECEIVE(WITH_RECEIVE)
   ) u_qp_table (
     .clk,
@@ -190,12 +195,86 @@ module roce_transport
   logic payload_tvalid, payload_tready, payload_tlast;
   logic frame_tvalid, frame_tready, frame_tlast;
 
+  // ---- fragments that servers READ ---------------------------------------------------------------------
+  logic [175:0] desc_tdata;
+  logic desc_tvalid, desc_tready, data_tvalid, data_tready, data_tlast, cpl_tvalid, cpl_tready;
+  logic [DATA_W-1:0] data_tdata, keeper_wdata;
+  logic [DATA_W/8-1:0] data_tkeep;
+  logic [63:0] cpl_tdata;
+  logic hold, reading, read_valid, keeper_fault_valid;
+  qp_t keeper_fault_qp;
+  pull_pkg::read_taken_t read_taken;
+  axi_pkg::axi_wr_req_t keeper_req;
+  axi_pkg::axi_wr_rsp_t keeper_rsp;
+
+  if (Pulls) begin : gen_keeper
+    logic cpl_room;
+    assign m_axis_cpl_tdata  = cpl_tdata;
+    assign m_axis_cpl_tvalid = cpl_tvalid && cpl_room;
+    assign cpl_tready        = m_axis_cpl_tready && cpl_room;
+    fragment_keeper #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP),
+      .SLOTS(PULL_SLOTS)
+    ) u_keeper (
+      .clk,
+      .rst,
+      .stride(settings.pull_stride),
+      .s_axis_desc_tdata,
+      .s_event_number,
+      .s_axis_desc_tvalid,
+      .s_axis_desc_tready,
+      .s_axis_data_tdata,
+      .s_axis_data_tkeep,
+      .s_axis_data_tvalid,
+      .s_axis_data_tready,
+      .s_axis_data_tlast,
+      .m_axis_desc_tdata (desc_tdata),
+      .m_axis_desc_tvalid(desc_tvalid),
+      .m_axis_desc_tready(desc_tready),
+      .m_axis_data_tdata (data_tdata),
+      .m_axis_data_tkeep (data_tkeep),
+      .m_axis_data_tvalid(data_tvalid),
+      .m_axis_data_tready(data_tready),
+      .m_axis_data_tlast (data_tlast),
+      .cpl_valid  (m_axis_cpl_tvalid && m_axis_cpl_tready),
+      .cpl        (cpl_tdata),
+      .cpl_room,
+      .read_valid,
+      .read_taken,
+      .reading,
+      .hold,
+      .cfg_rd     (cfg_rd[NCfg-1]),
+      .cfg_qp     (cfg_qp[NCfg-1]),
+      .window     (window[Pulls]),
+      .ready,
+      .fault_valid(keeper_fault_valid),
+      .fault_qp   (keeper_fault_qp),
+      .m_axi_req  (keeper_req),
+      .m_axi_wdata(keeper_wdata),
+      .m_axi_rsp  (keeper_rsp),
+      .stat_announced(transport_stat.announced),
+      .stat_dropped  (transport_stat.fragment_dropped),
+      .stat_refused  (transport_stat.fragment_refused)
+    );
+    wire unused_keeper = &{1'b0, cfg[NCfg-1]};
+  end else begin : gen_no_keeper
+    assign {desc_tdata, desc_tvalid, s_axis_desc_tready} = {s_axis_desc_tdata, s_axis_desc_tvalid, desc_tready};
+    assign {data_tdata, data_tkeep, data_tvalid, data_tlast, s_axis_data_tready} =
+      {s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid, s_axis_data_tlast, data_tready};
+    assign {m_axis_cpl_tdata, m_axis_cpl_tvalid, cpl_tready} = {cpl_tdata, cpl_tvalid, m_axis_cpl_tready};
+    assign {hold, keeper_fault_valid, keeper_fault_qp, keeper_req, keeper_wdata} = '0;
+    assign {transport_stat.announced, transport_stat.fragment_dropped, transport_stat.fragment_refused} = '0;
+    wire unused_keeper = &{1'b0, s_event_number, hold, reading, read_valid, read_taken, keeper_rsp, keeper_fault_valid,
+      keeper_fault_qp, keeper_req, keeper_wdata};
+  end
+
   if (WITH_REQUESTER) begin : gen_requester
     logic stat_init;
     logic [PayloadLenW-1:0] stat_bytes;
     ring_status_t stat_status;
     desc_t desc;
-    assign desc = s_axis_desc_tdata;
+    assign desc = desc_tdata;
     wire unused_desc = &{1'b0, desc};
 
     roce_tx #(
@@ -237,6 +316,17 @@ module roce_transport
       .m_axi_wdata(store_wdata),
       .m_axi_rsp  (store_rsp),
       .clear_counters(settings.clear),
+      .s_axis_desc_tdata (desc_tdata),
+      .s_axis_desc_tvalid(desc_tvalid),
+      .s_axis_desc_tready(desc_tready),
+      .s_axis_data_tdata (data_tdata),
+      .s_axis_data_tkeep (data_tkeep),
+      .s_axis_data_tvalid(data_tvalid),
+      .s_axis_data_tready(data_tready),
+      .s_axis_data_tlast (data_tlast),
+      .m_axis_cpl_tdata  (cpl_tdata),
+      .m_axis_cpl_tvalid (cpl_tvalid),
+      .m_axis_cpl_tready (cpl_tready),
       .*
     );
 
@@ -259,7 +349,7 @@ module roce_transport
       .N_QP(N_QP)
     ) u_meter (
       .clear    (settings.clear),
-      .arm_valid(s_axis_desc_tvalid && s_axis_desc_tready && desc.series),
+      .arm_valid(desc_tvalid && desc_tready && desc.series),
       .arm_qp   (desc.qp),
       .req      (meter_req),
       .rsp      (meter_rsp),
@@ -280,15 +370,14 @@ module roce_transport
       stat        = '0;
       stat.failed = qp_err_valid;
     end
-    assign {s_axis_desc_tready, s_axis_data_tready, m_axis_cpl_tdata, m_axis_cpl_tvalid} = '0;
+    assign {desc_tready, data_tready, cpl_tdata, cpl_tvalid} = '0;
     assign {hdrs[0], hdrs_valid[0], parts_tdata[0], parts_tkeep[0], parts_tvalid[0], parts_tlast[0]} = '0;
     assign {cfg_qp[0], cfg_rd[0], message_backlog, message_sent, message_qp, message_bytes} = '0;
     assign {store_req, store_wdata, st_una, st_nxt, st_wr, st_value, stat_valid, stat_qp, stat_psn, ring_fill} = '0;
     assign st_drained = 1'b1;
     assign {transport_stat.stale_message, transport_stat.store_write_error, transport_stat.store_read_error} = '0;
     wire unused_requester = &{
-      1'b0, s_axis_desc_tdata, s_axis_desc_tvalid, s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid,
-      s_axis_data_tlast, m_axis_cpl_tready, ack, ack_valid, keep_alive_ticks_q, hdrs_ready[0], parts_tready[0],
+      1'b0, desc_tdata, desc_tvalid, data_tdata, data_tkeep, data_tvalid, data_tlast, cpl_tready, ack, ack_valid, keep_alive_ticks_q, hdrs_ready[0], parts_tready[0],
       cfg[0], store_rsp, st_count
     };
   end
@@ -413,8 +502,8 @@ module roce_transport
 
   // ---- requests of peers -----------------------------------------------------------------------------------
   if (Responds) begin : gen_responder
-    logic fault_valid, fault_q, answer_sent, answer_soon;
-    qp_t fault_qp, fault_qp_q, answer_qp;
+    logic answer_fault_valid, fault_valid, fault_q, answer_sent, answer_soon;
+    qp_t answer_fault_qp, fault_qp, fault_qp_q, answer_qp;
     logic [15:0] answer_bytes;
     logic [N_QP-1:0] answer_backlog;
     axi_pkg::axi_req_t answer_req, memory_req;
@@ -447,13 +536,17 @@ module roce_transport
       .s_axis_rx_tdata,
       .s_axis_rx_tvalid,
       .s_axis_rx_tlast,
-      .cfg_rd(cfg_rd[NCfg-1]),
-      .cfg_qp(cfg_qp[NCfg-1]),
-      .cfg   (cfg[NCfg-1]),
-      .window,
+      .cfg_rd(cfg_rd[2]),
+      .cfg_qp(cfg_qp[2]),
+      .cfg   (cfg[2]),
+      .window(window[0]),
       .ready,
-      .fault_valid,
-      .fault_qp,
+      .hold,
+      .reading,
+      .taken_valid(read_valid),
+      .taken      (read_taken),
+      .fault_valid(answer_fault_valid),
+      .fault_qp   (answer_fault_qp),
       .eligible  (cc_eligible),
       .backlog   (answer_backlog),
       .sent_valid(answer_sent),
@@ -502,9 +595,38 @@ module roce_transport
       wire unused_tables = &{1'b0, tables_rsp, tables_rdata};
     end
 
+    // Fragments that are kept, and what peers WRITE.
+    axi_pkg::axi_req_t all_req;
+    axi_pkg::axi_rsp_t all_rsp;
+    logic [DATA_W-1:0] all_wdata;
+    if (Pulls && WITH_RECEIVE) begin : gen_writers
+      axi_pkg::axi_rsp_t written_rsp;
+      assign keeper_rsp = written_rsp.wr;
+      axi_mux #(
+        .DATA_W(DATA_W)
+      ) u_writers (
+        .clk,
+        .rst,
+        .s_axi_req  ({axi_pkg::axi_req_t'{wr: keeper_req, rd: '0}, memory_req}),
+        .s_axi_wdata({keeper_wdata, answer_wdata}),
+        .s_axi_rsp  ({written_rsp, memory_rsp}),
+        .m_axi_req  (all_req),
+        .m_axi_wdata(all_wdata),
+        .m_axi_rsp  (all_rsp)
+      );
+      wire unused_written = &{1'b0, written_rsp.rd};
+    end else begin : gen_writer
+      always_comb begin
+        all_req = memory_req;
+        if (Pulls) all_req.wr = keeper_req;
+      end
+      assign all_wdata = Pulls ? keeper_wdata : answer_wdata;
+      assign {memory_rsp, keeper_rsp} = {all_rsp, all_rsp.wr};
+    end
+
     if (STORE == roce_tx_pkg::StoreOnChip) begin : gen_answers_alone
-      assign m_axi_req = memory_req;
-      assign {m_axi_wdata, store_rsp, memory_rsp} = {answer_wdata, m_axi_rsp, m_axi_rsp};
+      assign m_axi_req = all_req;
+      assign {m_axi_wdata, store_rsp, all_rsp} = {all_wdata, m_axi_rsp, m_axi_rsp};
       wire unused_store = &{1'b0, store_req, store_wdata};
     end else begin : gen_shared
       axi_mux #(
@@ -512,9 +634,9 @@ module roce_transport
       ) u_memory (
         .clk,
         .rst,
-        .s_axi_req  ({memory_req, store_req}),
-        .s_axi_wdata({answer_wdata, store_wdata}),
-        .s_axi_rsp  ({memory_rsp, store_rsp}),
+        .s_axi_req  ({all_req, store_req}),
+        .s_axi_wdata({all_wdata, store_wdata}),
+        .s_axi_rsp  ({all_rsp, store_rsp}),
         .m_axi_req,
         .m_axi_wdata,
         .m_axi_rsp
@@ -545,7 +667,20 @@ module roce_transport
       .m_axis_tlast (payload_tlast)
     );
 
-    // A fault ends the queue pair as software's command does; that of software goes first.
+    // A fault ends the queue pair as software's command does; that of software goes first, then that of an answer.
+    if (Pulls) begin : gen_keeper_fault
+      logic keeper_fault_q;
+      qp_t keeper_fault_qp_q;
+      wire stays = fault_q && cmd_valid;
+      assign fault_valid = answer_fault_valid || (keeper_fault_q && !stays);
+      assign fault_qp    = answer_fault_valid ? answer_fault_qp : keeper_fault_qp_q;
+      always_ff @(posedge clk) begin
+        if (keeper_fault_valid) keeper_fault_qp_q <= keeper_fault_qp;
+        keeper_fault_q <= (keeper_fault_valid || (keeper_fault_q && (answer_fault_valid || stays))) && !rst;
+      end
+    end else begin : gen_answer_fault
+      assign {fault_valid, fault_qp} = {answer_fault_valid, answer_fault_qp};
+    end
     assign tx_cmd_valid = cmd_valid || fault_q;
     assign tx_cmd_qp    = cmd_valid ? cmd_qp : fault_qp_q;
     assign tx_cmd_state = cmd_valid ? cmd_state : QpErr;
@@ -559,7 +694,7 @@ module roce_transport
     assign sent_qp    = message_sent ? message_qp : answer_qp;
     assign sent_bytes = message_sent ? message_bytes : answer_bytes;
   end else begin : gen_no_responder
-    assign request_hdr = '0;
+    assign {request_hdr, reading, read_valid, read_taken, keeper_rsp} = '0;
     assign {m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid} = '0;
     assign m_axis_receive_tlast = 1'b0;
     assign receive_stat.reads = '0;

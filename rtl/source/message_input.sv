@@ -12,7 +12,8 @@ module message_input
   parameter bit          EVENTS = 1'b0,  // the build makes messages of events
   parameter bit          SOURCE = 1'b1,  // the build has the message source
   parameter bit          PEERS  = 1'b0,  // peers fill the source's replay memory
-  parameter int unsigned RINGS  = N_QP   // this number, from 0 on, have rings at their receivers
+  parameter int unsigned RINGS  = N_QP,  // this number, from 0 on, have rings at their receivers
+  parameter bit          PULL   = 1'b0   // messages of rings are those of fragment_keeper
 ) (
   input logic clk,
   input logic rst,
@@ -50,6 +51,7 @@ module message_input
 
   // to the transport: every queue pair and address known
   output logic [175:0]        m_axis_desc_tdata,
+  output logic [63:0]         m_event_number,  // as of destination
   output logic                m_axis_desc_tvalid,
   input  logic                m_axis_desc_tready,
   output logic [DATA_W-1:0]   m_axis_data_tdata,
@@ -151,7 +153,8 @@ module message_input
   // ---- where they go ----------------------------------------------------------------------------------
   destination #(
     .N_QP (N_QP),
-    .RINGS(RINGS)
+    .RINGS(RINGS),
+    .PULL (PULL)
   ) u_destination (
     .clk,
     .rst,
@@ -159,8 +162,10 @@ module message_input
     .s_axis_desc_tvalid(message_desc_tvalid),
     .s_axis_desc_tready(message_desc_tready),
     .m_axis_desc_tdata,
+    .m_event_number,
     .m_axis_desc_tvalid,
     .m_axis_desc_tready,
+    .stride(settings.pull_stride),
     .cfg   (settings.destination),
     .status(destination_status),
     .ready,

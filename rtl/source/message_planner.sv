@@ -135,7 +135,7 @@ module message_planner
   assign desc = '{
     tag:      {cfg.tag_prefix, event_q[23:0]},
     imm:      event_q[31:0],
-    raddr:    cfg.by_event ? event_q : raddr,
+    raddr:    cfg.by_event || cfg.in_ring ? event_q : raddr,  // a ring's address takes its place
     length:   warm_q ? cfg.warm_up : length,
     reserved: '0,
     series:   series_q && !warm_q,

@@ -52,7 +52,8 @@
     .WITH_SERVICES(WITH_SERVICES),
     .WITH_REQUESTER(WITH_REQUESTER),
     .WITH_READ(WITH_READ),
-    .WITH_RECEIVE(WITH_RECEIVE)
+    .WITH_RECEIVE(WITH_RECEIVE),
+    .PULL_SLOTS(PULL_SLOTS)
   ) u_core (
     .rst             (front_rst),
     .m_axis_tx_tdata (tx_tdata),

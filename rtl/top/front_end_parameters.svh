@@ -22,4 +22,5 @@
   parameter  int unsigned WITH_REQUESTER = 1,    // 0: no messages; queue pairs only answer their peers
   parameter  int unsigned WITH_READ   = 0,       // 1: peers may READ windows of the memory at m_axi
   parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them and to tables, and SEND to m_axis_receive
+  parameter  int unsigned PULL_SLOTS  = 0,       // fragments that each queue pair keeps for its server to READ; 0: they are sent
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN

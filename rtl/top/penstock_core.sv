@@ -103,6 +103,13 @@ module penstock_core
     $fatal(1, "%m: WITH_READ is %0d, WITH_RECEIVE %0d with WITH_ROCE %0d; that must be 1", WITH_READ, WITH_RECEIVE,
       WITH_ROCE);
   end
+  if (PULL_SLOTS != 0 && (WITH_READ == 0 || WITH_REQUESTER == 0 || WITH_TCP != 0)) begin : gen_check_pull
+    $fatal(1, "%m: PULL_SLOTS is %0d with WITH_READ %0d, WITH_REQUESTER %0d, WITH_TCP %0d; these must be 1, 1, 0",
+      PULL_SLOTS, WITH_READ, WITH_REQUESTER, WITH_TCP);
+  end
+  if (PULL_SLOTS != 0 && STORE == 1 && WITH_RECEIVE == 1) begin : gen_check_pull_masters
+    $fatal(1, "%m: PULL_SLOTS is %0d with STORE 1 and WITH_RECEIVE 1; one of them must be 0", PULL_SLOTS);
+  end
   if (WITH_REQUESTER > 1) begin : gen_check_requester
     $fatal(1, "%m: WITH_REQUESTER is %0d; it must be 0 or 1", WITH_REQUESTER);
   end
@@ -157,7 +164,8 @@ module penstock_core
     .WITH_SERVICES(WITH_SERVICES),
     .WITH_REQUESTER(WITH_REQUESTER),
     .WITH_READ(WITH_READ),
-    .WITH_RECEIVE(WITH_RECEIVE)
+    .WITH_RECEIVE(WITH_RECEIVE),
+    .PULL_SLOTS(PULL_SLOTS)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -249,6 +257,7 @@ module penstock_core
 
   // ---- messages and where they go --------------------------------------------------------------------
   logic [175:0] desc_tdata;
+  logic [63:0] desc_event;
   logic desc_tvalid, desc_tready;
   logic [DATA_W-1:0] message_tdata;
   logic [DATA_W/8-1:0] message_tkeep;
@@ -261,7 +270,8 @@ module penstock_core
       .EVENTS(N_IN != 0),
       .SOURCE(WITH_SOURCE == 1),
       .PEERS(Tables),
-      .RINGS(WITH_ROCE * N_QP)
+      .RINGS(WITH_ROCE * N_QP),
+      .PULL(PULL_SLOTS != 0)
     ) u_message_input (
       .s_axis_event_desc_tdata (event_desc_tdata),
       .s_axis_event_desc_tvalid(event_desc_tvalid),
@@ -272,6 +282,7 @@ module penstock_core
       .s_axis_event_data_tready(event_data_tready),
       .s_axis_event_data_tlast (event_data_tlast),
       .m_axis_desc_tdata (desc_tdata),
+      .m_event_number    (desc_event),
       .m_axis_desc_tvalid(desc_tvalid),
       .m_axis_desc_tready(desc_tready),
       .m_axis_data_tdata (message_tdata),
@@ -291,7 +302,7 @@ module penstock_core
     absent_block u_servers (.clk, .rst, .req(servers_req), .rsp(servers_rsp));
     assign {source_status, destination_status, message_stat.no_server, message_stat.beyond_slot} = '0;
     assign {s_axis_desc_tready, s_axis_data_tready, event_desc_tready, event_data_tready} = '0;
-    assign {desc_tdata, desc_tvalid, message_tdata, message_tkeep, message_tvalid, message_tlast} = '0;
+    assign {desc_tdata, desc_event, desc_tvalid, message_tdata, message_tkeep, message_tvalid, message_tlast} = '0;
     wire unused_messages = &{
       1'b0, s_axis_desc_tdata, s_axis_desc_tvalid, s_axis_data_tdata, s_axis_data_tkeep, s_axis_data_tvalid,
       s_axis_data_tlast, event_desc_tdata, event_desc_tvalid, event_data_tdata, event_data_tkeep, event_data_tvalid,
@@ -328,10 +339,12 @@ module penstock_core
     .WITH_REQUESTER(WITH_REQUESTER == 1),
     .WITH_READ(WITH_READ == 1),
     .WITH_RECEIVE(WITH_RECEIVE == 1),
-    .TABLES(Tables)
+    .TABLES(Tables),
+    .PULL_SLOTS(PULL_SLOTS)
   ) u_transports (
     .probe(cm_status.probe),
     .s_axis_desc_tdata (desc_tdata),
+    .s_event_number    (desc_event),
     .s_axis_desc_tvalid(desc_tvalid),
     .s_axis_desc_tready(desc_tready),
     .s_axis_data_tdata (message_tdata),

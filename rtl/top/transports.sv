@@ -26,6 +26,7 @@ module transports
   parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi,
   parameter  bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND
   parameter  bit          TABLES     = 1'b0,    // addresses from 2^63 on are those of tables
+  parameter  int unsigned PULL_SLOTS = 0,       // fragments that queue pairs keep for their servers
   localparam int unsigned Targets    = WITH_ROCE + WITH_TCP == 0 ? 1 : WITH_ROCE * N_QP + WITH_TCP * N_STREAMS
 ) (
   input  logic                clk,
@@ -36,6 +37,7 @@ module transports
 
   // messages: descriptors (desc_t), and their payloads in the same order; completions (cpl_t)
   input  logic [175:0]        s_axis_desc_tdata,
+  input  logic [63:0]         s_event_number,   // as of fragment_keeper
   input  logic                s_axis_desc_tvalid,
   output logic                s_axis_desc_tready,
   input  logic [DATA_W-1:0]   s_axis_data_tdata,
@@ -282,7 +284,8 @@ module transports
       .WITH_REQUESTER(WITH_REQUESTER),
       .WITH_READ(WITH_READ),
       .WITH_RECEIVE(WITH_RECEIVE),
-      .TABLES(TABLES)
+      .TABLES(TABLES),
+      .PULL_SLOTS(PULL_SLOTS)
     ) u_roce (
       .s_axis_desc_tdata (desc_tdata[0]),
       .s_axis_desc_tvalid(desc_tvalid[0]),
@@ -325,7 +328,7 @@ module transports
     assign {frame_tdata[0], frame_tkeep[0], frame_tvalid[0], frame_tlast[0]} = '0;
     assign receive_stat   = '0;
     wire unused_roce = &{
-      1'b0, tables_rsp, tables_rdata, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axis_receive_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
+      1'b0, s_event_number, tables_rsp, tables_rdata, latency_reqs[0], meter_reqs[0], m_axis_sample_tready, m_axis_receive_tready, axi_rsps[0], m_axi_rdata, probe, desc_tdata[0],
       desc_tvalid[0], data_tdata[0], data_tkeep[0], data_tvalid[0], data_tlast[0], cpl_tready[0], frame_tready[0]
     };
   end
