@@ -600,29 +600,23 @@ module roce_transport
     axi_pkg::axi_rsp_t all_rsp;
     logic [DATA_W-1:0] all_wdata;
     if (Pulls && WITH_RECEIVE) begin : gen_writers
-      axi_pkg::axi_rsp_t written_rsp;
-      assign keeper_rsp = written_rsp.wr;
-      axi_mux #(
+      axi_write_mux #(
         .DATA_W(DATA_W)
       ) u_writers (
         .clk,
         .rst,
-        .s_axi_req  ({axi_pkg::axi_req_t'{wr: keeper_req, rd: '0}, memory_req}),
+        .s_axi_req  ({keeper_req, memory_req.wr}),
         .s_axi_wdata({keeper_wdata, answer_wdata}),
-        .s_axi_rsp  ({written_rsp, memory_rsp}),
-        .m_axi_req  (all_req),
+        .s_axi_rsp  ({keeper_rsp, memory_rsp.wr}),
+        .m_axi_req  (all_req.wr),
         .m_axi_wdata(all_wdata),
-        .m_axi_rsp  (all_rsp)
+        .m_axi_rsp  (all_rsp.wr)
       );
-      wire unused_written = &{1'b0, written_rsp.rd};
     end else begin : gen_writer
-      always_comb begin
-        all_req = memory_req;
-        if (Pulls) all_req.wr = keeper_req;
-      end
-      assign all_wdata = Pulls ? keeper_wdata : answer_wdata;
-      assign {memory_rsp, keeper_rsp} = {all_rsp, all_rsp.wr};
+      assign {all_req.wr, all_wdata} = Pulls ? {keeper_req, keeper_wdata} : {memory_req.wr, answer_wdata};
+      assign {memory_rsp.wr, keeper_rsp} = {2{all_rsp.wr}};
     end
+    assign {all_req.rd, memory_rsp.rd} = {memory_req.rd, all_rsp.rd};
 
     if (STORE == roce_tx_pkg::StoreOnChip) begin : gen_answers_alone
       assign m_axi_req = all_req;

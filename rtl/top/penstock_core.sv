@@ -107,9 +107,6 @@ module penstock_core
     $fatal(1, "%m: PULL_SLOTS is %0d with WITH_READ %0d, WITH_REQUESTER %0d, WITH_TCP %0d; these must be 1, 1, 0",
       PULL_SLOTS, WITH_READ, WITH_REQUESTER, WITH_TCP);
   end
-  if (PULL_SLOTS != 0 && STORE == 1 && WITH_RECEIVE == 1) begin : gen_check_pull_masters
-    $fatal(1, "%m: PULL_SLOTS is %0d with STORE 1 and WITH_RECEIVE 1; one of them must be 0", PULL_SLOTS);
-  end
   if (WITH_REQUESTER > 1) begin : gen_check_requester
     $fatal(1, "%m: WITH_REQUESTER is %0d; it must be 0 or 1", WITH_REQUESTER);
   end
