@@ -2,7 +2,8 @@
 // Makes a message of a board's announcement: entries in, one at a time, then descriptor and payload for the transport
 // (docs/fragments.md).
 // Promise: the message has the entries in their order and the length of its descriptor, which comes first; nothing is
-// taken for the next one before it has left.
+// taken for the next one before it has left. If its queue pair closes before the descriptor is taken, the message is
+// marked as one without a server (by_event): it is flushed, also if the queue pair is open again.
 module announcement_builder
   import penstock_pkg::*;
   import pull_pkg::*;
@@ -18,6 +19,7 @@ module announcement_builder
   input  entry_t            entry,
   input  logic              ends,         // a cycle after the last entry or later
   input  message_t          message,      // with it; stays
+  input  logic              is_open,      // its queue pair
 
   output logic [175:0]      m_axis_desc_tdata,
   output logic              m_axis_desc_tvalid,
@@ -82,10 +84,12 @@ module announcement_builder
 
   // ---- the message ------------------------------------------------------------------------------------------
   logic [31:0] length;
+  logic stale_q;
+  always_ff @(posedge clk) stale_q <= state_q != StEntries && (stale_q || !is_open) && !rst;
   assign length = 32'(HeaderBytes) + 32'(EntryBytes) * 32'(count_q);
   assign m_axis_desc_tdata = desc_t'{
     tag: message.tag, imm: 32'(message.slot), raddr: message.raddr, length: length, reserved: '0, series: 1'b0,
-    by_event: 1'b0, in_ring: 1'b0, with_imm: 1'b1, verb: OpWrite, qp: message.qp
+    by_event: stale_q, in_ring: 1'b0, with_imm: 1'b1, verb: OpWrite, qp: message.qp
   };
   assign m_axis_desc_tvalid = state_q == StDesc;
   assign idle               = state_q == StEntries;

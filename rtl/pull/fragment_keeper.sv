@@ -181,7 +181,8 @@ module fragment_keeper
     .stored_qp(oldest_stored), .stored_waits, .stored_ends,
     .coming_desc(s_desc), .coming_event(s_event_number), .coming_waits, .takes, .refuses,
     .start_ready, .start_addr,
-    .park, .parked, .name, .name_qp, .name_addr, .name_entry, .named, .writer_idle, .reading,
+    .park, .parked, .name, .name_qp, .name_addr, .name_entry, .named, .writer_idle, .fault_valid, .fault_qp,
+    .reading,
     .hold(row_hold),
     .builder_idle, .entry_valid, .entry, .ends, .message,
     .stat_announced, .stat_dropped
@@ -203,7 +204,7 @@ module fragment_keeper
   assign messages_tlast[0]       = s_axis_data_tlast;
   announcement_builder #(.DATA_W(DATA_W)) u_builder (
     .clk, .rst,
-    .idle(builder_idle), .entry_valid, .entry, .ends, .message,
+    .idle(builder_idle), .entry_valid, .entry, .ends, .message, .is_open(ready[message.qp[QpW-1:0]]),
     .m_axis_desc_tdata (messages_desc[1]),
     .m_axis_desc_tvalid(messages_desc_tvalid[1]),
     .m_axis_desc_tready(messages_desc_tready[1]),

@@ -49,6 +49,8 @@ module fragment_rows
   output entry_t            name_entry,
   input  logic              named,
   input  logic              writer_idle,
+  input  logic              fault_valid,    // a fragment is lost: nothing more of its queue pair is announced
+  input  qp_t               fault_qp,
   input  logic              reading,
   output logic              hold,
 
@@ -129,6 +131,7 @@ module fragment_rows
   logic [N_QP-1:0] gone_q;     // was closed, and its row is to be cleared
   logic [N_QP-1:0] pending_q;  // something may have to be announced
   logic [N_QP-1:0] used_q;     // the row is in use
+  logic [N_QP-1:0] broken_q;   // a fragment of it is lost
   logic [N_QP-1:0] ready_q;
   wire [QpW-1:0] index = qp_q[QpW-1:0];
 
@@ -142,7 +145,7 @@ module fragment_rows
   logic want_q, written_q;  // one is to be written; the memory has not answered it
   logic may_name, may_name_q;
   assign park     = want_q && !written_q;
-  assign may_name = hold && !reading && !read_waits;
+  assign may_name = hold && parked && !reading && !read_waits;
   always_ff @(posedge clk) hold <= want_q && (parked || hold) && !rst;
 
   logic turn_q;  // announcements and fragments that come take turns
@@ -171,9 +174,10 @@ module fragment_rows
 
   // ---- rows and fragments --------------------------------------------------------------------------------
   row_t kept, row, row_q, row_after;
-  logic row_wr, is_gone;
+  logic row_wr, is_gone, is_over;
   assign row     = used_q[index] ? kept : '0;
   assign is_gone = gone_q[index];
+  assign is_over = is_gone || broken_q[index];
   assign name_qp = qp_q;
   ram_sdp #(.W($bits(row_t)), .DEPTH(1 << QpW)) u_rows (
     .clk,
@@ -244,8 +248,8 @@ module fragment_rows
       room_q        <= {1'b0, window_end_q} - {1'b0, after_q};
     end
   end
-  assign takes = state_q == StRule && op_q == OpTake && !is_gone && fits_q && !is_full_q && ready[index];
-  assign refuses        = state_q == StRule && op_q == OpTake && !is_gone && !fits_q;
+  assign takes = state_q == StRule && op_q == OpTake && !is_over && fits_q && !is_full_q && ready[index];
+  assign refuses        = state_q == StRule && op_q == OpTake && !is_over && !fits_q;
 
   // ---- what is to be announced, and how ----------------------------------------------------------------------
   logic is_waiting, is_brought, is_listed, sends;
@@ -266,8 +270,8 @@ module fragment_rows
   // A message takes the fragments that an entry can name after its first one.
   logic [7:0] entries_q;
   logic entry_follows;
-  logic [31:0] tag_q;
-  assign entry_valid   = (state_q == StRule && op_q == OpAnnounce && !is_gone && sends)
+  logic [15:0] tag_q;
+  assign entry_valid   = (state_q == StRule && op_q == OpAnnounce && !is_over && sends)
                          || (state_q == StNext && entry_follows);
   assign entry_follows = named_next != row_q.stored && !fragment.is_first && entries_q != 8'(MostEntries);
   assign entry = state_q == StRule ? '{length: fragment_q.length, skipped: '0}
@@ -278,7 +282,7 @@ module fragment_rows
     if (state_q == StNext && entry_follows) entries_q <= entries_q + 1'b1;
     if (state_q == StRule && entry_valid) begin
       message <= '{
-        qp: qp_q, tag: tag_q, raddr: row_q.ring + 64'({row_q.slot, 9'd0}), slot: row_q.slot, carried: row_q.carried,
+        qp: qp_q, tag: {TagPrefix, tag_q}, raddr: row_q.ring + 64'({row_q.slot, 9'd0}), slot: row_q.slot, carried: row_q.carried,
         rkey: window.rkey, stride: stride,
         first: '{event_number: fragment_q.event_number, addr: fragment_q.addr}
       };
@@ -295,7 +299,7 @@ module fragment_rows
     row_wr    = 1'b0;
     unique case (state_q)
       StRule: begin
-        row_wr = !is_gone;
+        row_wr = !is_over;
         unique case (op_q)
           OpRead: begin
             row_after.recent = {row_q.recent[Reads-2:0], ends_fragment};
@@ -322,7 +326,7 @@ module fragment_rows
         endcase
       end
       StAnswer: begin
-        row_wr            = named && !is_gone;
+        row_wr            = named && !is_over;
         row_after.named   = named_next;
         row_after.carried = row_q.carried + 1'b1;
         row_after.is_long = fragment_q.length >= LongBytes;
@@ -333,12 +337,17 @@ module fragment_rows
         end
       end
       StEnds: begin
-        row_wr                = !is_gone;
+        row_wr                = !is_over;
         row_after.named       = named_next;
         row_after.is_long     = last_length_q >= LongBytes;
         row_after.outstanding = 1'b1;
-        row_after.tag         = tag_q;
+        row_after.tag         = {TagPrefix, tag_q};
         row_after.slot        = row_q.slot + 1'b1;
+        // A list is taken as a whole, before the message or after it.
+        if (row_q.entries != '0) begin
+          row_after.carrier = row_q.carrier + 1'b1;
+          row_after.entries = '0;
+        end
       end
       default: ;
     endcase
@@ -362,7 +371,7 @@ module fragment_rows
   logic clears, wants;
   assign clears       = state_q == StClear && row_q.read == row_q.taken;
   assign stat_dropped = state_q == StClear && !clears;
-  assign wants        = state_q == StRule && op_q == OpAnnounce && !is_gone && is_waiting && is_brought && is_listed
+  assign wants        = state_q == StRule && op_q == OpAnnounce && !is_over && is_waiting && is_brought && is_listed
                         && !may_name_q;
   assign read_ends    = state_q == StRule && op_q == OpRead;
   assign acked_ends   = state_q == StRule && op_q == OpAcked;
@@ -388,19 +397,21 @@ module fragment_rows
     // Whatever changes a row may let something be announced. An operation that cannot send or name yet stays pending.
     if (state_q == StRule) begin
       if (op_q != OpAnnounce) pending_q[index] <= 1'b1;
-      else if (!(is_waiting && !is_brought && !builder_idle)) pending_q[index] <= 1'b0;
+      else if (is_over || !(is_waiting && !is_brought && !builder_idle)) pending_q[index] <= 1'b0;
     end
     if (state_q inside {StEnds, StAnswer}) pending_q[index] <= 1'b1;
     if (takes) used_q[index] <= 1'b1;
     if (clears) begin
       {used_q[index], pending_q[index]} <= '0;
     end
+    broken_q <= (broken_q & ~(clears ? N_QP'(1) << index : '0)) | (fault_valid ? N_QP'(1) << fault_qp : '0);
     gone_q <= (gone_q & ~(clears ? N_QP'(1) << index : '0)) | (ready_q & ~ready);
     if (rst) begin
       ready_q   <= '0;
       pending_q <= '0;
       used_q    <= '0;
       gone_q    <= '0;
+      broken_q  <= '0;
     end
   end
 
@@ -415,6 +426,7 @@ module fragment_rows
       StRule:
         if (op_q != OpAnnounce) state_d = StIdle;
         else if (is_gone) state_d = writer_idle && !stored_waits ? StClear : StIdle;
+        else if (is_over) state_d = StIdle;
         else if (sends) state_d = StEntry;
         else if (may_name_q && is_waiting && is_brought && is_listed) state_d = StCarrier;
         else state_d = StIdle;

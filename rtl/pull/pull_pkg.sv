@@ -15,6 +15,9 @@ package pull_pkg;
   localparam int unsigned HeaderBytes = 32;
   localparam int unsigned MostEntries = 44;  // in a packet of the least MTU, 256 bytes
 
+  // Of the tags of announcements: no other message of a queue pair that keeps fragments has it.
+  localparam logic [15:0] TagPrefix = 16'hFFFF;
+
   // A message costs a hundredth of a fragment of this length, and does not come a round trip after its end.
   localparam int unsigned LongBytes = 10_000;
 

@@ -52,16 +52,19 @@ module read_responder_bench
   read_stat_t stat;
   assign stat_bits = stat;
 
+  logic reading, taken_valid;
+  pull_pkg::read_taken_t taken;
   read_responder #(.DATA_W(DATA_W), .N_QP(N_QP)) u_dut (
+    .hold(1'b0),
     .s_axis_rx_tdata('0), .s_axis_rx_tvalid(1'b0), .s_axis_rx_tlast(1'b0), .m_axis_receive_tready(1'b1),
     .*
   );
 
-  assign executed         = u_dut.taken;
+  assign executed         = u_dut.request_taken;
   assign executed_request = u_dut.waiting;
   assign ignored          = u_dut.u_engine.closed;
 
   wire unused = &{
-    1'b0, m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid, m_axis_receive_tlast
+    1'b0, reading, taken_valid, taken, m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid, m_axis_receive_tlast
   };
 endmodule

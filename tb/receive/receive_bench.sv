@@ -90,18 +90,21 @@ module receive_bench
 
   read_stat_t stat;
   assign stat_bits = stat;
+  logic reading, taken_valid;
+  pull_pkg::read_taken_t taken;
   read_responder #(.DATA_W(DATA_W), .N_QP(N_QP), .WITH_RECEIVE(1'b1)) u_dut (
+    .hold(1'b0),
     .s_axis_rx_tdata(s_axis_tdata), .s_axis_rx_tvalid(s_axis_tvalid), .s_axis_rx_tlast(s_axis_tlast),
     .*
   );
 
-  assign executed         = u_dut.taken;
+  assign executed         = u_dut.request_taken;
   assign executed_request = u_dut.waiting;
   assign ignored          = u_dut.u_engine.closed;
   always_ff @(posedge clk) had_room <= u_dut.room;
 
   wire unused = &{
-    1'b0, m_axis_soon,
+    1'b0, m_axis_soon, reading, taken_valid, taken,
     unused_stat_rx_roce, unused_stat_icrc_error, unused_stat_bad_pkey, unused_stat_not_for_us,
     unused_stat_malformed, unused_stat_other, unused_cfg_rd, unused_cfg_qp, unused_ack, unused_ack_valid,
     unused_cnp_valid, unused_cnp_qp, unused_stat_unknown_qp, unused_stat_wrong_peer, unused_stat_not_ready
