@@ -21,7 +21,7 @@ RTL = REPO / "rtl"
 WAIVERS = RTL / "verilator.vlt"
 GENERATED = REPO / "build" / "gen"
 WRITTEN = REPO / "build" / "tb" / "written"  # modules that a bench makes for itself
-ROOMS = ["lib", "eth", "pcs", "ip", "roce", "pull", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
+ROOMS = ["lib", "eth", "pcs", "ip", "roce", "tcp", "event", "source", "cc", "switch", "ctrl", "top"]
 BOARDS = [
     "kcu105",
     "vcu118",
