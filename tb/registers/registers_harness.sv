@@ -109,10 +109,12 @@ module registers_harness
     .req(replay_req), .rsp(replay_rsp), .fill('0), .fill_data('0)
   );
 
+  logic [63:0] m_event_number;
   destination #(.N_QP(N_QP)) u_destination (
     .clk, .rst,
     .s_axis_desc_tdata('0), .s_axis_desc_tvalid(1'b0), .s_axis_desc_tready,
     .m_axis_desc_tdata, .m_axis_desc_tvalid, .m_axis_desc_tready(1'b1),
+    .stride('0), .m_event_number,
     .cfg(settings.destination), .status(destination_status), .ready('1),
     .rings_req, .rings_rsp, .servers_req, .servers_rsp,
     .stat_no_server, .stat_slot_too_small
@@ -147,6 +149,6 @@ module registers_harness
     .*
   );
 
-  wire unused = &{1'b0, settings, st_count, window, params, qcn_params};
+  wire unused = &{1'b0, settings, m_event_number, st_count, window, params, qcn_params};
 
 endmodule
