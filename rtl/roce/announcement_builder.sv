@@ -86,7 +86,7 @@ module announcement_builder
   logic [31:0] length;
   logic stale_q;
   always_ff @(posedge clk) stale_q <= state_q != StEntries && (stale_q || !is_open) && !rst;
-  assign length = 32'(HeaderBytes) + 32'(EntryBytes) * 32'(count_q);
+  assign length = 32'(HeaderBytes) + 32'({count_q, 2'd0}) + 32'(count_q);  // EntryBytes each
   assign m_axis_desc_tdata = desc_t'{
     tag: message.tag, imm: 32'(message.slot), raddr: message.raddr, length: length, reserved: '0, series: 1'b0,
     by_event: stale_q, in_ring: 1'b0, with_imm: 1'b1, verb: OpWrite, qp: message.qp

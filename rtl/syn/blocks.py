@@ -41,6 +41,7 @@ BLOCKS = [
     ("message_input", QPS, "sources (PRBS, counter, replay), rings, destination table"),
     ("latency_histogram", QPS, "histogram of each queue pair"),
     ("transfer_meter", QPS, "meters of each queue pair"),
+    ("fragment_keeper", QPS, "fragments that servers READ, 256 for each queue pair (`PULL_SLOTS`)"),
 ]
 # Modules of the path of events, and with what parameters.
 EVENT_BLOCKS = [
