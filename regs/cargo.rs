@@ -12,7 +12,13 @@ fn generate(names: &[&str]) {
     let own = repo.join(".venv/bin/python");
     let own = if own.exists() { own } else { PathBuf::from("python3") };
     let python = env::var_os("PENSTOCK_PYTHON").map_or(own, PathBuf::from);
-    println!("cargo::rerun-if-changed={}", repo.join("regs").display());
+    // File by file: Python writes its compiled modules into the folder, and each crate would be compiled once more.
+    for entry in fs::read_dir(repo.join("regs")).unwrap_or_else(|e| panic!("regs/: {e}")) {
+        let path = entry.unwrap().path();
+        if path.extension().is_some() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
     println!("cargo::rerun-if-env-changed=PENSTOCK_PYTHON");
 
     let generator = repo.join("regs/generate.py");
