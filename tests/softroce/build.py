@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/softroce"
 TARGET = ROOT / "target/release"
 PROGRAMS = ("penstock", "examples/verbs_sink")
+PACKAGES = ("busybox-static", "ibverbs-providers", "iproute2", "libibverbs1")  # whose files initrd.py takes
 
 
 def build(target: Path = TARGET, update: bool = False, log: Callable[[str], None] = print) -> Image:
@@ -56,6 +57,13 @@ def build(target: Path = TARGET, update: bool = False, log: Callable[[str], None
             log(f"softroce: making the machine: {reason}")
             make(image, initrd.archive(files), parts, log)
     return image
+
+
+def versions() -> list[str]:
+    """What comes into the machine from outside the tree: kernel, emulator and Debian's packages. Downloads nothing."""
+    unpacked = kernel.have(FOLDER)
+    packages = kernel.run(["dpkg-query", "-W", *PACKAGES]).splitlines()
+    return [unpacked.version if unpacked else kernel.available(), qemu.version(), *packages]
 
 
 def stale(parts: dict[str, str], image: Image) -> str | None:

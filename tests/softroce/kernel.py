@@ -75,6 +75,15 @@ def have(folder: Path) -> Kernel | None:
     return max((k for k in kernels if k.complete()), key=lambda k: k.vmlinux.stat().st_mtime, default=None)
 
 
+def available() -> str:
+    """The version that `fetch` would give: Debian's present generic kernel."""
+    shown = run(["apt-cache", "show", "--no-all-versions", META_PACKAGE])
+    found = re.search(r"Depends: (linux-image-[\w.+-]+) \(= ([^)]+)\)", shown)
+    if not found:
+        raise ImageError(f"apt knows no kernel behind {META_PACKAGE}: run `sudo apt-get update`, then try again")
+    return f"{found[1]}_{found[2]}_amd64"
+
+
 def fetch(folder: Path) -> Kernel:
     """Downloads and unpacks Debian's present generic kernel (70 MB) into a folder of its own under `folder`."""
     depends = run(["apt-cache", "depends", "--important", META_PACKAGE])
