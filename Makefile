@@ -34,7 +34,7 @@ test-python test-end-to-end: AT_ONCE := $(shell expr $(JOBS) \* 2)
 WITH_GPU = --features penstock-cli/gpu
 PYTEST   = MAKEFLAGS= PYTHONDONTWRITEBYTECODE= COLUMNS=160 $(PYTHON) -m pytest -q -rf --tb=short --durations=15 $(XDIST)
 
-.PHONY: demo profile test test-rust test-python test-benches test-end-to-end compiled check lint lint-rust lint-python \
+.PHONY: demo profile test test-rust test-python test-benches test-end-to-end compiled crates check lint lint-rust lint-python \
 	lint-gateware lint-page formal synth bitstream netlist bench figures-check soak release docs fmt regs setup operating build clean help
 
 help:            ## list the targets
@@ -79,8 +79,13 @@ test-end-to-end: compiled ## of `make test` the tests of the built commands
 	$(PYTEST) tests
 
 # The build of `cargo test` and of the commands that other tests start.
-compiled: setup
-	cargo build --release --locked --workspace --all-targets $(WITH_GPU)
+ALL_BUILT = cargo build --release --locked --workspace --all-targets $(WITH_GPU)
+compiled: setup crates
+	$(ALL_BUILT)
+
+# While a fresh clone waits for packages, cargo compiles what needs none of them; it goes on without the rest.
+crates:
+	@[ -e .venv/.penstock ] || $(ALL_BUILT) --keep-going >/dev/null 2>&1 || true
 
 check: setup     ## what a change can break, in three minutes: changes against main, or BASE=rev
 	@$(PYTHON) tools/check.py $(if $(BASE),--base $(BASE))
