@@ -251,9 +251,10 @@ def test_a_board_that_reaches_the_receiver_late_loses_no_event(
     text = SCENARIO.read_text().replace("../data", str(SCENARIO.parents[1] / "data"))
     scenario = tmp_path / "late.toml"
     scenario.write_text(f'{text}\n[[change]]\nlink = "board1-switch"\nuntil = "350us"\nloss = 1.0\n')
-    settings = (*TCP, f"replay.protocol={protocol}", SHORT_TIMEOUT, "replay.events=12")
+    two = ("topology.boards=2", "readout.slot_size=320KiB")
+    settings = (*TCP, f"replay.protocol={protocol}", SHORT_TIMEOUT, "replay.events=12", *two)
     late = penstock.run(tmp_path / "late", *settings, scenario=scenario)
-    assert_verified(late, recorded, 12)
+    assert_verified(late, recorded, 12, boards=2)
     times = late.events()["timestamp_ns"].to_pylist()
     assert times == penstock.run(tmp_path / "soon", *settings).events()["timestamp_ns"].to_pylist()
     assert len([time for time in times if time < 900_000]) > 5, "events before the stream is open"
@@ -364,8 +365,8 @@ def test_software_over_tcp_follows_qcn_and_a_full_send_buffer_loses_fragments(
 
 def test_events_are_exact_with_the_limiter_off(penstock: Penstock, tmp_path: Path, recorded: np.ndarray) -> None:
     shallow = ("switch.buffer=500KB", "switch.kmin=50KB", "switch.kmax=200KB")
-    run = penstock.run(tmp_path, "replay.events=24", "replay.rate=100kHz", *shallow, *FAST)
-    assert_verified(run, recorded, 24)
+    run = penstock.run(tmp_path, "replay.events=12", "replay.rate=100kHz", *shallow, *FAST)
+    assert_verified(run, recorded, 12)
     assert sum(run.of_boards("paused_s")) > 0, "three line rates into one must need flow control"
     assert run.summary()["readout"]["goodput_gbps"] > 9
 
