@@ -294,6 +294,12 @@ def test_a_board_with_windows_has_one_line(built):
     assert done.returncode == 2 and "no board of this program has a line of 1Gbps and windows" in done.stderr
 
 
+def test_a_connection_manager_of_windows_needs_windows(built):
+    command = [built / "penstock", "board", "--tap", "none", "--ip", BOARD_IP, "--cm", "rdma"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "--cm rdma: servers connect to windows; give --windows" in done.stderr
+
+
 def test_the_page_of_a_board_s_memory(built, namespaces, tmp_path):
     namespace = f"win{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)

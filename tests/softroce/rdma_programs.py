@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs over librdmacm for the Soft-RoCE machine: Debian's, unmodified, and `rdma_peer.c`, compiled here.
+"""Programs over librdmacm for the Soft-RoCE machine: Debian's, unmodified, and `rdma_*.c`, compiled here.
 
-Promise: the packages are downloaded once and unpacked, never installed; the program is compiled again when its source
+Promise: the packages are downloaded once and unpacked, never installed; a program is compiled again when its source
 changes.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from kernel import ImageError, run
 
 HERE = Path(__file__).parent
-PEER = HERE / "rdma_peer.c"
+SOURCES = (HERE / "rdma_peer.c", HERE / "rdma_window.c")
 PACKAGES = ("rdmacm-utils", "librdmacm1", "librdmacm-dev", "libibverbs-dev")
 PROGRAMS = ("cmtime", "ucmatose", "rping")
 LIBRARY = "usr/lib/x86_64-linux-gnu/librdmacm.so.1"
@@ -22,17 +22,24 @@ LIBRARY = "usr/lib/x86_64-linux-gnu/librdmacm.so.1"
 def programs(folder: Path, verbs: Path) -> dict[str, Path | str | bytes]:
     """What the machine gets of them: path there to file here. `verbs` is libibverbs."""
     if shutil.which("cc") is None:
-        raise ImageError("rdma_peer needs a C compiler, as the gateware does: apt-get install gcc")
+        raise ImageError("programs over librdmacm need a C compiler, as the gateware does: apt-get install gcc")
     tree = unpacked(folder / "rdmacm")
-    peer, library = tree / "rdma_peer", (tree / LIBRARY).resolve()
-    key = hashlib.blake2b(PEER.read_bytes() + library.read_bytes()).hexdigest()
-    stamp = tree / "key"
-    if not peer.exists() or not stamp.exists() or stamp.read_text() != key:
-        flags = ("-O2", "-Wall", "-Wextra", "-I", str(tree / "usr/include"))
-        run(["cc", *flags, "-o", str(peer), str(PEER), str(library), str(verbs)])
-        stamp.write_text(key)
+    library = (tree / LIBRARY).resolve()
     files: dict[str, Path | str | bytes] = {f"/bin/{name}": tree / "usr/bin" / name for name in PROGRAMS}
-    return files | {"/bin/rdma_peer": peer, f"/{LIBRARY}": library}
+    for source in SOURCES:
+        files[f"/bin/{source.stem}"] = compiled(source, tree, (library, verbs))
+    return files | {f"/{LIBRARY}": library}
+
+
+def compiled(source: Path, tree: Path, libraries: tuple[Path, Path]) -> Path:
+    """The program of a C file."""
+    program, stamp = tree / source.stem, tree / f"{source.stem}.key"
+    key = hashlib.blake2b(source.read_bytes() + libraries[0].read_bytes()).hexdigest()
+    if not program.exists() or not stamp.exists() or stamp.read_text() != key:
+        flags = ("-O2", "-Wall", "-Wextra", "-I", str(tree / "usr/include"))
+        run(["cc", *flags, "-o", str(program), str(source), *map(str, libraries)])
+        stamp.write_text(key)
+    return program
 
 
 def unpacked(folder: Path) -> Path:

@@ -44,14 +44,16 @@ def joined(
 ) -> Iterator[Network]:
     """Addresses for this number of boards in a namespace that is joined to the machine's Ethernet.
 
-    A parameter is the share of frames of RoCEv2 that are lost on the way.
+    A parameter is the share of frames of RoCEv2 that are lost on the way, or shares of those that are lost, duplicated
+    and reordered.
     """
-    loss = getattr(request, "param", 0)
+    faults = getattr(request, "param", 0)
+    shares = map(str, faults if isinstance(faults, tuple) else (faults,))
     network = Network(built / "penstock", tmp_path / "state")
     machine.check("ip route add 10.77.1.0/24 dev eth0")
     try:
         network.make(BOARDS, ip=None)
-        relay = network.start("s", sys.executable, str(RELAY), "veth0", *machine.ethernet(), str(loss))
+        relay = network.start("s", sys.executable, str(RELAY), "veth0", *machine.ethernet(), *shares)
         assert relay.stdout.readline() == "joined\n", relay.stderr.read()
         yield network
     finally:

@@ -16,8 +16,9 @@ use crate::rates::RateSample;
 use crate::worker::{most_waiting, MessageSource};
 use bytes::Bytes;
 use penstock_netsim::{CaptureError, CaptureSink, EmulatedSwitch, Rate, Time};
+use penstock_transport::{RdmaCmArrival, RdmaCmInbox, RdmaCmInboxCounters};
 use penstock_wire::gateware::LineClock;
-use penstock_wire::wire_len;
+use penstock_wire::{wire_len, Ipv4Addr, RocePacket, GSI_QPN, UDP_PORT_ROCE};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,30 @@ struct Capture {
     received: u32,
 }
 
+/// Where frames without a VLAN tag have the port of UDP and the destination of the BTH.
+const UDP_DPORT_AT: usize = 36;
+const DEST_QPN_AT: usize = 47;
+
+/// The processor beside a front end: it gets the packets to queue pair 1.
+struct Beside {
+    ip: Ipv4Addr,
+    inbox: RdmaCmInbox,
+}
+
+impl Beside {
+    /// Takes a frame, if it is for queue pair 1 of the board.
+    fn takes(&mut self, frame: &Bytes) -> bool {
+        let holds = |at: usize, bytes: &[u8]| frame.get(at..at + bytes.len()) == Some(bytes);
+        if !holds(UDP_DPORT_AT, &UDP_PORT_ROCE.to_be_bytes())
+            || !holds(DEST_QPN_AT, &GSI_QPN.value().to_be_bytes()[1..])
+        {
+            return false;
+        }
+        let packet = RocePacket::parse(frame).ok().filter(|packet| packet.ip_dst == self.ip);
+        packet.map(|packet| self.inbox.push(&packet)).is_some()
+    }
+}
+
 /// A board and its wire.
 pub struct LiveBoard {
     board: Board,
@@ -54,6 +79,7 @@ pub struct LiveBoard {
     source: Option<Box<dyn MessageSource>>,
     switch: Option<EmulatedSwitch>,
     capture: Option<Capture>,
+    beside: Option<Beside>,
     pace: Pace,
     n_qp: u8,
     n_streams: u8,
@@ -84,6 +110,7 @@ impl LiveBoard {
             source: None,
             switch: None,
             capture: None,
+            beside: None,
             pace: Pace::new(pace, clock),
             n_qp: n_qp as u8,
             n_streams: n_streams as u8,
@@ -125,6 +152,27 @@ impl LiveBoard {
         let line = Rate::from_gbps(10);
         let (sent, received) = (sink.add_interface("board sends", line), sink.add_interface("board receives", line));
         self.capture = Some(Capture { sink, sent, received });
+    }
+
+    /// Gives messages to queue pair 1 of `ip`, the board's address, to the caller ([`Self::poll_management`]) instead of
+    /// the front end, which drops them.
+    pub fn set_management(&mut self, ip: Ipv4Addr) {
+        self.beside = Some(Beside { ip, inbox: RdmaCmInbox::new(Vec::new()) });
+    }
+
+    /// The next message to queue pair 1.
+    pub fn poll_management(&mut self) -> Option<RdmaCmArrival> {
+        self.beside.as_mut().and_then(|beside| beside.inbox.pop())
+    }
+
+    /// Counts of the packets to queue pair 1.
+    pub fn management_counters(&self) -> RdmaCmInboxCounters {
+        self.beside.as_ref().map_or_else(Default::default, |beside| *beside.inbox.counters())
+    }
+
+    /// Sends a packet that the front end has not made, after those that wait for the wire.
+    pub fn send_beside(&mut self, packet: &RocePacket) {
+        self.egress.push_back((self.now(), packet.emit()));
     }
 
     /// One turn: frames in, a piece of the model's time or a sleep of at most `longest`, frames out.
@@ -210,7 +258,9 @@ impl LiveBoard {
         let now = self.board.cycle();
         while self.board.waiting_frames() < most {
             let Some(frame) = self.wire.receive(self.board.clock().time(now))? else { break };
-            self.enter(now, frame);
+            if !self.beside.as_mut().is_some_and(|beside| beside.takes(&frame)) {
+                self.enter(now, frame);
+            }
         }
         Ok(())
     }

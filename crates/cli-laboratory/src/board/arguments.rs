@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `penstock board`, by topic.
 
+use penstock_cli_common::arguments::cm::{CmName, RDMA_CM_PORT};
 use penstock_cli_common::arguments::number::{number, share};
 use penstock_cli_common::arguments::quantity::{bytes, seconds};
 use penstock_cli_common::live::LiveOptions;
@@ -126,6 +127,16 @@ pub struct TransportArguments {
     /// the rings
     #[arg(long, conflicts_with = "rings")]
     pub windows: bool,
+    /// With --windows: by which connection manager servers connect to windows, other than by registers. feroce: the
+    /// gateware's own; rdma: the standard one besides, in software (docs/windows.md)
+    #[arg(long, value_enum, default_value = "feroce")]
+    pub cm: CmName,
+    /// Port at which servers request connections, for --cm rdma
+    #[arg(long, value_name = "PORT", default_value_t = RDMA_CM_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub cm_port: u16,
+    /// With --windows: write the bytes of messages that servers SEND to this file, one message after the other
+    #[arg(long, value_name = "FILE", requires = "windows")]
+    pub received: Option<PathBuf>,
     /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = bytes::<u16>)]
     pub mtu: u16,

@@ -6,8 +6,10 @@ mod arguments;
 mod connections;
 mod control;
 mod destinations;
+mod management;
 mod page;
 mod plan;
+mod received;
 mod report;
 mod session;
 mod setup;
@@ -18,6 +20,7 @@ pub use arguments::{mac, Arguments, Network, SocketPair};
 pub use plan::mac_of;
 
 use control::Control;
+use management::Management;
 use page::{threshold, BoardPage};
 use penstock_cc::Law;
 use penstock_cli_common::interrupt::on_interrupt;
@@ -27,8 +30,10 @@ use penstock_cli_common::output::screen::notify;
 use penstock_cli_common::output::{print, to_verdict};
 use penstock_dashboard::Listener;
 use plan::Plan;
+use received::Received;
 use report::{BoardReport, ABANDONED, REFUSED};
 use session::{Progress, Session};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,16 +51,22 @@ fn live(plan: &Plan) -> Result<Verdict, Failure> {
         None => None,
     };
     let mut control = plan.control.then(Control::open);
+    let mut beside = Beside {
+        received: Received::open(plan)?,
+        management: plan.cm_port.map(|port| Management::open(plan, port, &mut session.board)).transpose()?,
+    };
     if !plan.json {
         notify(format_args!("{}; Ctrl-C ends it", setup::greeting(plan)));
     }
-    let end = follow(&mut session, plan, &interrupted, watched.as_mut(), control.as_mut());
+    let end = follow(&mut session, &mut beside, plan, &interrupted, watched.as_mut(), control.as_mut());
+    let rdma_cm = beside.end(&mut session)?;
     let frames = session.board.finish_capture().map_err(|error| Failure::Fault(error.to_string()))?;
     let (now, progress) = (session.board.now(), session.progress());
     let mut report = BoardReport::new(session, end?, frames)?;
     if let Some(why) = closed {
         report.unfinished = Some(format!("the queue pair was not opened: {why}"));
     }
+    report.rdma_cm = rdma_cm;
     report.resets = control.map(|control| control.resets().clone());
     if let Some((page, _)) = &watched {
         report.steered = page.applied();
@@ -91,9 +102,34 @@ fn watch(plan: &Plan, listener: Listener, session: &Session) -> Result<(Page, Bo
     Ok((page, board))
 }
 
+/// What is beside the front end: the user of its stream from servers, and a connection manager.
+struct Beside {
+    received: Received,
+    management: Option<Management>,
+}
+
+impl Beside {
+    fn turn(&mut self, session: &mut Session) -> Result<(), Failure> {
+        self.received.turn(&mut session.board)?;
+        match &mut self.management {
+            Some(management) => management.turn(&mut session.board),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the connections; the counts of the connection manager.
+    fn end(&mut self, session: &mut Session) -> Result<Option<BTreeMap<String, u64>>, Failure> {
+        let Some(management) = &mut self.management else { return Ok(None) };
+        management.hang_up(&mut session.board);
+        session.board.turn(Duration::ZERO)?;
+        Ok(Some(management.counters(&session.board)))
+    }
+}
+
 /// Runs until the session is over; returns how it ended.
 fn follow(
     session: &mut Session,
+    beside: &mut Beside,
     plan: &Plan,
     interrupted: &AtomicBool,
     mut watched: Option<&mut (Page, BoardPage)>,
@@ -109,6 +145,7 @@ fn follow(
             Progress::Refused => return Ok(REFUSED),
             _ => {}
         }
+        beside.turn(session)?;
         if let Some(control) = control.as_deref_mut() {
             control.turn(session, plan)?;
         }

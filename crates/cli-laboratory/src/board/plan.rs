@@ -11,6 +11,7 @@ use super::target::Target;
 use crate::python::Home;
 use penstock_board::{regs, LineClock, SetupError, Top, WhileBusy};
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law};
+use penstock_cli_common::arguments::cm::CmName;
 use penstock_cli_common::live::LiveOptions;
 use penstock_cli_common::outcome::Failure;
 use penstock_lab::SwitchScenario;
@@ -42,6 +43,10 @@ pub struct Plan {
     /// The board opens its queue pair or stream by itself.
     pub open: bool,
     pub transport: TransportPlan,
+    /// Port of the standard connection manager.
+    pub cm_port: Option<u16>,
+    /// The file that gets what servers SEND.
+    pub received: Option<PathBuf>,
     pub messages: MessagePlan,
     pub switch: Option<SwitchPlan>,
     pub capture: Option<PathBuf>,
@@ -222,6 +227,8 @@ impl Plan {
             stream,
             open: arguments.open || stream.is_some(),
             transport,
+            cm_port: cm_port(&arguments.transport)?,
+            received: arguments.transport.received.clone(),
             messages: MessagePlan {
                 start,
                 share: messages.share,
@@ -298,6 +305,15 @@ fn qpn_base(arguments: &Arguments) -> Result<u32, Failure> {
     // The first and the last 256 numbers hold those that are special (IBTA 3.5.3).
     let word = getrandom::u32().map_err(|error| Failure::Fault(format!("no random number: {error}")))?;
     Ok((1 + word % 0xfffe) << 8)
+}
+
+/// Queue pairs that send get their servers by the gateware's own connection manager.
+fn cm_port(transport: &TransportArguments) -> Result<Option<u16>, Failure> {
+    match (transport.cm, transport.windows) {
+        (CmName::Feroce, _) => Ok(None),
+        (CmName::Rdma, true) => Ok(Some(transport.cm_port)),
+        (CmName::Rdma, false) => Err(refused("--cm rdma: servers connect to windows; give --windows")),
+    }
 }
 
 fn check_transport(transport: &TransportArguments) -> Result<(), Failure> {

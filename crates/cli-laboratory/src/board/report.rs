@@ -71,6 +71,9 @@ pub struct BoardReport {
     /// The outcomes of its detector's triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
     triggers: Option<Triggers>,
+    /// Counts of the standard connection manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_cm: Option<BTreeMap<String, u64>>,
     /// Resets commanded by `--control`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets: Option<Resets>,
@@ -262,6 +265,7 @@ impl BoardReport {
             rates: session.rates.iter().map(|sample| rates(clock, sample)).collect(),
             steered: Vec::new(),
             triggers: Triggers::read(clock, |address| session.board.read(address))?,
+            rdma_cm: None,
             resets: None,
             slices: if session.has_slices() { Some(Slices::read(&mut session.board)?) } else { None },
             counters,
