@@ -132,7 +132,7 @@ figures-check: setup build ## draw every figure and compare its numbers with doc
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 	@$(PYTHON) -m figures.pull --check
 
-soak: setup      ## all lints, benches and proofs with their planted faults, whatever is recorded of them, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, 100 connections of librdmacm that read 1 GB from a board, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all lints, benches and proofs with their planted faults, whatever is recorded of them, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, 100 connections of librdmacm that read 1 GB from a board and from software, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py
 	$(PYTHON) tb/lib/lint.py --all
 	$(PYTEST) tb
@@ -147,6 +147,7 @@ soak: setup      ## all lints, benches and proofs with their planted faults, wha
 	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=500 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k one_server
 	PENSTOCK_SEED=$(SEED) PENSTOCK_INCIDENTS=200 PENSTOCK_CUT_S=30 $(PYTHON) -m pytest -q tests/test_campaign.py -k farm
 	PENSTOCK_CONNECTIONS=100 PENSTOCK_READS=640 $(PYTHON) -m pytest -q tests/softroce/test_softroce_windows.py
+	PENSTOCK_CONNECTIONS=100 PENSTOCK_READS=1300 $(PYTHON) -m pytest -q tests/softroce/test_softroce_rdma_cm_commands.py
 	PENSTOCK_ALL_SIZES=1 $(PYTHON) -m pytest -q tests/test_board.py -k every_size
 	for seed in $$(seq $(SEED) $$(($(SEED) + $(SEEDS) - 1))); do \
 		PENSTOCK_ALL_SIZES=1 PENSTOCK_SEED=$$seed $(PYTHON) -m pytest -q $(XDIST) tb -k "front_end or restart or congestion or slow_control or softroce or cnm_receiver or read_rate" || exit; done

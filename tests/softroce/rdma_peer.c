@@ -2,10 +2,13 @@
 // A peer over librdmacm: connects to our connection manager, or takes its connections.
 //   rdma_peer connect ADDRESS PORT TIMES MESSAGES BYTES   each time WRITEs 64-bit words that count on, then disconnects
 //   rdma_peer listen PORT TIMES SLOTS BYTES               compares fragments of such words until the peer disconnects
+//   rdma_peer read PORT TIMES SLOTS BYTES                 the same for fragments that the peer announces: READs them
 // Promise: exit status 0 only if every connection came up and ended by a DREQ, and every byte was right.
-// Source: rdma_cm(7); private data: crates/transport/src/rdma_cm/offer.rs; header of a fragment: docs/fragments.md.
+// Source: rdma_cm(7); private data: crates/transport/src/rdma_cm/offer.rs; header of a fragment, announcements:
+// docs/fragments.md.
 #include <endian.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,8 @@
 #include <arpa/inet.h>
 
 enum { HEADER = 40, WAIT_MS = 60000 };
+enum { READS = 16, MESSAGES = 16, MESSAGE_BYTES = 512, ENTRY = 5, SUCCESSORS = 2 * ENTRY, ANNOUNCED = 1024 };
+enum { ACK_TIMEOUT = 15 };  // 134 ms until a READ is repeated
 
 struct offer {  // big-endian
     char magic[4];
@@ -77,7 +82,7 @@ static void open_link(struct link *link, struct rdma_cm_id *id, size_t bytes, un
     if (link->mr == NULL) die("ibv_reg_mr");
     struct ibv_qp_init_attr attributes = {
         .send_cq = link->cq, .recv_cq = link->cq, .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = 4, .max_recv_wr = receives + 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .cap = {.max_send_wr = 2 * READS, .max_recv_wr = receives + 1, .max_send_sge = 1, .max_recv_sge = 1},
     };
     CHECK(rdma_create_qp(id, link->pd, &attributes));
 }
@@ -150,21 +155,20 @@ static int connect_times(const char *address, int port, int times, int messages,
     return 0;
 }
 
-// The next fragment, whose words must follow.
-static uint64_t check_fragment(const struct link *link, uint32_t slot, uint32_t slot_bytes, uint32_t len, uint64_t count) {
-    const char *payload = link->memory + (size_t)slot * slot_bytes + HEADER;
-    for (uint32_t at = 0; at + 8 <= len - HEADER; at += 8, count++) {
+// A fragment, whose words must follow.
+static uint64_t check_fragment(const char *fragment, uint32_t len, uint64_t count) {
+    for (uint32_t at = HEADER; at + 8 <= len; at += 8, count++) {
         uint64_t word;
-        memcpy(&word, payload + at, 8);
+        memcpy(&word, fragment + at, 8);
         if (le64toh(word) != count) {
-            fprintf(stderr, "slot %u byte %u: word %" PRIu64 " where %" PRIu64 " is due\n", slot, at, le64toh(word), count);
+            fprintf(stderr, "byte %u: word %" PRIu64 " where %" PRIu64 " is due\n", at, le64toh(word), count);
             exit(1);
         }
     }
     return count;
 }
 
-static int listen_times(int port, int times, uint32_t slots, uint32_t slot_bytes) {
+static void start_listening(int port) {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct rdma_cm_id *listener;
     CHECK(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP));
@@ -172,23 +176,148 @@ static int listen_times(int port, int times, uint32_t slots, uint32_t slot_bytes
     CHECK(rdma_listen(listener, 4));
     puts("listening");
     fflush(stdout);
+}
+
+// Accepts with `slots` slots of `slot_bytes`; the peer writes to the memory from its first byte on.
+static void accept_link(struct link *link, uint32_t slots, uint32_t slot_bytes, uint8_t reads) {
+    struct offer offer = {.magic = "PNSK", .version = 1, .base = htobe64((uintptr_t)link->memory),
+                          .rkey = htobe32(link->mr->rkey), .slots = htobe32(slots), .slot_bytes = htobe32(slot_bytes)};
+    struct rdma_conn_param parameters = {.private_data = &offer, .private_data_len = sizeof offer, .rnr_retry_count = 7,
+                                         .initiator_depth = reads};
+    CHECK(rdma_accept(link->id, &parameters));
+}
+
+static int listen_times(int port, int times, uint32_t slots, uint32_t slot_bytes) {
+    start_listening(port);
     uint64_t words = 0, fragments = 0;
     for (int n = 0; n < times; n++) {
         struct link link;
         open_link(&link, expect(RDMA_CM_EVENT_CONNECT_REQUEST, NULL), (size_t)slots * slot_bytes, slots);
         for (uint32_t slot = 0; slot < slots; slot++) post_receive(&link);
-        struct offer offer = {.magic = "PNSK", .version = 1, .base = htobe64((uintptr_t)link.memory),
-                              .rkey = htobe32(link.mr->rkey), .slots = htobe32(slots), .slot_bytes = htobe32(slot_bytes)};
-        struct rdma_conn_param parameters = {.private_data = &offer, .private_data_len = sizeof offer, .rnr_retry_count = 7};
-        CHECK(rdma_accept(link.id, &parameters));
+        accept_link(&link, slots, slot_bytes, 0);
         until_disconnected();
         uint64_t count = 0;
         struct ibv_wc done;
         while (ibv_poll_cq(link.cq, 1, &done) == 1 && done.status == IBV_WC_SUCCESS) {
-            count = check_fragment(&link, be32toh(done.imm_data), slot_bytes, done.byte_len, count);
+            count = check_fragment(link.memory + (size_t)be32toh(done.imm_data) * slot_bytes, done.byte_len, count);
             fragments++;
         }
         words += count;
+        rdma_disconnect(link.id);
+        close_link(&link);
+    }
+    printf("%d connections, %" PRIu64 " fragments, %" PRIu64 " words\n", times, fragments, words);
+    return 0;
+}
+
+// What a board has announced over one connection, in the order of its events.
+struct board {
+    struct { uint64_t address; uint32_t bytes; } fragments[ANNOUNCED];
+    uint64_t announced, posted, ended;
+    uint64_t address;  // of the next fragment
+    uint32_t key, stride;
+    uint8_t named;  // as successors, modulo 256
+};
+
+static uint64_t number_at(const char *at, int bytes) {
+    uint64_t value = 0;
+    while (bytes-- > 0) value = value << 8 | (uint8_t)at[bytes];
+    return value;
+}
+
+static void add_fragment(struct board *board, const char *entry) {
+    uint64_t n = board->announced++ % ANNOUNCED;
+    board->fragments[n].address = board->address;
+    board->fragments[n].bytes = (uint32_t)number_at(entry + 1, 4);
+    board->address += board->stride;
+}
+
+// A message names fragments once those that were named before it have come.
+static int take_message(struct board *board, const char *message) {
+    if ((uint8_t)message[7] != board->named) return 0;
+    if (memcmp(message, "PSTA\2", 6) != 0) die("a message of another kind");
+    board->address = number_at(message + 16, 8);
+    board->key = (uint32_t)number_at(message + 24, 4);
+    board->stride = (uint32_t)number_at(message + 28, 4);
+    for (int n = 0; n < message[6]; n++) add_fragment(board, message + 32 + n * ENTRY);
+    return 1;
+}
+
+// READs so many bytes; none: the board learns that earlier READs are not repeated.
+static void post_read(struct link *link, const struct board *board, uint64_t n, uint32_t bytes, char *to) {
+    struct ibv_sge piece = {.addr = (uintptr_t)to, .length = bytes, .lkey = link->mr->lkey};
+    struct ibv_send_wr read = {.wr_id = n, .sg_list = &piece, .num_sge = bytes != 0, .opcode = IBV_WR_RDMA_READ,
+                               .send_flags = IBV_SEND_SIGNALED, .wr.rdma = {.rkey = board->key}}, *bad;
+    read.wr.rdma.remote_addr = board->fragments[n % ANNOUNCED].address;
+    CHECK(ibv_post_send(link->id->qp, &read, &bad));
+}
+
+// Whether the peer has disconnected; waits a millisecond for it.
+static int is_disconnected(void) {
+    struct pollfd due = {.fd = channel->fd, .events = POLLIN};
+    if (poll(&due, 1, 1) != 1) return 0;
+    struct rdma_cm_event *event;
+    CHECK(rdma_get_cm_event(channel, &event));
+    enum rdma_cm_event_type type = event->event;
+    CHECK(rdma_ack_cm_event(event));
+    if (type != RDMA_CM_EVENT_ESTABLISHED && type != RDMA_CM_EVENT_DISCONNECTED) die(rdma_event_str(type));
+    return type == RDMA_CM_EVENT_DISCONNECTED;
+}
+
+// READs what is announced until the peer disconnects; the words that it was.
+static uint64_t read_announced(struct link *link, struct board *board, uint32_t slot_bytes) {
+    char *fragments = link->memory + MESSAGES * MESSAGE_BYTES;
+    uint64_t count = 0, messages = 0, taken = 0, confirmed = 0;
+    uint32_t slots[MESSAGES], place = slot_bytes + SUCCESSORS;
+    struct ibv_wc done;
+    for (;;) {
+        while (taken < messages && take_message(board, link->memory + slots[taken % MESSAGES] * MESSAGE_BYTES)) taken++;
+        for (; board->posted < board->announced && board->posted < board->ended + READS; board->posted++) {
+            uint64_t n = board->posted;
+            post_read(link, board, n, board->fragments[n % ANNOUNCED].bytes + SUCCESSORS, fragments + n % READS * place);
+        }
+        if (board->ended == board->announced && confirmed != board->announced) {
+            for (int n = 0; n < READS; n++) post_read(link, board, UINT64_MAX, 0, NULL);
+            confirmed = board->announced;
+        }
+        if (ibv_poll_cq(link->cq, 1, &done) == 0) {
+            if (is_disconnected()) return count;
+            continue;
+        }
+        if (done.status != IBV_WC_SUCCESS) die(ibv_wc_status_str(done.status));
+        if (done.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+            slots[messages++ % MESSAGES] = be32toh(done.imm_data) % MESSAGES;
+            post_receive(link);
+            continue;
+        }
+        if (done.wr_id == UINT64_MAX) continue;
+        const char *fragment = fragments + done.wr_id % READS * place;
+        uint32_t bytes = board->fragments[done.wr_id % ANNOUNCED].bytes;
+        count = check_fragment(fragment, bytes, count);
+        for (const char *entry = fragment + bytes; entry < fragment + bytes + SUCCESSORS; entry += ENTRY) {
+            if (number_at(entry + 1, 4) == 0) break;
+            add_fragment(board, entry);
+            board->named++;
+        }
+        board->ended++;
+    }
+}
+
+static int read_times(int port, int times, uint32_t slots, uint32_t slot_bytes) {
+    if (slots > ANNOUNCED) die("slots");
+    start_listening(port);
+    uint64_t words = 0, fragments = 0;
+    for (int n = 0; n < times; n++) {
+        struct link link;
+        struct board board = {0};
+        uint8_t timeout = ACK_TIMEOUT;
+        struct rdma_cm_id *id = expect(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+        CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout));
+        open_link(&link, id, MESSAGES * MESSAGE_BYTES + (size_t)READS * (slot_bytes + SUCCESSORS), MESSAGES);
+        for (int slot = 0; slot < MESSAGES; slot++) post_receive(&link);
+        accept_link(&link, slots, slot_bytes, READS);
+        words += read_announced(&link, &board, slot_bytes);
+        fragments += board.ended;
         rdma_disconnect(link.id);
         close_link(&link);
     }
@@ -202,6 +331,8 @@ int main(int argc, char **argv) {
         return connect_times(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), (uint32_t)atoi(argv[6]));
     if (argc == 6 && strcmp(argv[1], "listen") == 0)
         return listen_times(atoi(argv[2]), atoi(argv[3]), (uint32_t)atoi(argv[4]), (uint32_t)atoi(argv[5]));
-    fprintf(stderr, "usage: rdma_peer connect ADDRESS PORT TIMES MESSAGES BYTES | listen PORT TIMES SLOTS BYTES\n");
+    if (argc == 6 && strcmp(argv[1], "read") == 0)
+        return read_times(atoi(argv[2]), atoi(argv[3]), (uint32_t)atoi(argv[4]), (uint32_t)atoi(argv[5]));
+    fprintf(stderr, "usage: rdma_peer connect ADDRESS PORT TIMES MESSAGES BYTES | listen|read PORT TIMES SLOTS BYTES\n");
     return 2;
 }

@@ -12,6 +12,7 @@ from veth import LIMIT_S, SERVER_IP, ended, first_board
 
 # Connections of each direction; a soak takes more.
 TIMES = int(os.environ.get("PENSTOCK_CONNECTIONS", "10"))
+READERS, FRAGMENTS = int(os.environ.get("PENSTOCK_CONNECTIONS", "3")), int(os.environ.get("PENSTOCK_READS", "100"))
 MESSAGES, BYTES = 5, 8192
 CM_PORT = 17185
 PEER_PORT = 7471
@@ -57,6 +58,25 @@ def test_front_ends_connect_to_a_listener_over_librdmacm_and_write(joined, machi
     assert peer.status == 0, f"{peer.output}\n{machine.run('job err peer').output}"
     fragments, words = TIMES * slots, TIMES * slots * length // 8
     assert peer.output.splitlines()[-1] == f"{TIMES} connections, {fragments} fragments, {words} words"
+
+
+@pytest.mark.parametrize("joined", [(0.01, 0.01, 0.01)], indirect=True)
+def test_front_ends_connect_to_a_listener_over_librdmacm_which_reads_them(joined, machine):
+    slots, slot_bytes, length = 32, 8192, 8000
+    machine.start("peer", f"rdma_peer read {PEER_PORT} {READERS} {slots} {slot_bytes}")
+    assert machine.check("job line peer 1 30").strip() == "listening"
+    to_peer = ("--connect", SERVER_IP, "--cm", "rdma", "--cm-port", PEER_PORT, "--linger", 0, "--pull")
+    # The machine is slow, and shares two cores with other programs: a timer that is too short ends the connection.
+    ring = ("--slots", slots, "--slot-size", slot_bytes, "--ack-timeout", 19)
+    for _ in range(READERS):
+        sender = joined.send(*to_peer, *ring, "-n", FRAGMENTS, "-l", length, "--payload", "counter")
+        result = ended(sender, LIMIT_S + FRAGMENTS)
+        assert result.status == 0, f"{result.stdout}\n{result.stderr}"
+        assert result.json()["boards"][0]["messages"] == FRAGMENTS
+    peer = machine.wait("peer", LIMIT_S)
+    assert peer.status == 0, f"{peer.output}\n{machine.run('job err peer').output}"
+    fragments, words = READERS * FRAGMENTS, READERS * FRAGMENTS * length // 8
+    assert peer.output.splitlines()[-1] == f"{READERS} connections, {fragments} fragments, {words} words"
 
 
 @pytest.mark.parametrize("program", ["cmtime -s {ip} -p {port} -c 1", "ucmatose -s {ip} -p {port} -C 0"])
