@@ -45,7 +45,7 @@ def control(root: Path, command: Path) -> str:
         "Maintainer": "The Penstock authors <penstock@localhost>",
         "Installed-Size": str(size // 1024),
         "Depends": ", ".join(depends),
-        "Suggests": "libibverbs1, python3",
+        "Suggests": "libibverbs1, librdmacm1, python3",
         "Description": f"congestion-aware RDMA front end for detector readout\n{DESCRIPTION}",
     }
     return "".join(f"{key}: {value}\n" for key, value in lines.items())

@@ -268,6 +268,10 @@ impl<B: WritesDevice> Backend for GpuDirect<B> {
         self.fetching = enabled;
     }
 
+    fn has_kernel_manager(&self) -> bool {
+        self.inner.has_kernel_manager()
+    }
+
     fn share_receives(&mut self, spec: &PoolSpec) -> Result<u64, BackendError> {
         let ring = self.ring(&spec.memory, spec.len)?;
         let base = self.inner.share_receives_on(spec, &ring.memory())?;

@@ -39,8 +39,8 @@ pub fn manager(arguments: &Arguments) -> Result<Manager, String> {
         (_, Some(_), BackendName::Tcp) => Err("--exchange: streams over TCP have no queue pairs".to_owned()),
         (_, Some(port), _) => Ok(Manager::Exchange(port)),
         (CmName::Feroce, None, _) => Ok(Manager::Feroce),
-        (CmName::Rdma, None, BackendName::Packet) => Ok(Manager::Rdma(arguments.boards.cm_port)),
-        (CmName::Rdma, None, _) => Err("--cm rdma: goes with --backend packet".to_owned()),
+        (CmName::Rdma, None, BackendName::Tcp) => Err("--cm rdma: streams over TCP have no queue pairs".to_owned()),
+        (CmName::Rdma, None, _) => Ok(Manager::Rdma(arguments.boards.cm_port)),
     }
 }
 

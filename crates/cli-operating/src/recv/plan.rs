@@ -490,7 +490,7 @@ mod tests {
             "--mtu: an option of --backend verbs and packet, not of tcp; leave it out"
         );
         assert_eq!(message("--device rxe0"), "--device: an option of --backend verbs, not of packet; leave it out");
-        assert_eq!(message("--backend verbs --cm rdma"), "--cm rdma: goes with --backend packet");
+        assert_eq!(message("--backend tcp --cm rdma"), "--cm rdma: streams over TCP have no queue pairs");
         assert_eq!(message("--port 10000"), "--port: an option of --backend tcp, not of packet; leave it out");
         for (option, backends) in [("--socket ring", "verbs tcp"), ("--gid 1", "packet tcp"), ("--rnr-timer 10", "tcp")]
         {

@@ -23,6 +23,7 @@ mod verbs;
 mod writes_device;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -220,6 +221,14 @@ pub trait Backend {
     fn management(&mut self) -> Option<&mut RdmaCmInbox> {
         None
     }
+
+    /// Whether the kernel's connection manager serves its queue pairs: then there is no access to queue pair 1.
+    fn has_kernel_manager(&self) -> bool {
+        false
+    }
+
+    /// PSNs with which queue pairs begin that are connected to these queue pairs of peers from now on, where peers set them.
+    fn set_first_psns(&mut self, _psns: BTreeMap<(Ipv4Addr, Qpn), Psn>) {}
 
     /// READs that it has outstanding at a board; 0: boards send.
     fn outstanding_reads(&self) -> u8 {

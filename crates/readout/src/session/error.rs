@@ -26,8 +26,20 @@ pub enum SessionError {
     Port { ip: Ipv4Addr, port: u16, source: std::io::Error },
     #[error("TCP port {port}: {source}; is it in use? `ss -ltnp`")]
     Exchange { port: u16, source: std::io::Error },
+    #[error("--cm rdma: port {port} of {ip}: {source}; {}", rdma_hint(source))]
+    Rdma { ip: Ipv4Addr, port: u16, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The remedy where the kernel's connection manager cannot be used.
+fn rdma_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "another program listens there: `rdma resource show cm_id`",
+        std::io::ErrorKind::PermissionDenied => "may this user open /dev/infiniband/rdma_cm?",
+        std::io::ErrorKind::Unsupported => "`apt-get install librdmacm1`, or receive by `--backend packet`",
+        _ => "is the kernel's connection manager there? `modprobe rdma_ucm`",
+    }
 }
 
 /// The remedy for an unavailable port.

@@ -10,6 +10,8 @@ mod core;
 mod error;
 mod exchange_port;
 mod first_event;
+#[cfg(feature = "verbs")]
+mod kernel_port;
 mod listening;
 mod pool;
 mod rdma_port;
@@ -42,6 +44,8 @@ use board::Board;
 use core::Core;
 use exchange_port::ExchangePort;
 use first_event::{FirstEvent, Patience};
+#[cfg(feature = "verbs")]
+use kernel_port::KernelPort;
 use pool::Pool;
 use rdma_port::RdmaPort;
 use rings::Rings;
@@ -92,6 +96,10 @@ impl<S: EventSink> Session<S> {
         sink: S,
     ) -> Result<Session<S>, SessionError> {
         let socket: Box<dyn CmPort> = match config.manager {
+            #[cfg(feature = "verbs")]
+            Manager::Rdma(port) if backend.has_kernel_manager() => {
+                Box::new(KernelPort::open(&*backend, port, &config)?)
+            }
             Manager::Rdma(port) => Box::new(RdmaPort::open(&mut *backend, port, &config)?),
             Manager::Exchange(port) => Box::new(ExchangePort::open(backend.address(), port, &config)?),
             Manager::Feroce if backend.connects_itself() => Box::new(NoPort),

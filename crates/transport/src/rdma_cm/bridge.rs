@@ -319,14 +319,7 @@ impl RdmaCmBridge {
 
     /// What does not fit a peer's ring.
     fn mismatch(&self, offer: &RdmaCmOffer) -> Option<String> {
-        let (slots, bytes) = (self.config.slots, self.config.slot_bytes);
-        let is_ring = offer.slots != 0 && slots != 0;
-        ((is_ring && offer.slots != slots) || offer.slot_bytes != bytes).then(|| {
-            format!(
-                "has {} slots of {} bytes, this end {slots} of {bytes}: set --slots and --slot-size equal at both ends",
-                offer.slots, offer.slot_bytes
-            )
-        })
+        offer.mismatch(self.config.slots, self.config.slot_bytes)
     }
 
     fn end(&self, info: &CmInfo) -> RdmaCmEnd {

@@ -34,6 +34,18 @@ impl RdmaCmOffer {
         RdmaCmOffer { base: info.base, rkey: info.rkey, slots, slot_bytes }
     }
 
+    /// What does not fit a ring of so many slots of so many bytes; 0 slots, at either end: a pool, of any size.
+    pub fn mismatch(&self, slots: u32, slot_bytes: u32) -> Option<String> {
+        let is_ring = self.slots != 0 && slots != 0;
+        ((is_ring && self.slots != slots) || self.slot_bytes != slot_bytes).then(|| {
+            format!(
+                "has {} slots of {} bytes, this end {slots} of {slot_bytes}: set --slots and --slot-size equal at both \
+                 ends",
+                self.slots, self.slot_bytes
+            )
+        })
+    }
+
     /// Reads it; none if it is something else.
     pub fn read(private: &[u8]) -> Option<Self> {
         if private.len() < RDMA_CM_OFFER_LEN || private[..4] != MAGIC || private[4] != VERSION {

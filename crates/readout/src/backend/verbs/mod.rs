@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use penstock_transport::{Memory, RecvOpcode, RecvStatus, RecvWr};
 use penstock_units::Time;
-use penstock_wire::{Psn, Qpn, ANNOUNCEMENT_SLOTS, PULL_READS};
+use penstock_wire::{Ipv4Addr, Psn, Qpn, ANNOUNCEMENT_SLOTS, PULL_READS};
 
 use super::lending::Lending;
 use super::responders::NO_ANNOUNCEMENT;
@@ -69,6 +69,8 @@ pub struct Verbs {
     pool: Option<Pool>,
     /// None: boards send.
     pulled: Option<Pulled>,
+    /// First PSNs of queue pairs by their peers', where these set them.
+    first_psns: BTreeMap<(Ipv4Addr, Qpn), Psn>,
     /// Lives that each board has begun.
     lives: BTreeMap<u16, u16>,
     completions: Arc<CompletionQueue>,
@@ -87,7 +89,7 @@ impl Verbs {
         let domain = Domain::new(&context).map_err(failed("allocating a protection domain"))?;
         let completions = CompletionQueue::new(&context, FIRST_DEPTH).map_err(failed("creating a completion queue"))?;
         let source = Source { port: found.entry.port, gid_index: found.entry.index };
-        let (boards, lives) = (BTreeMap::new(), BTreeMap::new());
+        let (boards, first_psns, lives) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let warning = config.mtu.filter(|mtu| *mtu > found.mtu).map(|mtu| {
             let (device, interface, limit) = (&found.device, &found.interface, found.mtu.bytes());
             format!(
@@ -97,7 +99,21 @@ impl Verbs {
             )
         });
         let (pool, pulled, depth) = (None, config.pull.as_ref().map(Pulled::new).transpose()?, FIRST_DEPTH);
-        Ok(Verbs { clock, found, warning, source, boards, pool, pulled, lives, completions, depth, domain, context })
+        Ok(Verbs {
+            clock,
+            found,
+            warning,
+            source,
+            boards,
+            pool,
+            pulled,
+            first_psns,
+            lives,
+            completions,
+            depth,
+            domain,
+            context,
+        })
     }
 
     /// The device, port and GID in use; its `Display` is one line for people.
@@ -283,6 +299,7 @@ impl Backend for Verbs {
     fn connect(&mut self, board: u16, peer: &PeerQp) -> Result<(), BackendError> {
         let (source, limit, device) = (self.source, self.found.mtu, self.found.device.clone());
         let outgoing = self.pulled.as_ref().map_or(Outgoing::NONE, Pulled::outgoing);
+        let first_psn = self.first_psns.get(&(peer.ip, peer.qpn)).copied();
         let connected = &mut self.board(board)?.connected;
         if peer.mtu > limit {
             return Err(BackendError::Unavailable(format!(
@@ -316,7 +333,7 @@ impl Backend for Verbs {
         let reads =
             if outgoing.reads > 0 { format!(", with {} READs at a time", outgoing.reads) } else { String::new() };
         let connecting = format!("board {board}: connecting (RTS{reads})");
-        qp.ready_to_send(psn.value(), outgoing).map_err(failed(connecting))
+        qp.ready_to_send(first_psn.unwrap_or(*psn).value(), outgoing).map_err(failed(connecting))
     }
 
     fn post_receives(&mut self, board: u16, receives: &[RecvWr]) -> Result<(), BackendError> {
@@ -418,6 +435,14 @@ impl Backend for Verbs {
     /// What the boards are not read for stays with them.
     fn admits_before_ack(&self) -> bool {
         self.pulled.is_some()
+    }
+
+    fn has_kernel_manager(&self) -> bool {
+        true
+    }
+
+    fn set_first_psns(&mut self, psns: BTreeMap<(Ipv4Addr, Qpn), Psn>) {
+        self.first_psns = psns;
     }
 
     fn outstanding_reads(&self) -> u8 {
