@@ -8,13 +8,14 @@ over them is right byte for byte. Debian's programs do so unmodified, as far as 
 import os
 
 import pytest
-from veth import LIMIT_S, SERVER_IP, ended, first_board
+from veth import LIMIT_S, SERVER_IP, ended, first_board, until
 
 # Connections of each direction; a soak takes more.
 TIMES = int(os.environ.get("PENSTOCK_CONNECTIONS", "10"))
 READERS, FRAGMENTS = int(os.environ.get("PENSTOCK_CONNECTIONS", "3")), int(os.environ.get("PENSTOCK_READS", "100"))
 MESSAGES, BYTES = 5, 8192
 CM_PORT = 17185
+METRICS = "127.0.0.1:9100"
 PEER_PORT = 7471
 LOSSY = pytest.mark.parametrize("joined", [0.01], indirect=True)
 
@@ -81,10 +82,14 @@ def test_front_ends_connect_to_a_listener_over_librdmacm_which_reads_them(joined
 
 @pytest.mark.parametrize("program", ["cmtime -s {ip} -p {port} -c 1", "ucmatose -s {ip} -p {port} -C 0"])
 def test_programs_of_debian_connect_and_disconnect_unmodified(joined, machine, program):
-    receiver = receiving(joined, "--seconds", 60, "--payload", "counter")
+    receiver = receiving(joined, "--seconds", 60, "--payload", "counter", "--metrics", METRICS)
     machine.start("program", program.format(ip=first_board(), port=CM_PORT))
-    done = machine.wait("program", LIMIT_S)
+    if "ucmatose" in program:  # it waits for our DREQ
+        until("connection", lambda: joined.metrics(METRICS, "b").get("rdma_cm_established", 0) == 1)
+    else:
+        machine.wait("program", LIMIT_S)
     receiver.send_signal(2)
+    done = machine.wait("program", LIMIT_S)
     report = ended(receiver).json()
     assert done.status == 0, f"{done.output}\n{machine.run('job err program').output}"
     assert report["boards"][0]["lives"] == 1 and report["cm_refused"] == 0
