@@ -137,6 +137,7 @@ module cm_scripts
           copy(SrcFlow, 1, GroupQp, QpFlow),
           copy_three(SrcEntry, 2, GroupQp, QpDestQpn), copy(SrcEntry, 9, GroupQp, QpRkey),
           copy(SrcTransport, 1, GroupQp, QpTransport), copy_three(SrcEntry, 29, GroupQp, QpInitPsn),
+          copy_three(SrcEntry, 6, GroupQp, QpReadPsn),  // the peer's requests begin where its message says
           copy(SrcEntry, 17, GroupRing, 8'(RingBaseLo)), copy(SrcEntry, 13, GroupRing, 8'(RingBaseHi)),
           set(0, GroupRing, 8'(RingNextSlot)),  // a fresh ring begins at slot 0
           command(QpRtr)});
