@@ -31,6 +31,29 @@ PROOFS = [
         ),
     ),
     Proof(
+        "axi_write_mux",
+        {"DATA_W": 8, "WRITES": 4},
+        mutants=(
+            Mutant(
+                ".s_data (aw_at),\n    .s_valid(aw_comes),\n    .s_ready(data_room)",
+                ".s_data (aw_at),\n    .s_valid(m_axi_req.awvalid && m_axi_rsp.awready),\n    .s_ready(data_room)",
+                "a_w_goes",
+            ),
+            Mutant("if (m_axi_req.awvalid) aw_at_q <= aw_at;", "", "a_aw_turns"),
+            Mutant("m_axi_req.aw.id   = '0;", "", "a_aw"),
+            Mutant("(data_room && answer_room)", "data_room", "a_0_level"),
+            Mutant("(data_room && answer_room)", "answer_room", "a_0_level"),
+            Mutant("answer_room) || aw_held_q;", "answer_room);", "a_aw_hold"),
+            Mutant("m_axi_wdata = s_axi_wdata[w_at]", "m_axi_wdata = s_axi_wdata[aw_at]", "a_w"),
+            Mutant(" && w_there && w_at == 1'(i)", " && w_there", "a_order"),
+            Mutant("s_axi_req[w_at].wvalid && w_there", "s_axi_req[w_at].wvalid", "a_has_address"),
+            Mutant("m_axi_rsp.bvalid && b_at == 1'(i)", "m_axi_rsp.bvalid", "a_requested"),
+            Mutant("bvalid && b_at == 1'(i)", "bvalid && w_at == 1'(i)", "a_answer"),
+            Mutant("s_axi_req[b_at].bready", "s_axi_req[w_at].bready", "a_all"),
+            Mutant(".m_ready(m_axi_rsp.bvalid && m_axi_req.bready)", ".m_ready(m_axi_rsp.bvalid)", "a_answer"),
+        ),
+    ),
+    Proof(
         "axi_split",
         {"PENDING": 3},
         mutants=(
