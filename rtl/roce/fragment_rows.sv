@@ -126,7 +126,7 @@ module fragment_rows
 
   state_e state_q, state_d;
   op_e    op_q, op;
-  qp_t    qp_q, qp, pending_qp, want_qp_q;
+  qp_t    qp_q, qp, pending_qp, due_qp_q;
   logic   begins, any_pending;
   logic [N_QP-1:0] gone_q;     // was closed, and its row is to be cleared
   logic [N_QP-1:0] pending_q;  // something may have to be announced
@@ -142,11 +142,11 @@ module fragment_rows
   assign any_pending = |(pending_q | gone_q);
 
   // An entry waits for the READs that were taken before `hold`.
-  logic want_q, written_q;  // one is to be written; the memory has not answered it
+  logic due_q, written_q;  // one is to be written; the memory has not answered it
   logic may_name, may_name_q;
-  assign park     = want_q && !written_q;
+  assign park     = due_q && !written_q;
   assign may_name = hold && parked && !reading && !read_waits;
-  always_ff @(posedge clk) hold <= want_q && (parked || hold) && !rst;
+  always_ff @(posedge clk) hold <= due_q && (parked || hold) && !rst;
 
   logic turn_q;  // announcements and fragments that come take turns
   always_comb begin
@@ -162,11 +162,11 @@ module fragment_rows
     end else if (stored_waits) begin
       op = OpStored;
       qp = stored_qp;
-    end else if (may_name) qp = want_qp_q;
+    end else if (may_name) qp = due_qp_q;
     else if (coming_waits && start_ready && gone_q == '0 && (turn_q || !any_pending)) begin
       op = OpTake;
       qp = coming_desc.qp;
-    end else if (!any_pending || want_q) begins = 1'b0;
+    end else if (!any_pending || due_q) begins = 1'b0;
   end
 
   assign cfg_rd = begins;
@@ -368,10 +368,10 @@ module fragment_rows
   end
 
   // ---- turns -----------------------------------------------------------------------------------------------------
-  logic clears, wants;
+  logic clears, falls_due;
   assign clears       = state_q == StClear && row_q.read == row_q.taken;
   assign stat_dropped = state_q == StClear && !clears;
-  assign wants        = state_q == StRule && op_q == OpAnnounce && !is_over && is_waiting && is_brought && is_listed
+  assign falls_due    = state_q == StRule && op_q == OpAnnounce && !is_over && is_waiting && is_brought && is_listed
                         && !may_name_q;
   assign read_ends    = state_q == StRule && op_q == OpRead;
   assign acked_ends   = state_q == StRule && op_q == OpAcked;
@@ -380,16 +380,16 @@ module fragment_rows
 
   always_ff @(posedge clk) begin
     if (begins) may_name_q <= op == OpAnnounce && may_name;  // this operation writes the entry
-    if (wants) begin
-      want_q    <= 1'b1;
-      want_qp_q <= qp_q;
+    if (falls_due) begin
+      due_q    <= 1'b1;
+      due_qp_q <= qp_q;
     end
-    if (state_q == StAnswer && named) want_q <= 1'b0;
-    written_q <= want_q && (written_q || state_q == StName);
-    // The queue pair was closed, or what was wanted is not any more.
-    if (state_q == StRule && op_q == OpAnnounce && may_name_q && state_d != StCarrier) want_q <= 1'b0;
+    if (state_q == StAnswer && named) due_q <= 1'b0;
+    written_q <= due_q && (written_q || state_q == StName);
+    // The queue pair was closed, or the entry is not due any more.
+    if (state_q == StRule && op_q == OpAnnounce && may_name_q && state_d != StCarrier) due_q <= 1'b0;
     if (begins) turn_q <= op != OpTake;
-    if (rst) want_q <= 1'b0;
+    if (rst) due_q <= 1'b0;
   end
 
   always_ff @(posedge clk) begin
