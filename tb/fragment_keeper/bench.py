@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fragments are kept, announced and READ once, in order and to the byte, whatever memory, server and network do.
 
-The memory shows a write when it has answered it. The server of each queue pair posts READs of what it knows, sixteen at
+The memory shows a write when it has answered it. The server of each queue pair posts READs of what was announced, sixteen at
 a time, whole or in two parts; messages and answers to READs reach it after times of their own. What a READ finds stays
 the same until sixteen further READs have come, as it may be repeated until then.
 """
@@ -42,9 +42,9 @@ class Fragment:
 
 @dataclass
 class Server:
-    """The peer of a queue pair: what it knows, what it has read."""
+    """The peer of a queue pair: what was announced to it, what it has read."""
 
-    known: deque = field(default_factory=deque)  # (event, address, length) that no READ was posted for
+    announced: deque = field(default_factory=deque)  # (event, address, length) that no READ was posted for
     last: tuple[int, int] | None = None  # event and address of the last one
     stride: int = 0
     carried: int = 0
@@ -59,7 +59,7 @@ class Server:
     def take(self, skipped: int, length: int) -> None:
         event, address = self.last
         self.last = (event + 1 + skipped, address + self.stride)
-        self.known.append((*self.last, length))
+        self.announced.append((*self.last, length))
 
     def take_message(self, data: bytes) -> None:
         magic, version, count, carried, event, address, rkey, self.stride = struct.unpack_from("<4sHBBQQII", data)
@@ -210,14 +210,14 @@ class Harness:
                 await self._read(0, 0, 0)
             choices = [
                 qp for qp, server in enumerate(self.servers)
-                if server.known and server.outstanding < READS and self.is_reading[qp] and self.ready >> qp & 1
+                if server.announced and server.outstanding < READS and self.is_reading[qp] and self.ready >> qp & 1
             ]  # fmt: skip
             if not choices or dut.hold.value:
                 continue
             self.is_busy = True
             qp = rng.choice(choices)
             server, epoch = self.servers[qp], self.epoch[qp]
-            event, address, length = server.known.popleft()
+            event, address, length = server.announced.popleft()
             parts = [(address, length + LIST)]
             if rng.random() < 0.2 and length > 1:
                 cut = rng.randint(1, length - 1)
@@ -381,7 +381,7 @@ async def a_full_window_stops_the_messages_and_goes_on_when_places_are_free(dut)
     assert not h.descs.empty()
     h.is_reading[0] = True
     for _ in range(4):
-        while h.servers[0].known or h.servers[0].outstanding:
+        while h.servers[0].announced or h.servers[0].outstanding:
             await RisingEdge(dut.clk)
         h.flushes = READS
         await ClockCycles(dut.clk, 2000)
@@ -427,7 +427,7 @@ async def a_closed_queue_pair_drops_and_counts_what_was_not_read_and_begins_anew
         h.is_reading[0] = False
         while h.is_busy:
             await RisingEdge(dut.clk)
-        await ClockCycles(dut.clk, 40)  # what was READ is known
+        await ClockCycles(dut.clk, 40)  # the READs have been processed
         expected += await h.close(0)
         await ClockCycles(dut.clk, rng.choice([1, 5, 1000]))
         h.open(0)
