@@ -27,7 +27,8 @@ enum Kind {
     Roce,
     /// Queue pairs and nothing that messages of a simulation do not need.
     Flows,
-    /// Queue pairs with windows of a memory that peers READ and WRITE, SENDs of peers, and the rings in that memory, too.
+    /// Queue pairs with windows of a memory that peers READ and WRITE, SENDs of peers, and in that memory also the rings,
+    /// and fragments that are kept.
     Reads,
     /// Queue pairs, their rings in AXI4 memory.
     RoceInMemory,
@@ -64,6 +65,8 @@ const EVENT_BYTES: usize = 512 * 1024;
 /// The ring of `src/top.rs`: in memory, of as many packets of 4096 bytes as a front end keeps at most.
 const MEMORY_RING_BYTES: usize = 4 << 20;
 const MEMORY_SLOTS: usize = 1024;
+/// Fragments that a queue pair keeps for its server.
+const PULL_SLOTS: usize = 256;
 /// Accepted triggers that wait for their events: those of a digitiser that stores that many.
 const TRIGGERS: usize = 8192;
 
@@ -283,6 +286,7 @@ impl Top {
             Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
             Kind::Reads => {
                 generics.extend(["-GSTORE=1", "-GWITH_READ=1", "-GWITH_RECEIVE=1"].map(str::to_owned));
+                generics.push(format!("-GPULL_SLOTS={PULL_SLOTS}"));
             }
             Kind::RoceInMemory => {
                 generics.push("-GSTORE=1".to_owned());

@@ -102,6 +102,11 @@ impl Board {
         self.top.lanes()
     }
 
+    /// Its build.
+    pub(crate) fn top(&self) -> Top {
+        self.top
+    }
+
     /// Cycles since the end of reset, or since [`Board::restart_time`].
     pub fn cycle(&self) -> u64 {
         self.cycle

@@ -154,6 +154,10 @@ pub enum SetupError {
     NoStream { index: u8, streams: u32 },
     #[error("the gateware has no triggers (TIMING = 0): build it again")]
     NoTriggers,
+    #[error("the gateware keeps no fragments for servers that read them (PULL_SLOTS = 0): build it again")]
+    NoPull,
+    #[error("fragments of {longest} bytes cannot be read from a board: it keeps them up to {most}")]
+    LongFragments { longest: u64, most: u64 },
     #[error("the gateware cuts no streams (STREAMING = 0): build it again")]
     NoStreaming,
     #[error("mtu = {mtu}: allowed are 256, 512, 1024, 2048, 4096")]

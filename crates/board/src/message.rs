@@ -25,7 +25,8 @@ pub struct Message {
     pub verb: Verb,
     /// Immediate data, delivered with the receiver's completion. Not of a [`Verb::RingWrite`].
     pub imm: Option<u32>,
-    /// Remote virtual address of the first byte (WRITE only).
+    /// Remote virtual address of the first byte (WRITE only). Of a [`Verb::RingWrite`] that a board keeps
+    /// ([`crate::Board::keep_fragments`]) the number of its event, which rises.
     pub remote_address: u64,
     /// The caller's mark, returned with the completion.
     pub tag: u32,

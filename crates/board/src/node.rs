@@ -8,7 +8,7 @@ use crate::message::{Completion, WcStatus};
 use crate::worker::{Ingress, MessageSource, Outcome, Sample, Sampling, Worker, WorkerGone};
 use penstock_netsim::{Frame, Node, NodeTerms, Outbox, PortId, Time, TraceSink};
 use penstock_wire::gateware::LineClock;
-use penstock_wire::{wire_len, Opcode, Packet, TcpPacket};
+use penstock_wire::{wire_len, Opcode, Operation, Packet, TcpPacket};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why a board cannot join a network.
@@ -93,6 +93,8 @@ pub struct BoardNode {
     tally: MessageTally,
     source_done: bool,
     queue_pairs: Vec<QueuePair>,
+    /// Packets that answer READs, by the source port of their queue pair.
+    answers: BTreeMap<u16, u64>,
     /// They are streams of TCP.
     of_streams: bool,
 }
@@ -103,6 +105,7 @@ struct QueuePair {
     tally: MessageTally,
     notifications: Notifications,
     at_end: Option<AtEnd>,
+    at_failure: Option<AtEnd>,
 }
 
 /// Notifications that came for a queue pair in good frames.
@@ -115,7 +118,7 @@ pub struct Notifications {
     pub last_feedback: u8,
 }
 
-/// Called when the last message of a queue pair has ended, with the outcomes of all.
+/// Called when the last message of a queue pair has ended, or one has failed, with the outcomes of all.
 type AtEnd = Box<dyn FnOnce(&MessageTally)>;
 
 impl BoardNode {
@@ -162,6 +165,7 @@ impl BoardNode {
             tally: MessageTally::default(),
             source_done: false,
             queue_pairs: (0..queue_pairs).map(|_| QueuePair::default()).collect(),
+            answers: BTreeMap::new(),
             of_streams,
         })
     }
@@ -189,6 +193,12 @@ impl BoardNode {
         queue_pair.at_end = Some(Box::new(report));
     }
 
+    /// Calls `report` once, when a message of queue pair `index` has failed, with the outcomes of all. For a board whose
+    /// server READs: its completions are those of announcements, and none says when the last message has been read.
+    pub fn at_failure(&mut self, index: u8, report: impl FnOnce(&MessageTally) + 'static) {
+        self.queue_pairs[usize::from(index)].at_failure = Some(Box::new(report));
+    }
+
     pub fn tally(&self) -> &MessageTally {
         &self.tally
     }
@@ -196,6 +206,11 @@ impl BoardNode {
     /// The results of the messages of queue pair `index`; `posted` is the argument of [`Self::at_end`].
     pub fn tally_of(&self, index: u8) -> &MessageTally {
         &self.queue_pairs[usize::from(index)].tally
+    }
+
+    /// Packets with which the queue pair of this source port has answered READs.
+    pub fn answers(&self, udp_sport: u16) -> u64 {
+        self.answers.get(&udp_sport).copied().unwrap_or_default()
     }
 
     /// What has come for queue pair `index`.
@@ -234,6 +249,11 @@ impl BoardNode {
                 true => packet_of(received.frame),
                 false => Packet::Raw(received.frame),
             };
+            if let Packet::Roce(answer) = &packet {
+                if answer.bth.opcode.operation() == Operation::ReadResponse {
+                    *self.answers.entry(answer.udp_sport).or_default() += 1;
+                }
+            }
             out.transmit_at(start, PORT, Frame::new(packet).with_fcs(received.fcs_ok));
         }
         for completion in outcome.completions {
@@ -246,10 +266,10 @@ impl BoardNode {
         self.source_done = outcome.source_done;
         self.samples.extend(outcome.samples);
         for queue_pair in &mut self.queue_pairs {
-            let QueuePair { tally, at_end, .. } = queue_pair;
-            if let Some(report) = at_end.take_if(|_| tally.all_ended()) {
-                report(tally);
-            }
+            let QueuePair { tally, at_end, at_failure, .. } = queue_pair;
+            let ended = at_end.take_if(|_| tally.all_ended());
+            let failed = at_failure.take_if(|_| tally.failed() > 0);
+            ended.into_iter().chain(failed).for_each(|report| report(tally));
         }
     }
 

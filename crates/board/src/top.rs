@@ -21,6 +21,7 @@ pub enum Top {
     /// `Gbps10` without detector inputs, source and services, which the messages of a simulation do not need.
     Gbps10Flows = 2,
     /// `Gbps10` with windows of an AXI4 memory that peers READ and WRITE, SENDs of peers, and its rings in that memory, too.
+    /// It keeps fragments there for servers that READ them.
     Gbps10Reads = 12,
     /// `penstock_1g` with 4 queue pairs.
     #[cfg(feature = "all-tops")]
@@ -51,8 +52,12 @@ pub enum Top {
     Gbps2_5 = 11,
 }
 
-/// Bytes of the memory that peers READ and WRITE: behind the rings of 1 MiB there are 3 MiB.
-const READ_MEMORY_BYTES: usize = 4 << 20;
+/// Bytes of the rings at the beginning of the memory that peers READ and WRITE.
+const READ_RINGS_BYTES: u64 = 1 << 20;
+/// Bytes behind them for the window of each queue pair.
+const READ_WINDOW_BYTES: u64 = 16 << 20;
+/// Bytes of all of it: that of four queue pairs.
+const READ_MEMORY_BYTES: usize = (READ_RINGS_BYTES + 4 * READ_WINDOW_BYTES) as usize;
 /// Bytes of a ring in memory (`MEMORY_RING_BYTES` of `build.rs`).
 #[cfg(feature = "all-tops")]
 const MEMORY_RING_BYTES: usize = 4 << 20;
@@ -174,6 +179,13 @@ impl Top {
             Self::Gbps10Memory => Some(4 * MEMORY_RING_BYTES),
             _ => None,
         }
+    }
+
+    /// The part of this memory that is for the window of queue pair `index`: its first address, and bytes. No other queue
+    /// pair has it.
+    pub(crate) fn window(self, index: u8) -> Option<(u64, u64)> {
+        let base = READ_RINGS_BYTES + u64::from(index) * READ_WINDOW_BYTES;
+        (self == Self::Gbps10Reads).then_some((base, READ_WINDOW_BYTES))
     }
 
     /// A model of what is at its Ethernet side.
