@@ -58,7 +58,30 @@ def test_one_seed_stores_the_same_bytes(penstock: Penstock, tmp_path: Path) -> N
     assert (runs[0].out / "events.parquet").read_bytes() == (runs[1].out / "events.parquet").read_bytes()
 
 
-def test_boards_of_gateware_are_refused_by_name(penstock: Penstock, tmp_path: Path) -> None:
-    run = penstock.run(tmp_path / "run", "readout.mode=pull")
-    assert run.status == 2
-    assert "board0 is a board of gateware, which cannot be pulled yet" in run.stderr
+def test_verilated_boards_store_the_same_read_as_sent(penstock: Penstock, tmp_path: Path) -> None:
+    events, faults = 12, ("link.loss=1e-3", "link.reorder=1e-3", "qp.ack_timeout=262us")
+    sent, read, repeated = (
+        penstock.run(tmp_path / name, f"replay.events={events}", "cc.law=off", *settings)
+        for name, settings in {
+            "sent": ("readout.mode=push",),
+            "read": ("readout.mode=pull",),
+            "repeated": ("readout.mode=pull", *faults),
+        }.items()
+    )
+    for run in (sent, read, repeated):
+        assert run.status == 0, run.stdout + run.stderr
+        readout = run.summary()["readout"]
+        assert readout["byte_exact"] and readout["events_complete"] == events
+        assert run.of_boards("messages_ok") == [events] * 3 and run.of_boards("messages_error") == [0] * 3
+        assert run.of_boards("counters.fragments_dropped") == [0] * 3
+    # The gateware makes the fragments, with their times, whichever way they come.
+    columns = ["event_number", "timestamp_ns", "complete", "missing", "fragments"]
+    assert sent.events().select(columns).equals(read.events().select(columns))
+    assert sent.events().select(columns).equals(repeated.events().select(columns))
+
+    assert sent.of_boards("counters.announcements") == [0] * 3 and "pull" not in sent.summary()
+    (host,) = read.summary()["pull"]["hosts"]
+    assert sum(read.of_boards("counters.announcements")) == host["announcements"]
+    assert read.summary()["pull"]["peak_queue_bytes"] <= read.summary()["pull"]["queue_bound_bytes"] < 60_000
+    assert read.summary()["readout"]["goodput_first_to_last_gbps"] > 9.5
+    assert sum(repeated.of_boards("counters.duplicate_request")) > 0

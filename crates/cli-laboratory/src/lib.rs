@@ -12,6 +12,7 @@ mod run;
 mod switch;
 
 pub use python::described;
+pub use run::Parts;
 
 use penstock_cli_common::outcome::Verdict;
 

@@ -49,6 +49,8 @@ pub struct BoardFlow<'a> {
     /// The connection as its sender sees it, of a flow over TCP.
     pub tcp: Option<TcpConfig>,
     pub source: Box<dyn MessageSource>,
+    /// The PSN of its server's first READ, if it is pulled.
+    pub first_read_psn: Psn,
     /// The contents and destinations of its messages; `None`: arbitrary bytes to address 0 with key 0.
     pub fragments: Option<Fragments>,
 }

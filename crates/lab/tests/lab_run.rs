@@ -122,11 +122,13 @@ fn events_are_read_by_the_server_that_each_belongs_to() {
 }
 
 #[test]
-fn a_verilated_board_is_not_read() {
+fn a_verilated_board_is_read_in_pull_mode_alone() {
     let text = format!("{TREE}sender = \"gateware\"\n[qp]\nverb = \"read\"\n");
     let none = |_: &std::path::Path| Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"));
-    let refused = LabScenario::parse("scenarios/test.toml", &text, &[], &none).unwrap_err().to_string();
-    assert!(refused.contains("board0 is a board of gateware, which answers no READs"), "{refused}");
+    let read = |overrides: &[String]| LabScenario::parse("scenarios/test.toml", &text, overrides, &none);
+    let refused = read(&[]).unwrap_err().to_string();
+    assert!(refused.contains("board0 is a board of gateware, whose messages are read where it announces"), "{refused}");
+    assert!(read(&["qp.mode=pull".to_owned()]).is_ok());
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_host_that_leaves_is_skipped_and_its_flow_fails_with_a_reason() {
 fn what_cannot_be_pulled_is_refused_by_name() {
     let flow = "[[flow]]\nsize = \"1MB\"\n";
     for (overrides, key, reason) in [
-        (&["flow.0.sender=gateware"][..], "qp.mode", "board0 is a board of gateware, which cannot be pulled yet"),
+        (&["flow.0.sender=gateware", "pull.slots=64"][..], "pull.slots", "which announces up to 256 fragments"),
         (&["qp.consumer_rate=1Gbps"], "qp.consumer_rate", "server0 takes at once what it pulls"),
         (&["pull.window=4KB"], "pull.window", "has no room for one packet; allowed is 4182B and more"),
         (&["pull.slots=16"], "pull.slots", "32"),

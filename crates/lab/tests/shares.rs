@@ -59,7 +59,7 @@ fn queue_pairs_with_a_whole_share_each_are_warned_of_as_such() {
           \"312.5Mbps\", or qp.mode = \"pull\""]
     );
     let gateware = warnings(&text, &["flow.0.sender=gateware", "flow.1.sender=gateware"]);
-    assert!(gateware[0].ends_with("set cc.share = \"312.5Mbps\""), "boards of gateware are not pulled: {gateware:?}");
+    assert_eq!(gateware, found, "boards of gateware can be pulled, too");
 }
 
 /// The rate at which each flow starts, in Mb/s.

@@ -19,6 +19,11 @@ pub const CLOCK_1G_HZ: u64 = 62_500_000;
 pub const CYCLE: Time = Time::from_ps(1_000_000_000_000 / CLOCK_HZ);
 /// One octet on a 10 Gb/s wire.
 pub const OCTET: Time = Time::from_ps(CYCLE.as_ps() / 8);
+/// Fragments that each queue pair keeps for a server that READs them, in a build that does.
+pub const PULL_SLOTS: u32 = 256;
+/// The longest message with announcements, in bytes on the wire: 44 entries, and one is under way at a time. Header 32,
+/// entries 5 each; Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4, and 24 of preamble, FCS and gap.
+pub const ANNOUNCEMENT_WIRE_BYTES: u64 = 32 + 44 * 5 + 102;
 /// The clock of a front end and its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineClock {

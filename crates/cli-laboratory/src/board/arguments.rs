@@ -123,7 +123,7 @@ pub struct TransportArguments {
     /// memory, where the program was built with all boards
     #[arg(long, value_name = "PLACE", default_value = "chip", value_parser = rings)]
     pub rings: Rings,
-    /// Give the board a memory of 4 MiB at 0 that servers READ and WRITE through windows, at 10 Gb/s. Its first 1 MiB are
+    /// Give the board a memory of 65 MiB at 0 that servers READ and WRITE through windows, at 10 Gb/s. Its first 1 MiB are
     /// the rings
     #[arg(long, conflicts_with = "rings")]
     pub windows: bool,

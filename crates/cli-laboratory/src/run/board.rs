@@ -4,7 +4,7 @@
 //! Promise: it sends the messages of the scenario's flows, those of a flow in their order, none before its time.
 
 use super::counters::{CounterError, GatewareCounters};
-use super::stream;
+use super::{pulled, stream};
 use crate::gateware::{Meters, Triggers, ECT0, LEAD};
 use penstock_board::regs::{self, counters, global};
 use penstock_board::{
@@ -14,8 +14,8 @@ use penstock_board::{
 use penstock_cc::{DcqcnParams, DcqcnSettings, Law, ParamError};
 use penstock_lab::report::{per, FlowSummary};
 use penstock_lab::{
-    BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabScenario, LabVerb, MakerError, Pace, SteadyParams,
-    Workload,
+    BoardFlow, BoardRequest, FlowInfo, FlowSpec, Lab, LabQp, LabScenario, LabVerb, MakerError, Mode, Pace,
+    SteadyParams, Workload,
 };
 use penstock_netsim::{FlowId, Fragments, LinkParams, Node, SharedLedger, Time};
 use penstock_transport::TcpConfig;
@@ -60,15 +60,19 @@ pub enum BoardError {
 
 /// The node of a board; for `Lab::build`.
 pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
-    let BoardRequest { scenario, name, link, flows, ledger } = request;
+    let BoardRequest { scenario, name, link, mut flows, ledger } = request;
     if let [flow] = &flows[..] {
         if let Some(tcp) = flow.tcp {
             return stream_board(name, link, flows, tcp, &ledger, scenario);
         }
     }
     let makes_events = flows.iter().any(|flow| flow.fragments.is_some());
-    let of_line = if makes_events { Top::of_line } else { Top::of_flows };
-    let top = of_line(link.rate, scenario.qp.rings).map_err(BoardError::Rate)?;
+    let top = match () {
+        () if flows.iter().any(pulled::is_pulled) => Top::of_windows(link.rate),
+        () if makes_events => Top::of_line(link.rate, scenario.qp.rings),
+        () => Top::of_flows(link.rate, scenario.qp.rings),
+    };
+    let top = top.map_err(BoardError::Rate)?;
     let clock = top.clock();
     delay_suffices(clock, &link)?;
     let mut board = Board::of(top);
@@ -77,6 +81,8 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
         return Err(BoardError::Flows { flows: flows.len(), queue_pairs }.into());
     }
     set_up(&mut board, &flows)?;
+    let messages = Messages::of(clock, &mut flows, &scenario.qp, slots(&mut board)?, &ledger)?;
+    pulled::set_up(&mut board, &flows, messages.longest_pulled())?;
     for (group, flow) in (0u8..).zip(&flows) {
         set_law(&mut board, group, flow.spec)?;
     }
@@ -89,13 +95,14 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
     for (index, flow) in (0u8..).zip(&flows) {
         board.open_qp(index, &connection(flow, &scenario.qp))?;
     }
-    let numbers: Vec<_> = flows.iter().map(|flow| flow.id).collect();
-    let messages = Messages::of(clock, flows, &scenario.qp, slots(&mut board)?, &ledger)?;
     let counts: Vec<u64> = messages.flows.iter().map(|flow| flow.waiting.len() as u64).collect();
     let mut node =
-        BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, numbers.len() as u8)?;
-    for ((index, number), count) in (0u8..).zip(numbers).zip(counts) {
-        report_at_end(&mut node, index, count, number, &ledger);
+        BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, flows.len() as u8)?;
+    for ((index, flow), count) in (0u8..).zip(&flows).zip(counts) {
+        match pulled::is_pulled(flow) {
+            true => pulled::report(&mut node, index, flow.id, &ledger),
+            false => report_at_end(&mut node, index, count, flow.id, &ledger),
+        }
     }
     Ok(Box::new(node))
 }
@@ -105,7 +112,7 @@ pub fn board(request: BoardRequest) -> Result<Box<dyn Node>, MakerError> {
 fn stream_board(
     name: &str,
     link: LinkParams,
-    flows: Vec<BoardFlow>,
+    mut flows: Vec<BoardFlow>,
     tcp: TcpConfig,
     ledger: &SharedLedger,
     scenario: &LabScenario,
@@ -120,7 +127,7 @@ fn stream_board(
     events_of(&mut board, stream::STREAM, flow, false)?;
     let awaited = Awaited { stream: stream::STREAM, enable: stream::hold_events(&mut board)? };
     let number = flow.id;
-    let messages = Messages::of(clock, flows, &scenario.qp, slots(&mut board)?, ledger)?;
+    let messages = Messages::of(clock, &mut flows, &scenario.qp, slots(&mut board)?, ledger)?;
     let messages = Messages { awaited: Some(awaited), ..messages };
     let count = messages.flows.iter().map(|flow| flow.waiting.len() as u64).sum();
     let mut node = BoardNode::new(name, board, Box::new(messages), link.delay, scenario.trace.interval, 1)?;
@@ -201,7 +208,9 @@ fn set_events(board: &mut Board, index: u8, flow: &BoardFlow, verb: LabVerb) -> 
     if verb == LabVerb::Write {
         return Err(BoardError::NoImmediate(flow.spec.name.clone()).into());
     }
-    board.set_ring(index, RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes })?;
+    if !pulled::is_pulled(flow) {
+        board.set_ring(index, RingTarget { va: ring.va, slots: ring.slots, slot_bytes: ring.slot_bytes })?;
+    }
     events_of(board, index, flow, verb == LabVerb::Send)
 }
 
@@ -225,7 +234,7 @@ fn connection(flow: &BoardFlow, qp: &LabQp) -> QpConfig {
         dst_mac: peer.mac,
         dst_ip: peer.ip,
         udp_sport: pair.udp_sport,
-        tos: flow.spec.dscp << 2 | ECT0,
+        tos: flow.spec.dscp << 2 | if pulled::is_pulled(flow) { 0 } else { ECT0 },
         dest_qpn: peer.qpn,
         rkey: flow.fragments.as_ref().map_or(0, |fragments| fragments.ring.rkey),
         mtu: qp.mtu,
@@ -263,13 +272,15 @@ struct Waiting {
     /// Packets of each message that has been posted and has not ended.
     posted: VecDeque<u64>,
     sent: u32,
+    /// The number of its event, of a message that the board keeps for its server.
+    pulled: Option<pulled::Numbers>,
 }
 
 impl Messages {
     /// Takes all messages of the flows' sources and announces them to the ledger.
     fn of(
         clock: LineClock,
-        flows: Vec<BoardFlow>,
+        flows: &mut [BoardFlow],
         qp: &LabQp,
         slots: u64,
         ledger: &SharedLedger,
@@ -296,6 +307,12 @@ impl Messages {
         })
     }
 
+    /// The longest message that the board keeps for its server, bytes; 0 if there is none.
+    fn longest_pulled(&self) -> u64 {
+        let pulled = self.flows.iter().filter(|flow| flow.pulled.is_some());
+        pulled.flat_map(|flow| &flow.waiting).map(|message| message.1).max().unwrap_or(0)
+    }
+
     fn packets(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.mtu).max(1)
     }
@@ -309,7 +326,7 @@ impl Messages {
             let (at, bytes, _) =
                 *flow.waiting.front().filter(|message| message.0.saturating_sub(self.lead()) <= now)?;
             let kept: u64 = flow.posted.iter().sum();
-            let fits = count == 1 || kept == 0 || kept + self.packets(bytes) <= self.slots;
+            let fits = count == 1 || kept == 0 || flow.pulled.is_some() || kept + self.packets(bytes) <= self.slots;
             fits.then_some((at, index))
         });
         due.min_by_key(|(at, _)| *at).map(|(_, index)| index)
@@ -317,7 +334,7 @@ impl Messages {
 }
 
 impl Waiting {
-    fn of(mut flow: BoardFlow, ledger: &SharedLedger) -> Result<Self, BoardError> {
+    fn of(flow: &mut BoardFlow, ledger: &SharedLedger) -> Result<Self, BoardError> {
         let endless = |steady: &SteadyParams| {
             steady.total_bytes.is_none() && (steady.stop.is_none() || steady.pace == Pace::Greedy)
         };
@@ -342,7 +359,8 @@ impl Waiting {
             ledger.borrow_mut().posted(flow.id, &message);
             waiting.push_back((message.at, message.bytes, message.event));
         }
-        Ok(Waiting { waiting, fragments: flow.fragments, posted: VecDeque::new(), sent: 0 })
+        let (fragments, pulled) = (flow.fragments.clone(), pulled::Numbers::of(flow));
+        Ok(Waiting { waiting, fragments, posted: VecDeque::new(), sent: 0, pulled })
     }
 }
 
@@ -386,14 +404,13 @@ impl MessageSource for Messages {
         }
         let tag = flow.sent;
         flow.sent += 1;
-        let message = Message {
-            qp: index as u8,
-            verb: if self.verb == LabVerb::Send { Verb::Send } else { Verb::Write },
-            imm: (self.verb == LabVerb::WriteImm).then_some(tag),
-            remote_address: 0,
-            tag,
-            payload: self.zeros.slice(..len as usize),
+        let (verb, imm, remote_address) = match (&flow.pulled, self.verb) {
+            (Some(numbers), _) => (Verb::RingWrite, None, numbers.event(tag, event)),
+            (None, LabVerb::Send) => (Verb::Send, None, 0),
+            (None, verb) => (Verb::Write, (verb == LabVerb::WriteImm).then_some(tag), 0),
         };
+        let payload = self.zeros.slice(..len as usize);
+        let message = Message { qp: index as u8, verb, imm, remote_address, tag, payload };
         Some(message.into())
     }
 }
@@ -428,7 +445,11 @@ pub struct BoardSummary {
 }
 
 /// Ends the boards' threads, adds what their gateware counted to the summaries of their flows, and gives theirs.
-pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary>, CounterError> {
+pub fn summaries(
+    lab: Lab,
+    scenario: &LabScenario,
+    flows: &mut [FlowSummary],
+) -> Result<Vec<BoardSummary>, CounterError> {
     let now = lab.now();
     let mut nodes: Vec<_> = lab.engine.into_nodes().into_iter().map(Some).collect();
     let mut boards = Vec::new();
@@ -440,12 +461,20 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
         let of_board: Vec<usize> = (number..lab.flows.len()).filter(|other| has_sender(&lab.flows[*other])).collect();
         let tallies: Vec<_> =
             (0u8..).take(of_board.len()).map(|qp| (board.tally_of(qp).clone(), board.notifications(qp))).collect();
-        let tally = board.tally().clone();
+        let answers: Vec<u64> = of_board.iter().map(|flow| board.answers(lab.flows[*flow].ends.udp_sport)).collect();
+        let mut ended = Ended::of(board.tally());
         let counted = GatewareCounters::read(&info.from, board.into_board()?)?;
         let mut delivered = 0;
-        for ((qp, flow), (tally, notifications)) in (0u8..).zip(of_board).zip(tallies) {
-            let flow = &mut flows[flow];
+        for (((qp, number), (tally, notifications)), answers) in (0u8..).zip(of_board).zip(tallies).zip(answers) {
+            let flow = &mut flows[number];
             let count = |offset| counted.of_queue_pair(qp, offset).into();
+            if scenario.flows[number].mode == Mode::Pull {
+                ended.pulled(&tally, flow);
+                delivered += flow.delivered_bytes;
+                flow.paused_s = flow.paused_s.max(paused_s(&counted));
+                (flow.packets, flow.retransmissions) = (answers, count(regs::qp::PACKETS_RETRANSMITTED));
+                continue;
+            }
             flow.failed = tally.first_error.map(|(at, completion)| format!("{} at {at}", completion.status));
             (flow.cnps, flow.feedbacks) = (notifications.cnps, notifications.feedbacks);
             delivered += flow.delivered_bytes;
@@ -462,7 +491,7 @@ pub fn summaries(lab: Lab, flows: &mut [FlowSummary]) -> Result<Vec<BoardSummary
             flow.naks = count(regs::qp::PACKET_SEQ_ERR);
             flow.rnr_naks = count(regs::qp::RNR_NAK);
         }
-        boards.push(summary(&info.from, delivered, now, &tally, &counted));
+        boards.push(summary(&info.from, delivered, now, &ended, &counted));
     }
     Ok(boards)
 }
@@ -472,12 +501,32 @@ fn paused_s(counted: &GatewareCounters) -> f64 {
     counted.clock.picoseconds(counted.at(counters::TX_PAUSE_CYCLES).into()) * 1e-12
 }
 
-fn summary(name: &str, delivered: u64, now: Time, tally: &MessageTally, counted: &GatewareCounters) -> BoardSummary {
-    let active = if tally.last > Time::ZERO { tally.last } else { now };
+/// How the messages of a board have ended.
+struct Ended {
+    tally: MessageTally,
+    /// The last one, s.
+    last_s: f64,
+}
+
+impl Ended {
+    fn of(tally: &MessageTally) -> Self {
+        Ended { tally: tally.clone(), last_s: tally.last.as_secs_f64() }
+    }
+
+    /// The completions of a flow that is pulled are those of announcements; its messages are what its server has read.
+    fn pulled(&mut self, announced: &MessageTally, flow: &FlowSummary) {
+        self.tally.ok = self.tally.ok - announced.ok + flow.messages;
+        self.last_s = self.last_s.max(flow.end_s.unwrap_or_default());
+    }
+}
+
+fn summary(name: &str, delivered: u64, now: Time, ended: &Ended, counted: &GatewareCounters) -> BoardSummary {
+    let Ended { tally, last_s } = ended;
+    let active_s = if *last_s > 0.0 { *last_s } else { now.as_secs_f64() };
     let first = tally.first_error;
     BoardSummary {
         name: name.to_owned(),
-        goodput_gbps: per(delivered as f64 * 8e-9, active.as_secs_f64()),
+        goodput_gbps: per(delivered as f64 * 8e-9, active_s),
         messages_ok: tally.ok,
         messages_error: tally.failed(),
         errors: tally.errors.iter().map(|(status, n)| (status.to_string(), *n)).collect(),

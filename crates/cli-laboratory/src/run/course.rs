@@ -265,7 +265,7 @@ impl Course<'_> {
             _ => None,
         };
         let scenario = self.scenario;
-        let boards = board::summaries(self.lab, &mut lab.flows).map_err(fault)?;
+        let boards = board::summaries(self.lab, scenario, &mut lab.flows).map_err(fault)?;
         // With what the boards counted.
         lab.verdict = report::verdict::of(scenario, &lab);
         Ok(Summary { lab, boards, readout, steered: Vec::new() })

@@ -11,6 +11,7 @@ mod page;
 mod parts;
 mod plots;
 mod pull;
+mod pulled;
 mod readout;
 mod readout_tables;
 mod stream;
@@ -20,6 +21,7 @@ mod tables;
 mod usage;
 
 pub use arguments::Arguments;
+pub use parts::Parts;
 
 use penstock_cli_common::outcome::Verdict;
 use penstock_cli_common::output::to_verdict;

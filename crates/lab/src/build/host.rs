@@ -135,6 +135,7 @@ impl Builder<'_> {
             queue_pair: self.ends[*number].sender.clone(),
             tcp: self.tcp_of(*number),
             source: self.source(*number),
+            first_read_psn: self.ends[*number].receiver.first_psn,
             fragments: self.fragments[*number].clone(),
         };
         let name = scenario.topology.name(node);

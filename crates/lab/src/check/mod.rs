@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use penstock_cc::Law;
 use penstock_transport::simple_tcp;
+use penstock_wire::gateware::PULL_SLOTS;
 use penstock_wire::PULL_READS;
 
 use crate::language::document::Document;
@@ -118,13 +119,12 @@ fn pulls(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem
     let name = |node: usize| scenario.topology.name(node);
     let mut refuse = |key: &str, message: String| problems.push(document.problem(key, "", message));
     let of_board = |flow: &&FlowSpec| flow.mode == Mode::Pull && flow.sender == SenderKind::Gateware;
-    if let Some(flow) = scenario.flows.iter().find(of_board) {
-        let board = name(flow.from);
-        let is_read_out = scenario.readout.is_some_and(|readout| readout.host == flow.to);
-        let key = if is_read_out { "readout.mode" } else { "qp.mode" };
-        let wrong = format!("flow {}: {board} is a board of gateware, which cannot be pulled yet", flow.name);
-        let message = format!("{wrong}; allowed are \"push\", and sender = \"software\"");
-        refuse(key, message);
+    if let Some(flow) = scenario.flows.iter().find(of_board).filter(|_| scenario.pull.slots < PULL_SLOTS) {
+        let message = format!(
+            "{} is a board of gateware, which announces up to {PULL_SLOTS} fragments; allowed is that and more",
+            name(flow.from)
+        );
+        refuse("pull.slots", message);
     }
     let is_pulled = scenario.readout.is_some_and(|readout| readout.mode == Mode::Pull);
     if is_pulled && scenario.qp.responder_resources != PULL_READS {
@@ -144,11 +144,13 @@ fn pulls(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem
 
 /// Hosts that cannot answer RDMA READs.
 fn reads(scenario: &LabScenario, document: &Document, problems: &mut Vec<Problem>) {
-    let of_board = |flow: &&FlowSpec| flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc;
+    let of_board = |flow: &&FlowSpec| {
+        flow.sender == SenderKind::Gateware && flow.protocol == Protocol::Rc && flow.mode == Mode::Push
+    };
     if let Some(flow) = scenario.flows.iter().find(of_board).filter(|_| scenario.qp.verb == LabVerb::Read) {
         let message = format!(
-            "flow {}: {} is a board of gateware, which answers no READs; allowed are \"write-imm\", \"write\" and \
-             \"send\", or sender = \"software\"",
+            "flow {}: {} is a board of gateware, whose messages are read where it announces them: set qp.mode = \
+             \"pull\", or \"write-imm\", \"write\" or \"send\" here, or sender = \"software\"",
             flow.name,
             scenario.topology.name(flow.from)
         );

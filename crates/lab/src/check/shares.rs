@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::language::document::Document;
 use crate::language::Problem;
 use crate::offered::{shares, span, wire_bytes, OfferedLoad};
-use crate::scenario::{limited_pairs, FlowSpec, LabScenario, SenderKind, Workload};
+use crate::scenario::{limited_pairs, FlowSpec, LabScenario, Workload};
 use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use crate::workload::{EventList, Pace};
@@ -43,13 +43,8 @@ pub(super) fn warnings(scenario: &LabScenario, routes: &Routes, document: &Docum
     warnings
 }
 
-/// The end of a warning: flows of software can be pulled instead.
-fn or_pull(scenario: &LabScenario) -> &'static str {
-    match scenario.flows.iter().all(|flow| flow.sender == SenderKind::Software) {
-        true => ", or qp.mode = \"pull\"",
-        false => "",
-    }
-}
+/// The end of a warning: flows can be pulled instead.
+const OR_PULL: &str = ", or qp.mode = \"pull\"";
 
 fn gbps(bps: f64) -> String {
     format!("{:.2} Gb/s", bps * 1e-9)
@@ -114,7 +109,7 @@ fn overbooked(scenario: &LabScenario, routes: &Routes, document: &Document) -> V
                 remedy(scenario, 1.0 / load.share())
             ),
         };
-        document.problem("cc.share", &share, format!("{message}{}{suffix}", or_pull(scenario)))
+        document.problem("cc.share", &share, format!("{message}{}{suffix}", OR_PULL))
     });
     warned.collect()
 }
@@ -149,7 +144,7 @@ fn idle(scenario: &LabScenario, routes: &Routes, document: &Document) -> Option<
         gbps(load.wire_bps),
         gbps(*most),
         remedy(scenario, most / load.wire_bps),
-        or_pull(scenario)
+        OR_PULL
     );
     Some(document.problem("cc.share", &share, message))
 }
@@ -208,10 +203,7 @@ fn unequal(scenario: &LabScenario, document: &Document) -> Option<Problem> {
         late(scenario, &took, to).or_else(|| short(scenario, list, &took, to))
     })?;
     let advice = format!("where sizes differ by board alone, weights in [[{table}.group]]");
-    let message = match or_pull(scenario) {
-        "" => format!("{found}; set, {advice}"),
-        _ => format!("{found}; set qp.mode = \"pull\", or, {advice}"),
-    };
+    let message = format!("{found}; set qp.mode = \"pull\", or, {advice}");
     Some(document.problem(table, "", message))
 }
 

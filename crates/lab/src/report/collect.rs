@@ -141,12 +141,17 @@ struct Sent {
 }
 
 impl Sent {
-    /// The data of a flow that a board sends; the board has its counters.
-    fn by_board(flow: &FlowInfo, dscp: u8) -> Sent {
+    /// The data of a flow that a board sends; the board has its counters, and the requester of its server if it is read.
+    fn by_board(flow: &FlowInfo, dscp: u8, requested: RequesterCounters) -> Sent {
         let ends = &flow.ends;
         let mut config = RequesterConfig::new(ends.local, ends.peer, ends.first_psn, ends.mtu);
         (config.marking.dscp, config.marking.udp_sport) = (dscp, ends.udp_sport);
-        Sent { probe: Some((probe(&config), dscp)), ..Sent::default() }
+        Sent {
+            timeouts: requested.local_ack_timeout_err,
+            naks: requested.packet_seq_err + requested.implied_nak_seq_err,
+            probe: Some((probe(&config), dscp)),
+            ..Sent::default()
+        }
     }
 
     /// The data of a flow that is read: its sender answers, its receiver has timers and finds gaps.
@@ -158,9 +163,7 @@ impl Sent {
             retransmitted: answered.retransmitted,
             cnps: answered.cnps,
             feedbacks: answered.feedbacks,
-            timeouts: requested.local_ack_timeout_err,
-            naks: requested.packet_seq_err + requested.implied_nak_seq_err,
-            ..Sent::by_board(flow, dscp)
+            ..Sent::by_board(flow, dscp, requested)
         }
     }
 
@@ -211,7 +214,7 @@ fn flow_summary(lab: &Lab, scenario: &LabScenario, record: &FlowRecord, flow: &F
     let sent = match (station.zip(flow.sender_index), reader) {
         (Some((station, index)), Some(reader)) => Sent::read(flow, dscp, station, index, reader),
         (Some((station, index)), None) => Sent::of(station, index).unwrap_or_default(),
-        (None, _) => Sent::by_board(flow, dscp),
+        (None, reader) => Sent::by_board(flow, dscp, reader.unwrap_or_default()),
     };
     let (path, held) = match &sent.probe {
         Some((packet, dscp)) => {

@@ -4,11 +4,12 @@
 //! Source: `penstock_pull`, "Bound".
 
 use penstock_netsim::{Faults, LinkParams, PullBoard, Station};
+use penstock_wire::gateware::ANNOUNCEMENT_WIRE_BYTES;
 
 use super::summary::{PullHostSummary, PullSummary, SwitchSummary};
 use crate::flow::FlowInfo;
 use crate::run::Lab;
-use crate::scenario::{LabScenario, Mode};
+use crate::scenario::{LabScenario, Mode, SenderKind};
 
 /// `None` if no flow is pulled.
 pub(super) fn summary(lab: &Lab, scenario: &LabScenario, switches: &[SwitchSummary]) -> Option<PullSummary> {
@@ -20,7 +21,10 @@ pub(super) fn summary(lab: &Lab, scenario: &LabScenario, switches: &[SwitchSumma
         if !hosts.iter().any(|host| host.host == flow.to) {
             hosts.extend(host_summary(lab, flow));
         }
-        let announcing = board(lab, flow).map_or(0, PullBoard::announcing_bytes);
+        let announcing = match spec.sender {
+            SenderKind::Gateware => ANNOUNCEMENT_WIRE_BYTES,
+            SenderKind::Software => board(lab, flow).map_or(0, PullBoard::announcing_bytes),
+        };
         hosts.iter_mut().filter(|host| host.host == flow.to).for_each(|host| host.announcing_bytes += announcing);
     }
     if hosts.is_empty() {
