@@ -3,8 +3,8 @@
 
     python -m figures.pull [--docs | --check] [NAMES...]
 
-in the root of the repository runs `cargo run --release -p penstock-lab --example pull_cases` and prints the table of
-docs/congestion-control.md. `--docs` writes it into docs/measured, `--check` compares it with that file.
+in the root of the repository runs `cargo run --release -p penstock-cli-laboratory --example pull_cases` and prints
+the table of docs/congestion-control.md. `--docs` writes it into docs/measured, `--check` compares it with that file.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from figures.measured import Row
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "pull cases"
-BUILD = ("cargo", "run", "--release", "--locked", "-q", "-p", "penstock-lab", "--example", "pull_cases", "--")
+PACKAGE = "penstock-cli-laboratory"
+BUILD = ("cargo", "run", "--release", "--locked", "-q", "-p", PACKAGE, "--example", "pull_cases", "--")
 MEASURES = {"events": ("event, 99 %", "us"), "messages": ("message, 99 %", "us"), "goodput": ("delivered", "Gb/s")}
 
 

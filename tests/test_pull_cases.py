@@ -24,6 +24,8 @@ QUICK = (
     "server's link at half speed",
     "uplinks of 10G under 24 boards",
     "other traffic of 3 Gb/s: all",
+    "verilated: zipf by event 4x1 10G 80 %",
+    "verilated: join and leave every 300 us",
 )
 
 

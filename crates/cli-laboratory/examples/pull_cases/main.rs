@@ -6,6 +6,7 @@
 
 mod cases;
 mod run;
+mod verilated;
 
 fn main() {
     let (mut names, mut settings) = (Vec::new(), Vec::new());

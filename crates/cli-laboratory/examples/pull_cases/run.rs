@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs a case in pull mode and without anything that holds it back, and compares the two.
 
-use penstock_lab::{Lab, LabProgress, LabScenario, SoftwareOnly};
+use penstock_cli_laboratory::Parts;
+use penstock_lab::{Lab, LabProgress, LabScenario};
 use penstock_netsim::{Distribution, PortId, Time};
 use serde::Serialize;
+use std::path::Path;
 
 use crate::cases::{self, Case, Measure};
+use crate::verilated;
 
 /// Time between two looks at the queues.
 const LOOK: Time = Time::from_us(10);
@@ -62,11 +65,12 @@ struct Outcome {
 
 pub fn row(case: &Case, settings: &[String]) -> Row {
     let mode = ["qp.mode=pull"].into_iter().chain(settings.iter().map(String::as_str));
-    let pull = run(case, &mode.collect::<Vec<_>>());
+    let pull = run(case, &case.text, &mode.collect::<Vec<_>>());
     let ideal = match case.measure {
         // Payload of packets of 4096 bytes.
         Measure::Goodput { carries, .. } => carries * 4096.0 / 4178.0,
-        _ => run(case, &IDEAL).value,
+        // A board of software makes the same of a load that nothing holds back.
+        _ => run(case, &case.text.replace(verilated::SENDER, ""), &IDEAL).value,
     };
     let measure = match case.measure {
         Measure::Events { .. } => "events",
@@ -113,12 +117,14 @@ fn missed(case: &Case, pull: &Outcome, ideal: f64) -> Vec<&'static str> {
     goals.into_iter().filter(|(_, is_met)| !is_met).map(|(goal, _)| goal).collect()
 }
 
-fn run(case: &Case, mode: &[&str]) -> Outcome {
+fn run(case: &Case, text: &str, mode: &[&str]) -> Outcome {
     let overrides: Vec<String> = mode.iter().map(|option| (*option).to_owned()).collect();
-    let file = |_: &std::path::Path| Ok(case.table.clone().into_bytes());
-    let scenario = LabScenario::parse("case.toml", &case.text, &overrides, &file)
+    let file = |_: &Path| Ok(case.table.clone().into_bytes());
+    let scenario = LabScenario::parse("case.toml", text, &overrides, &file)
         .unwrap_or_else(|error| panic!("{}: {error}", case.name));
-    let mut lab = Lab::build(&scenario, &mut SoftwareOnly).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    // No case has a readout, which would have a folder.
+    let mut parts = Parts::new(Path::new(""));
+    let mut lab = Lab::build(&scenario, &mut parts).unwrap_or_else(|error| panic!("{}: {error}", case.name));
     let mut queues = Distribution::default();
     let (mut from, mut before) = (Time::ZERO, 0);
     if let Measure::Goodput { from: begin, .. } = case.measure {
