@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Fragments that servers READ: the format of their announcements (docs/fragments.md) and the types of rtl/pull.
+// Fragments that servers READ: the format of their announcements (docs/fragments.md) and the types of fragment_keeper.
 package pull_pkg;
   import penstock_pkg::*;
 

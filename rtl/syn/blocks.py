@@ -41,7 +41,6 @@ BLOCKS = [
     ("message_input", QPS, "sources (PRBS, counter, replay), rings, destination table"),
     ("latency_histogram", QPS, "histogram of each queue pair"),
     ("transfer_meter", QPS, "meters of each queue pair"),
-    ("fragment_keeper", QPS, "fragments that servers READ, 256 for each queue pair (`PULL_SLOTS`)"),
 ]
 # Modules of the path of events, and with what parameters.
 EVENT_BLOCKS = [
@@ -54,6 +53,7 @@ EVENT_BLOCKS = [
     ("async_fifo", {"W": 73, "DEPTH": 16}, "16 words of 73 bits"),
     ("event_timing", {}, "triggers, busy, time"),
     ("tai_clock", {}, "the clock in it"),
+    ("fragment_keeper", QPS, "64 bits, 256 fragments kept for the server of each of 4 queue pairs (`PULL_SLOTS`)"),
 ]
 # The transmit side, with what differs between them.
 ONCE = {"RETRANSMIT": 0, "RING_BYTES": 16_384, "SLOTS": 64}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fragments are kept, announced and READ once, in order and to the byte, whatever memory, server and network do.
 
-The memory shows a write when it has answered it. The server of each queue pair posts READs of what was announced, sixteen at
-a time, whole or in two parts; messages and answers to READs reach it after times of their own. What a READ finds stays
-the same until sixteen further READs have come, as it may be repeated until then.
+The memory shows a write when it has answered it. The server of each queue pair posts READs of what was announced,
+sixteen at a time, whole or in two parts; messages and answers to READs reach it after times of their own. What a READ
+finds stays the same until sixteen further READs have come, as it may be repeated until then.
 """
 
 import random
