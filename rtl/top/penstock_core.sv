@@ -107,8 +107,7 @@ module penstock_core
     $fatal(1, "%m: PULL_SLOTS is %0d with WITH_READ %0d, WITH_REQUESTER %0d, WITH_TCP %0d; these must be 1, 1, 0",
       PULL_SLOTS, WITH_READ, WITH_REQUESTER, WITH_TCP);
   end
-  if (PULL_SLOTS != 0 && (PULL_SLOTS < 64 || PULL_SLOTS > 4096 || PULL_SLOTS != 2 ** $clog2(PULL_SLOTS)))
-  begin : gen_check_pull_slots
+  if (PULL_SLOTS != 0 && !(PULL_SLOTS inside {64, 128, 256, 512, 1024, 2048, 4096})) begin : gen_check_pull_slots
     $fatal(1, "%m: PULL_SLOTS is %0d; it must be 0, or a power of two, 64 to 4096", PULL_SLOTS);
   end
   if (WITH_REQUESTER > 1) begin : gen_check_requester
