@@ -37,7 +37,7 @@ class Board:
         self.machine.check(f"penstock ctl set {BOARD} {quoted} --patience 60s")
 
     def refusal(self, port: int = CM_PORT) -> str:
-        """What a client in the machine says that gets no connection."""
+        """The output of a client in the machine that gets no connection."""
         assert self.machine.run(f"rdma_window {BOARD} {port} 1 1 1 2>/tmp/refusal").status == 1
         return self.machine.check("cat /tmp/refusal").strip()
 

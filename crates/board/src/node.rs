@@ -194,7 +194,7 @@ impl BoardNode {
     }
 
     /// Calls `report` once, when a message of queue pair `index` has failed, with the outcomes of all. For a board whose
-    /// server READs: its completions are those of announcements, and none says when the last message has been read.
+    /// server READs: its completions are those of announcements, and none comes when the last message has been read.
     pub fn at_failure(&mut self, index: u8, report: impl FnOnce(&MessageTally) + 'static) {
         self.queue_pairs[usize::from(index)].at_failure = Some(Box::new(report));
     }

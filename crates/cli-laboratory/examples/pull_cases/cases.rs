@@ -6,8 +6,6 @@ use std::fmt::Write;
 
 use penstock_netsim::{Stream, Time};
 
-use crate::verilated;
-
 /// What is compared with the ideal.
 #[derive(Clone, Copy)]
 pub enum Measure {
@@ -37,7 +35,6 @@ pub fn all() -> Vec<Case> {
     changing(&mut cases);
     paths(&mut cases);
     beside_other_traffic(&mut cases);
-    verilated::cases(&mut cases);
     cases
 }
 

@@ -18,7 +18,8 @@ fn main() {
         }
     }
     let is_named = |case: &cases::Case| names.is_empty() || names.contains(&case.name);
-    let cases: Vec<_> = cases::all().into_iter().filter(is_named).collect();
+    let all = cases::all().into_iter().chain(verilated::all());
+    let cases: Vec<_> = all.filter(is_named).collect();
     if let Some(name) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         eprintln!("there is no case `{name}`");
         std::process::exit(2);

@@ -10,7 +10,8 @@ use crate::cases::{case, event_case, Case, Measure, Spread, STAR, START};
 /// What makes the boards of a case verilated ones.
 pub const SENDER: &str = "sender = \"gateware\"\n";
 
-pub fn cases(cases: &mut Vec<Case>) {
+pub fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
     let goodput = |from, carries| Measure::Goodput { of: "board", from, carries, least: 0.95 };
     let text = format!(
         "{STAR}boards = 64\n[run]\ntime_limit = \"1ms\"\n[[flow]]\nfrom = \"board0\"\nmessage = \"20KB\"\nsize = \"3MB\"\n{SENDER}"
@@ -37,4 +38,5 @@ pub fn cases(cases: &mut Vec<Case>) {
          size = \"2MB\"\n{SENDER}"
     );
     cases.push(case("verilated: server's link at half speed", text, goodput(START, 5.0)));
+    cases
 }

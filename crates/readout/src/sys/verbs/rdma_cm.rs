@@ -187,7 +187,7 @@ impl Listener {
         address.sin_family = libc::AF_INET as libc::sa_family_t;
         address.sin_port = at.port().to_be();
         address.sin_addr.s_addr = at.ip().to_bits().to_be();
-        // SAFETY: the identifier is valid; the address, whose family says how long it is, lives until the call returns.
+        // SAFETY: the identifier is valid; the address, whose family gives its length, lives until the call returns.
         done(unsafe { ffi::rdma_bind_addr(id.raw.as_ptr(), ptr::from_mut(&mut address).cast()) })?;
         // SAFETY: the identifier is valid.
         done(unsafe { ffi::rdma_listen(id.raw.as_ptr(), BACKLOG) })?;
