@@ -3,7 +3,7 @@
 
 use penstock_ipbus::change::{carry_out, plan, BoardSettings, Fault, FaultKind, Manner};
 use penstock_ipbus::map::{find, Build};
-use penstock_ipbus::regs::global;
+use penstock_ipbus::regs::{global, qp};
 use penstock_ipbus::{Access, BoardAddress, Fleet, Patience, Responder, ResponderConfig};
 use penstock_units::Time;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -109,6 +109,39 @@ fn set_in_turn(
     let plans = plan(fleet, &[BoardSettings { board: 0, settings: vec![(place, number)] }], &mut faults).unwrap();
     let good = carry_out(fleet, &plans, &manner, &mut faults).unwrap();
     (!good.is_empty(), faults)
+}
+
+/// A queue pair that is ready to send only after `looks` more packets.
+fn slow_queue_pair(looks: u32) -> BoardAddress {
+    let (state, mut left) = (qp::BASE + qp::STATE, None);
+    let answers = move |_, board: &mut Responder| {
+        left = match left {
+            None if board.get(state) == 3 => {
+                board.set(state, 0);
+                Some(looks)
+            }
+            Some(0) => {
+                board.set(state, 3);
+                None
+            }
+            left => left.map(|left| left - 1),
+        };
+        true
+    };
+    board(answers, || {})
+}
+
+#[test]
+fn a_queue_pair_is_waited_for_until_its_ring_is_empty() {
+    let mut fleet = fleet(&[slow_queue_pair(5)], 4);
+    assert_eq!(set(&mut fleet, "qp[0].state", 3, true), (true, vec![]));
+}
+
+#[test]
+fn a_queue_pair_that_never_gets_ready_is_a_fault_after_the_patience() {
+    let mut fleet = Fleet::open(&[slow_queue_pair(u32::MAX)], Patience(Time::from_ms(100)), 5).unwrap();
+    let (good, faults) = set(&mut fleet, "qp[0].state", 3, true);
+    assert!(!good && faults[0].kind == FaultKind::Differs, "{faults:?}");
 }
 
 #[test]

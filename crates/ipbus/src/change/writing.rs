@@ -13,8 +13,14 @@ use crate::fleet::{Fleet, FleetError};
 use crate::map::{Map, Place};
 use crate::options::Options;
 use crate::regs::qp;
-use crate::request::{Access, AccessError, Request};
+use crate::request::{Access, AccessError, Outcome, Request};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The state that a queue pair reaches once its ring is empty: RTS of `enum ibv_qp_state`.
+const READY_TO_SEND: u32 = 3;
+/// Between two reads of a state that is to come.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A place and the number that it is to have.
 pub type Setting = (Place, u64);
@@ -222,6 +228,24 @@ pub fn command(
     Ok(good)
 }
 
+/// The words that do not read as written.
+fn differing_words<'p>(plan: &'p Plan, read: &'p [u32]) -> impl Iterator<Item = (&'p Word, u32)> {
+    plan.words.iter().zip(read.iter().copied()).filter(|(word, read)| (word.new ^ read) & word.kept != 0)
+}
+
+/// Whether all that differs are queue pairs that are to become ready to send.
+fn waits_for_its_ring(plan: &Plan, read: &[Vec<u32>]) -> bool {
+    let read: Vec<u32> = read.iter().flatten().copied().collect();
+    let is_opened = |word: &Word| {
+        word.address
+            .checked_sub(qp::BASE + qp::STATE)
+            .is_some_and(|at| at % qp::STRIDE == 0 && at / qp::STRIDE < qp::COUNT)
+            && qp::STATE_BITS.of(word.new) == READY_TO_SEND
+    };
+    let mut differing = differing_words(plan, &read).peekable();
+    differing.peek().is_some() && differing.all(|(word, _)| is_opened(word))
+}
+
 fn not_written(error: &AccessError) -> String {
     format!("not written, or in part: {error}")
 }
@@ -324,11 +348,32 @@ impl Change<'_> {
         Ok(to_check)
     }
 
-    /// Reads back; the boards that are as planned, and the plans of those that are not.
-    fn check<'p>(&mut self, plans: Vec<&'p Plan>) -> Result<(Vec<usize>, Vec<&'p Plan>), ChangeError> {
+    /// Reads back the words of all plans. A queue pair is ready to send once its ring is empty, which takes as long as
+    /// messages of before are on their way into it: its state is read until then, or until the patience ends.
+    fn read_back(&mut self, plans: &[&Plan]) -> Result<Vec<Outcome>, FleetError> {
         let look = |plan: &Plan| Request::reads(plan.words.iter().map(|word| word.address));
         let requests: Vec<_> = plans.iter().map(|plan| (plan.board, look(plan))).collect();
-        let found = self.fleet.run(&requests)?;
+        let mut found = self.fleet.run(&requests)?;
+        let end = self.fleet.now() + self.fleet.patience();
+        while self.fleet.now() < end {
+            let waits =
+                |place: &usize| found[*place].as_ref().is_ok_and(|words| waits_for_its_ring(plans[*place], words));
+            let waiting: Vec<usize> = (0..plans.len()).filter(waits).collect();
+            if waiting.is_empty() {
+                break;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+            let again: Vec<_> = waiting.iter().map(|place| requests[*place].clone()).collect();
+            for (place, outcome) in waiting.into_iter().zip(self.fleet.run(&again)?) {
+                found[place] = outcome;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads back; the boards that are as planned, and the plans of those that are not.
+    fn check<'p>(&mut self, plans: Vec<&'p Plan>) -> Result<(Vec<usize>, Vec<&'p Plan>), ChangeError> {
+        let found = self.read_back(&plans)?;
         let (mut good, mut wrong) = (Vec::new(), Vec::new());
         for (plan, outcome) in plans.into_iter().zip(found) {
             let words: Vec<u32> = match outcome {
@@ -341,7 +386,7 @@ impl Change<'_> {
                 }
             };
             self.note(plan, "written")?;
-            let differs = plan.words.iter().zip(&words).find(|(word, read)| (word.new ^ **read) & word.kept != 0);
+            let differs = differing_words(plan, &words).next();
             match differs {
                 None => good.push(plan.board),
                 Some((word, read)) => {
