@@ -35,7 +35,7 @@ BLOCKS = [
     ("icrc_append", {}, "ICRC"),
     ("qp_table", QPS, "rows of queue pairs"),
     ("registers", QPS, "register block"),
-    ("event_counters", {}, "83 counters"),
+    ("event_counters", {}, "97 counters"),
     ("slow_control", QPS, "ARP, ICMP, UDP, IPbus, connection manager"),
     ("congestion_control", QPS, "DCQCN, QCN, pacers, samples"),
     ("message_input", QPS, "sources (PRBS, counter, replay), rings, destination table"),
