@@ -54,9 +54,11 @@ def farm_file(folder, boards: int = len(BOARDS), unused: int | None = None, weig
     return str(folder / "farm.toml")
 
 
-def recv(network: Network, server: int, table, out, boards: list[str] = BOARDS, *options: str) -> subprocess.Popen:
+def recv(
+    network: Network, server: int, table, out, boards: list[str] = BOARDS, *options: str, event_timeout_ms: int = 60_000
+) -> subprocess.Popen:
     share = ("--servers", table, "--server", server, "--ip", SERVERS[server], "--metrics", METRICS[server])
-    ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--event-timeout", 60_000, "--flush", 100)
+    ring = ("--slots", SLOTS, "--slot-size", SLOT_BYTES, "--event-timeout", event_timeout_ms, "--flush", 100)
     return network.recv(*boards, *share, *ring, "--state", "none", "--out", out, *options)
 
 
