@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates of answers to READs, and of WRITEs and SENDs that a front end receives: the loads of `tb/read_rate` that READs
 outstanding do not limit, and those of `tb/receive_rate`. Of the loads that differ by MTU and queue pairs alone, the one
-with the lowest share is a row."""
+with the lowest share is a row. And the time from a READ's end to the begin of its answer, of `tb/front_end_read`."""
 
 import json
 import os
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from measuring import ROOT, row, shell
 
 RATE = re.compile(r"rate (\{.*\})")
+FIRST_BYTE = re.compile(r"first byte of its answer: (\d+) cycles, (\d+) of the memory")
+LINES = {"penstock_xgmii": "10G and 25G", "penstock_100g": "100G"}
 SIZES = {1024: "1 kB", 5000: "5 kB", 1 << 16: "64 kB", 1 << 20: "1 MB"}
 VERBS = {"WRITE": "WRITEs", "WRITE_IMM": "WRITEs with immediate", "SEND": "SENDs"}
 
@@ -25,6 +27,21 @@ def rows() -> Iterator[dict]:
         yield share(found, "READs", f", next request after {found['us']} us")
     for found in lowest(logged("receive_rate"), "verb"):
         yield share(found, f"{VERBS[found['verb']]} received", "")
+    shell(".venv/bin/python -m pytest -q tb -k front_end_read")
+    yield from first_bytes()
+
+
+def first_bytes() -> Iterator[dict]:
+    """The worst of each top, without the cycles that the memory takes."""
+    worst: dict[str, int] = {}
+    for log in ROOT.glob("build/tb/front_end_read_*/run.log"):
+        text = log.read_text()
+        [top] = {top for top in LINES if f"cocotb.{top} " in text}
+        cycles = [int(all_of_them) - int(memory) for all_of_them, memory in FIRST_BYTE.findall(text)]
+        worst[top] = max([*cycles, worst.get(top, 0)])
+    for top in LINES:
+        name = f"{LINES[top]}, from a READ's end to the first byte of its answer, without its memory"
+        yield row(name, worst[top], "cycles", 40, "lower")
 
 
 def lowest(loads: Iterable[dict], kind: str) -> list[dict]:

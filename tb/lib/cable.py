@@ -145,6 +145,11 @@ class XgmiiCable:
         control, data = int(self.dut.xgmii_txc.value), int(self.dut.xgmii_txd.value)
         return any(control >> lane & 1 and data >> 8 * lane & 0xFF == 0xFB for lane in (0, 4))
 
+    def ends(self) -> bool:
+        """Whether a frame to the board ends in this cycle: /T/."""
+        control, data = int(self.dut.xgmii_rxc.value), int(self.dut.xgmii_rxd.value)
+        return any(control >> lane & 1 and data >> 8 * lane & 0xFF == 0xFD for lane in range(8))
+
 
 class GmiiCable:
     """The PHY side of a GMII at 1 Gb/s, and its clocks; checks each FCS. Reads what leaves in the middle of a cycle."""
@@ -261,6 +266,10 @@ class HardMac:
     def starts(self) -> bool:
         """Whether the first beat of a frame of ours is there in this cycle."""
         return self.dut.m_axis_tx_tvalid.value == 1
+
+    def ends(self) -> bool:
+        """Whether the last beat of a frame to the board is there in this cycle."""
+        return self.dut.s_axis_rx_tvalid.value == 1 and self.dut.s_axis_rx_tlast.value == 1
 
 
 def plug(dut) -> XgmiiCable | GmiiCable | HardMac:
