@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The state that a queue pair reaches once its ring is empty: RTS of `enum ibv_qp_state`.
 const READY_TO_SEND: u32 = 3;
-/// Between two reads of a state that is to come.
+/// The pause between two reads of a state that has not come yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A place and the number that it is to have.
