@@ -26,6 +26,8 @@ IMPOSSIBLE = [
     ("penstock_core", {"N_QP": 3}, "a power of two, 1 to 256"),
     ("penstock_core", {"CLK_KHZ": 0}, "1000 to 1000000"),
     ("penstock_core", {"WITH_QCN": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_CN_TAG": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_CN_TAG": 1, "WITH_QCN": 0}, "0 without QCN"),
     ("penstock_core", {"WITH_SOURCE": 2}, "must be 0 or 1"),
     ("penstock_core", {"RETRANSMIT": 2}, "must be 0 or 1"),
     ("penstock_core", {"WITH_SERVICES": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "it must be 1: streams"),

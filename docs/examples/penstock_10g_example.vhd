@@ -27,6 +27,7 @@ package penstock_xgmii_component is
       STREAMING   : natural := 0;
       RETRANSMIT  : natural := 1;
       WITH_QCN    : natural := 1;
+      WITH_CN_TAG : natural := 0;
       WITH_SOURCE : natural := 1;
       WITH_SERVICES  : natural := 1;
       WITH_REQUESTER : natural := 1;

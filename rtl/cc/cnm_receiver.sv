@@ -29,7 +29,6 @@ module cnm_receiver
   output logic      stat_rx_cnm,     // a message for a queue pair of ours
   output logic      stat_not_ready   // one for another
 );
-  localparam logic [15:0] EtherTypeCnTag = 16'h22E9;
   localparam logic [15:0] EtherTypeCnm   = 16'h22E7;
   localparam int unsigned HeadBits = DATA_W > 192 ? DATA_W : 192;
   localparam int unsigned Beats    = HeadBits / DATA_W;

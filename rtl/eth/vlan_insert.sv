@@ -9,6 +9,7 @@ module vlan_insert
   import eth_pkg::*;
 #(
   parameter int unsigned DATA_W = 64,
+  parameter logic [15:0] ETHERTYPE = VlanEtherType,  // another tag of this form: CN-TAG
   localparam int unsigned Bytes = DATA_W / 8
 ) (
   input  logic              clk,
@@ -36,7 +37,7 @@ module vlan_insert
   localparam int unsigned TagByte = 12;
   localparam int unsigned TagBeat = TagByte / Bytes;
   localparam int unsigned TagBit  = 8 * (TagByte % Bytes);
-  localparam logic [15:0] TypeLanes = {<<8{VlanEtherType}};
+  localparam logic [15:0] TypeLanes = {<<8{ETHERTYPE}};
 
   logic [1:0]  index_q;      // beat of the frame, holds after the tag's
   logic        with_tag, with_tag_q, at_tag, behind_tag;

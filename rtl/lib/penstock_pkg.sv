@@ -90,6 +90,8 @@ package penstock_pkg;
     qp_t         qp;
   } cpl_t;  // 64 bits, m_axis_cpl_tdata
 
+  localparam logic [15:0] EtherTypeCnTag = 16'h22E9;  // IEEE 802.1Qau clause 33.2
+
   // ---- requester -> framer: everything before one packet's payload ----------------------------
   localparam int unsigned PayloadLenW = 13;  // 0 .. 4096
 

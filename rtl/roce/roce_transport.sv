@@ -3,7 +3,7 @@
 // halves, congestion control, the fragments that servers READ, the latency histogram, the meters and the fill of the rings.
 // Connects its modules and contains no logic of its own except a register.
 //
-//   messages -> roce_tx -> roce_framer -> icrc_append -> frames
+//   messages -> roce_tx -> roce_framer -> icrc_append (-> cn_tag_insert) -> frames
 //   completions <-- ^ ^ <- congestion_control <- CNP, CNM
 //                   +---- ack_receiver <- roce_rx <----- frames
 module roce_transport
@@ -20,6 +20,7 @@ module roce_transport
   parameter bit          RETRANSMIT = 1'b1,    // 0: packets are kept until they have left
   parameter bit          RING_FILL  = 1'b0,    // ring_fill is requested
   parameter bit          WITH_QCN   = 1'b1,
+  parameter bit          WITH_CN_TAG = 1'b0,   // frames of queue pairs under QCN carry a CN-TAG
   parameter bit          WITH_REQUESTER = 1'b1,  // 0: no message is taken; peers are answered alone
   parameter bit          WITH_READ  = 1'b0,    // peers may READ the memory at m_axi
   parameter bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND to m_axis_receive
@@ -171,6 +172,7 @@ module roce_transport
   // The requester's packets are [0], answers to READs [1].
   tx_hdr_t hdr;
   tx_hdr_t [1:0] hdrs;
+  qp_t message_hdr_qp, answer_hdr_qp;
   logic hdr_valid, hdr_ready;
   logic [1:0] hdrs_valid, hdrs_ready, parts_tvalid, parts_tready, parts_tlast;
   logic [1:0][DATA_W-1:0] parts_tdata;
@@ -190,10 +192,11 @@ module roce_transport
   psn_t stat_psn;
   outcome_t stat;
 
-  logic [DATA_W-1:0] payload_tdata, frame_tdata;
-  logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep;
+  logic [DATA_W-1:0] payload_tdata, frame_tdata, whole_tdata;
+  logic [DATA_W/8-1:0] payload_tkeep, frame_tkeep, whole_tkeep;
   logic payload_tvalid, payload_tready, payload_tlast;
   logic frame_tvalid, frame_tready, frame_tlast;
+  logic whole_tvalid, whole_tready, whole_tlast;  // with its ICRC
 
   // ---- fragments that servers READ ---------------------------------------------------------------------
   logic [175:0] desc_tdata;
@@ -285,12 +288,14 @@ module roce_transport
       .CLK_KHZ(CLK_KHZ),
       .STORE(STORE),
       .AXI_ADDR_W(AXI_ADDR_W),
-      .RETRANSMIT(RETRANSMIT)
+      .RETRANSMIT(RETRANSMIT),
+      .WITH_CN_TAG(WITH_CN_TAG)
     ) u_roce_tx (
       .qpn_base        (settings.qpn_base),
       .cut_through     (settings.cut_through),
       .keep_alive_ticks(keep_alive_ticks_q),
       .hdr          (hdrs[0]),
+      .hdr_qp       (message_hdr_qp),
       .hdr_valid    (hdrs_valid[0]),
       .hdr_ready    (hdrs_ready[0]),
       .m_axis_tdata (parts_tdata[0]),
@@ -372,7 +377,7 @@ module roce_transport
     end
     assign {desc_tready, data_tready, cpl_tdata, cpl_tvalid} = '0;
     assign {hdrs[0], hdrs_valid[0], parts_tdata[0], parts_tkeep[0], parts_tvalid[0], parts_tlast[0]} = '0;
-    assign {cfg_qp[0], cfg_rd[0], message_backlog, message_sent, message_qp, message_bytes} = '0;
+    assign {message_hdr_qp, cfg_qp[0], cfg_rd[0], message_backlog, message_sent, message_qp, message_bytes} = '0;
     assign {store_req, store_wdata, st_una, st_nxt, st_wr, st_value, stat_valid, stat_qp, stat_psn, ring_fill} = '0;
     assign st_drained = 1'b1;
     assign {transport_stat.stale_message, transport_stat.store_write_error, transport_stat.store_read_error} = '0;
@@ -415,12 +420,41 @@ module roce_transport
     .s_axis_tvalid(frame_tvalid),
     .s_axis_tready(frame_tready),
     .s_axis_tlast (frame_tlast),
-    .m_axis_tdata (m_axis_tx_tdata),
-    .m_axis_tkeep (m_axis_tx_tkeep),
-    .m_axis_tvalid(m_axis_tx_tvalid),
-    .m_axis_tready(m_axis_tx_tready),
-    .m_axis_tlast (m_axis_tx_tlast)
+    .m_axis_tdata (whole_tdata),
+    .m_axis_tkeep (whole_tkeep),
+    .m_axis_tvalid(whole_tvalid),
+    .m_axis_tready(whole_tready),
+    .m_axis_tlast (whole_tlast)
   );
+
+  if (WITH_CN_TAG) begin : gen_cn_tag
+    cn_tag_insert #(
+      .DATA_W(DATA_W),
+      .N_QP(N_QP)
+    ) u_cn_tag_insert (
+      .clk,
+      .rst,
+      .choice_valid(cc_choice_valid),
+      .choice_qp   (cmd_qp),
+      .choice_law  (cc_choice.law),
+      .hdr_valid   (hdr_valid && hdr_ready),
+      .hdr_qp      (hdrs_ready[1] ? answer_hdr_qp : message_hdr_qp),
+      .s_axis_tdata (whole_tdata),
+      .s_axis_tkeep (whole_tkeep),
+      .s_axis_tvalid(whole_tvalid),
+      .s_axis_tready(whole_tready),
+      .s_axis_tlast (whole_tlast),
+      .m_axis_tdata (m_axis_tx_tdata),
+      .m_axis_tkeep (m_axis_tx_tkeep),
+      .m_axis_tvalid(m_axis_tx_tvalid),
+      .m_axis_tready(m_axis_tx_tready),
+      .m_axis_tlast (m_axis_tx_tlast)
+    );
+  end else begin : gen_no_cn_tag
+    assign {m_axis_tx_tdata, m_axis_tx_tkeep, m_axis_tx_tvalid, m_axis_tx_tlast, whole_tready} =
+      {whole_tdata, whole_tkeep, whole_tvalid, whole_tlast, m_axis_tx_tready};
+    wire unused_hdr_qp = &{1'b0, message_hdr_qp, answer_hdr_qp};
+  end
 
   // ---- receive: parser, acknowledgement receiver ------------------------------------------------------
   rx_roce_t rx;
@@ -576,7 +610,8 @@ module roce_transport
       .stat         (receive_stat.reads)
     );
 
-    assign tables_wdata = answer_wdata;
+    assign answer_hdr_qp = answer_fault_qp;  // that of the answer at hdr, whether it faults or not
+    assign tables_wdata  = answer_wdata;
     if (TABLES) begin : gen_tables
       logic tables_read;
       axi_split u_split (
@@ -688,7 +723,7 @@ module roce_transport
     assign sent_qp    = message_sent ? message_qp : answer_qp;
     assign sent_bytes = message_sent ? message_bytes : answer_bytes;
   end else begin : gen_no_responder
-    assign {request_hdr, reading, read_valid, read_taken, keeper_rsp} = '0;
+    assign {answer_hdr_qp, request_hdr, reading, read_valid, read_taken, keeper_rsp} = '0;
     assign {m_axis_receive_tdata, m_axis_receive_tkeep, m_axis_receive_tuser, m_axis_receive_tvalid} = '0;
     assign m_axis_receive_tlast = 1'b0;
     assign receive_stat.reads = '0;

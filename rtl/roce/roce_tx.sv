@@ -13,7 +13,8 @@ module roce_tx
   parameter int unsigned CLK_KHZ    = 156250,
   parameter int unsigned STORE      = StoreOnChip,  // or StoreAxi: the rings are in the memory at m_axi
   parameter int unsigned AXI_ADDR_W = 64,
-  parameter bit          RETRANSMIT = 1'b1  // 0: a packet is kept until it has left; a loss ends its queue pair
+  parameter bit          RETRANSMIT = 1'b1,  // 0: a packet is kept until it has left; a loss ends its queue pair
+  parameter bit          WITH_CN_TAG = 1'b0  // hdr_qp is requested
 ) (
   input  logic                clk,
   input  logic                rst,
@@ -39,6 +40,7 @@ module roce_tx
 
   // packets to the framer
   output tx_hdr_t             hdr,
+  output qp_t                 hdr_qp,   // its queue pair; 0 without WITH_CN_TAG
   output logic                hdr_valid,
   input  logic                hdr_ready,
   output logic [DATA_W-1:0]   m_axis_tdata,
@@ -240,6 +242,22 @@ module roce_tx
     .m_ready(hdr_taken),
     .level  (hdr_level)
   );
+  if (WITH_CN_TAG) begin : gen_hdr_qp
+    logic unused_ready, unused_valid;
+    logic [$clog2(Headers):0] unused_level;
+    sync_fifo #(.W($bits(qp_t)), .DEPTH(Headers)) u_qps (
+      .clk, .rst,
+      .s_data (op_qp),
+      .s_valid(send_valid),
+      .s_ready(unused_ready),
+      .m_data (hdr_qp),
+      .m_valid(unused_valid),
+      .m_ready(hdr_taken),
+      .level  (unused_level)
+    );
+  end else begin : gen_no_hdr_qp
+    assign hdr_qp = '0;
+  end
   assign hdr_room  = hdr_level <= $bits(hdr_level)'(Headers - 2);
   // A keep-alive has no payload to wait for.
   assign hdr_empty = hdr.payload_len == '0;

@@ -17,6 +17,7 @@
   parameter  int unsigned STREAMING   = 0,       // 1: inputs may be streams without end, cut into slices; needs TIMING
   parameter  int unsigned RETRANSMIT  = 1,       // 0: packets are kept until sent; a lost one ends its queue pair
   parameter  int unsigned WITH_QCN    = 1,       // 0: DCQCN is the only law; QCN selects it, too
+  parameter  int unsigned WITH_CN_TAG = 0,       // 1: frames of queue pairs that software puts under QCN carry a CN-TAG
   parameter  int unsigned WITH_SOURCE = 1,       // 0: no messages but the user's and the detector's
   parameter  int unsigned WITH_SERVICES = 1,     // 0: registers by the pins alone: no ARP, ping, IPbus, connection manager
   parameter  int unsigned WITH_REQUESTER = 1,    // 0: no messages; queue pairs only answer their peers

@@ -96,6 +96,9 @@ module penstock_core
     $fatal(1, "%m: WITH_QCN is %0d, WITH_SOURCE %0d, WITH_SERVICES %0d, RETRANSMIT %0d; each must be 0 or 1",
       WITH_QCN, WITH_SOURCE, WITH_SERVICES, RETRANSMIT);
   end
+  if (WITH_CN_TAG > WITH_QCN) begin : gen_check_cn_tag
+    $fatal(1, "%m: WITH_CN_TAG is %0d with WITH_QCN %0d; it must be 0 or 1, and 0 without QCN", WITH_CN_TAG, WITH_QCN);
+  end
   if (WITH_READ > 1 || WITH_RECEIVE > 1) begin : gen_check_responder
     $fatal(1, "%m: WITH_READ is %0d, WITH_RECEIVE %0d; each must be 0 or 1", WITH_READ, WITH_RECEIVE);
   end
@@ -336,6 +339,7 @@ module penstock_core
     .N_STREAMS(N_STREAMS),
     .RETRANSMIT(RETRANSMIT == 1),
     .WITH_QCN(WITH_QCN == 1),
+    .WITH_CN_TAG(WITH_CN_TAG == 1),
     .WITH_REQUESTER(WITH_REQUESTER == 1),
     .WITH_READ(WITH_READ == 1),
     .WITH_RECEIVE(WITH_RECEIVE == 1),

@@ -22,6 +22,7 @@ module transports
   parameter  int unsigned N_STREAMS  = 4,
   parameter  bit          RETRANSMIT = 1'b1,    // of RoCE
   parameter  bit          WITH_QCN   = 1'b1,
+  parameter  bit          WITH_CN_TAG = 1'b0,   // frames of queue pairs under QCN carry a CN-TAG
   parameter  bit          WITH_REQUESTER = 1'b1,  // 0: messages do not go by RoCE; peers are answered alone
   parameter  bit          WITH_READ  = 1'b0,    // peers of queue pairs may READ the memory at m_axi,
   parameter  bit          WITH_RECEIVE = 1'b0,  // and WRITE there, and SEND
@@ -281,6 +282,7 @@ module transports
       .RING_FILL(RING_FILL),
       .RETRANSMIT(RETRANSMIT),
       .WITH_QCN(WITH_QCN),
+      .WITH_CN_TAG(WITH_CN_TAG),
       .WITH_REQUESTER(WITH_REQUESTER),
       .WITH_READ(WITH_READ),
       .WITH_RECEIVE(WITH_RECEIVE),

@@ -10,7 +10,8 @@ from lib.axi_memory import AxiMemory
 from lib.board import ERR, RTS, SUCCESS, Board, start
 from lib.cable import line
 from lib.front_end import goodput_gbps, physical_limit_gbps
-from lib.rc_peer import QPN_BASE, Flow, Peer, Seen
+from lib.rates import QCN
+from lib.rc_peer import QPN_BASE, Flow, Peer, Seen, without_cn_tag
 from lib.read_model import ACK, MASK, NAK_ACCESS, NAK_INVALID, ONLY, POSITIVE, Reader, Reply, Request, Window
 from lib.runner import Bench, seed
 from scapy.contrib.roce import BTH
@@ -22,7 +23,7 @@ BENCHES = [
     Bench(
         top="penstock_xgmii",
         configs=[
-            {"CLK_KHZ": 156_250, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1},
+            {"CLK_KHZ": 156_250, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1, "WITH_CN_TAG": 1},
             {"CLK_KHZ": 156_250, "N_QP": 2, "WITH_READ": 1, "WITH_RECEIVE": 1, "WITH_REQUESTER": 0, "WITH_SOURCE": 0},
         ],
     ),
@@ -47,17 +48,20 @@ class ReadingPeer(Peer):
         self.loses = lambda: False
 
     async def handle(self, raw: bytes, start) -> None:
+        whole = raw
+        raw, flow = without_cn_tag(whole)
         bth = Ether(raw)[BTH]
         if bth.opcode not in (*WITH_AETH, 0x0E):
-            await super().handle(raw, start)
+            await super().handle(whole, start)
             return
+        assert flow == (bth.dqpn if bth.dqpn in self.cn_tagged else None), f"answer of {bth.dqpn} for flow {flow}"
         bth.icrc = None
         assert bytes(bth.underlayer.underlayer.underlayer) == raw, "ICRC or a length is wrong"
         body = bytes(bth.payload)
         skip = 4 * (bth.opcode in WITH_AETH)
         payload = body[skip : len(body) - bth.padcount]
         aeth = (body[0], int.from_bytes(body[1:4], "big")) if skip else None
-        seen = Seen(start / 1000, bth.dqpn, bth.psn, bth.opcode, payload, len(raw) + 24)
+        seen = Seen(start / 1000, bth.dqpn, bth.psn, bth.opcode, payload, len(whole) + 24)
         self.answers.append((seen, Reply(bth.dqpn, bth.opcode, bth.psn, aeth), payload))
 
     async def read(self, request: Request) -> None:
@@ -92,6 +96,9 @@ async def reads_return_the_bytes_of_their_windows_through_loss_while_messages_le
     rng = seed()
     board, windows = await open_windows(dut, rng, mtu=1024)
     assert await board.field("options", "read", 0) == 1
+    if REQUESTS:
+        await board.registers.write_fields("qp.congestion", 1, law=QCN)
+        board.peer.cn_tagged = {1}
     readers = []
     for qp, window in enumerate(windows):
         lengths = [0, 1, 1024, 1025, *(rng.randrange(6000) for _ in range(6))]

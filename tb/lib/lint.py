@@ -37,6 +37,8 @@ LEAST = {"WITH_QCN": 0, "WITH_SOURCE": 0, "WITH_SERVICES": 0, "RETRANSMIT": 0, "
 CONFIGURATIONS = [
     ("penstock_xgmii", {"N_QP": 256, "CLK_KHZ": 390_625}),
     ("penstock_xgmii", {"WITH_READ": 1, "N_IN": 2}),
+    ("penstock_1g", {"WITH_CN_TAG": 1, "WITH_READ": 1}),
+    *(("cn_tag_insert", {"DATA_W": w, "N_QP": n}) for w, n in ((64, 1), (512, 256))),
     ("penstock_100g", {"WITH_READ": 1, "WITH_RECEIVE": 1, "WITH_TCP": 1, "RING_BYTES": 65536}),
     ("penstock_100g", {"WITH_READ": 1, "STORE": 1, "N_QP": 16}),
     ("penstock_xgmii", {"WITH_RECEIVE": 1, "STORE": 1}),

@@ -16,6 +16,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 
 from lib.cable import WIRE_OVERHEAD, plug
+from lib.cnm import CN_TAG
 from lib.roce import LOCAL_IP, LOCAL_MAC, PEER_IP, PEER_MAC, has_imm, has_reth
 
 QPN_BASE = 0xABC100
@@ -34,6 +35,7 @@ class Seen:
     opcode: int
     payload: bytes
     wire_bytes: int
+    flow: int | None = None  # flow ID of the CN-TAG, when it had one
 
 
 @dataclass
@@ -45,6 +47,13 @@ class Flow:
     msn: int = 0
     nak_sent: bool = False
     message: bytearray = field(default_factory=bytearray)
+
+
+def without_cn_tag(frame: bytes) -> tuple[bytes, int | None]:
+    """The frame without a CN-TAG (IEEE 802.1Qau clause 33.2), and the flow ID of that, if there was one."""
+    at = 16 if frame[12:14] == b"\x81\x00" else 12
+    tag, flow = int.from_bytes(frame[at : at + 2], "big"), int.from_bytes(frame[at + 2 : at + 4], "big")
+    return (frame[:at] + frame[at + 4 :], flow) if tag == CN_TAG else (frame, None)
 
 
 class Peer:
@@ -60,6 +69,7 @@ class Peer:
         self.counts: Counter[str] = Counter()
         self.other_frames: Queue[bytes] = Queue()  # frames that are not RoCE
         self.vlan: tuple[int, int] | None = None  # VID and priority of every frame, when tagged
+        self.cn_tagged: set[int] = set()  # queue pairs whose frames carry a CN-TAG with their number
         self.credits: Callable[[], int] = lambda: ACK  # code of the credit count in every ACK
         self.verdict: Callable[[Seen], str | int | None] = lambda packet: None
         self.task = cocotb.start_soon(self.run())
@@ -69,6 +79,8 @@ class Peer:
             await self.handle(*await self.cable.receive())
 
     async def handle(self, raw: bytes, start) -> None:
+        length = len(raw)
+        raw, flow = without_cn_tag(raw)
         frame = Ether(raw)
         if BTH not in frame:
             self.other_frames.put_nowait(raw)
@@ -82,7 +94,8 @@ class Peer:
         body = bytes(bth.payload)
         size = len(body) - bth.padcount
         skip = 16 * has_reth(bth.opcode) + 4 * has_imm(bth.opcode)
-        packet = Seen(start / 1000, bth.dqpn, bth.psn, bth.opcode, body[skip:size], len(raw) + WIRE_OVERHEAD)
+        packet = Seen(start / 1000, bth.dqpn, bth.psn, bth.opcode, body[skip:size], length + WIRE_OVERHEAD, flow)
+        assert flow == (packet.qp if packet.qp in self.cn_tagged else None), f"frame of {packet.qp} for flow {flow}"
         self.seen.append(packet)
         verdict = self.verdict(packet)
         if verdict != "drop":

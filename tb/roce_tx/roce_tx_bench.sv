@@ -74,6 +74,7 @@ module roce_tx_bench
   `AXI_MASTER(m_axi, 32)
 
   tx_hdr_t hdr;
+  qp_t unused_hdr_qp;
   logic cfg_rd;
   qp_t cfg_qp, stat_qp;
   qp_cfg_t rows[256], cfg;
@@ -108,7 +109,7 @@ module roce_tx_bench
     .s_axis_desc_tdata, .s_axis_desc_tvalid, .s_axis_desc_tready,
     .s_axis_data_tdata, .s_axis_data_tkeep, .s_axis_data_tvalid, .s_axis_data_tready, .s_axis_data_tlast,
     .m_axis_cpl_tdata, .m_axis_cpl_tvalid, .m_axis_cpl_tready,
-    .hdr, .hdr_valid(m_axis_hdr_tvalid), .hdr_ready(m_axis_hdr_tready),
+    .hdr, .hdr_qp(unused_hdr_qp), .hdr_valid(m_axis_hdr_tvalid), .hdr_ready(m_axis_hdr_tready),
     .m_axis_tdata, .m_axis_tkeep, .m_axis_tvalid, .m_axis_tready, .m_axis_tlast,
     .ack(ack_event_t'(ack)), .ack_valid,
     .cfg_rd, .cfg_qp, .cfg,

@@ -78,6 +78,7 @@ module roce_tx_rate_bench
 
   // ---- the device --------------------------------------------------------------------------------------
   tx_hdr_t hdr;
+  qp_t unused_hdr_qp;
   logic hdr_valid, hdr_ready, ack_valid;
   ack_event_t ack;
   logic [DATA_W-1:0] payload_tdata, frame_tdata, mac_tdata;
@@ -96,7 +97,7 @@ module roce_tx_rate_bench
     .s_axis_data_tdata({DATA_W/32{left_q}}), .s_axis_data_tkeep(keep), .s_axis_data_tvalid(data_valid),
     .s_axis_data_tready(data_ready), .s_axis_data_tlast(data_last),
     .m_axis_cpl_tdata(unused_cpl), .m_axis_cpl_tvalid(cpl_valid), .m_axis_cpl_tready(1'b1),
-    .hdr, .hdr_valid, .hdr_ready,
+    .hdr, .hdr_qp(unused_hdr_qp), .hdr_valid, .hdr_ready,
     .m_axis_tdata(payload_tdata), .m_axis_tkeep(payload_tkeep), .m_axis_tvalid(payload_tvalid),
     .m_axis_tready(payload_tready), .m_axis_tlast(payload_tlast),
     .ack, .ack_valid,
