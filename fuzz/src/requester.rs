@@ -157,6 +157,7 @@ impl Bench {
         RocePacket {
             eth_dst: LOCAL.mac,
             eth_src: PEER.mac,
+            cn_tag: None,
             ip_src: PEER.ip,
             ip_dst: LOCAL.ip,
             dscp: 26,

@@ -195,6 +195,7 @@ fn packet(input: &mut Input, expected: Psn) -> RocePacket {
     RocePacket {
         eth_dst: LOCAL.mac,
         eth_src: PEER.mac,
+        cn_tag: None,
         ip_src: PEER.ip,
         ip_dst: LOCAL.ip,
         dscp: 26,

@@ -383,6 +383,8 @@ fn keys_without_effect_are_warned_of_with_the_reason() {
         (STAR, &["qp.responder_resources=4"]),
         (STAR, &["qp.verb=read", "qp.responder_resources=4", "qp.rnr_delay=20us", "qp.ack_every=4"]),
         (STAR, &["qp.cnp_port_interval=4us", "qp.mode=pull"]),
+        (STAR, &["qp.cn_tag=true"]),
+        (STAR, &["qp.cn_tag=true", "cc.law=qcn", "switch.qcn.enabled=true"]),
         (STAR, &["qp.rings=memory"]),
         (STAR, &["qp.rings=memory", "flow.0.sender=gateware"]),
         (STAR, &["trace.interval=0ps", "trace.metrics=jain", "capture.snap=99B"]),

@@ -71,6 +71,27 @@ fn a_tree_of_rc_flows_delivers_all_that_was_posted() {
 }
 
 #[test]
+fn software_senders_with_cn_tags_are_notified_by_their_flow_ids() {
+    let text = "[topology]\nkind = \"star\"\nboards = 2\n[link]\nrate = \"1Gbps\"\n[switch]\necn = false\n\
+                [switch.qcn]\nsample = \"20KB\"\n[cc]\nlaw = \"qcn\"\n[qp]\nverb = \"send\"\n\
+                [[flow]]\nsize = \"2MB\"\n[[flow]]\nsize = \"3MB\"\n";
+    let run = |cn_tag: &str| {
+        let scenario = scenario(text, &[cn_tag]);
+        let mut lab = build(&scenario);
+        assert_eq!(lab.run().unwrap(), LabProgress::Done);
+        let results = summary(&lab, "test", &scenario, &End::Done);
+        assert!(results.is_verified() && results.flows.iter().all(|flow| flow.feedbacks > 0), "{:?}", results.flows);
+        [("board0-switch", 0), ("server0-switch", 1)].map(|(name, way): (_, usize)| {
+            let link = results.links.iter().find(|link| link.name == name).unwrap();
+            (link.frames[way], link.wire_bytes[way])
+        })
+    };
+    let ([plain, out], [tagged, out_of_tagged]) = (run("qp.cn_tag=false"), run("qp.cn_tag=true"));
+    assert_eq!(tagged, (plain.0, plain.1 + 4 * plain.0));
+    assert_eq!(out_of_tagged, out, "the switch takes the tags off");
+}
+
+#[test]
 fn one_seed_gives_one_run() {
     let run = |seed: &str| {
         let scenario =

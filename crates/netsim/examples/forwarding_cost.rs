@@ -40,6 +40,7 @@ impl Host {
         let packet = RocePacket {
             eth_dst: MacAddr::default(),
             eth_src: MacAddr::default(),
+            cn_tag: None,
             ip_src: ip(self.me),
             ip_dst: ip((self.me + distance) % self.hosts),
             dscp: 26,

@@ -207,6 +207,7 @@ fn notification(packet: &RocePacket, from_qpn: Qpn) -> RocePacket {
     RocePacket {
         eth_dst: packet.eth_src,
         eth_src: packet.eth_dst,
+        cn_tag: None,
         ip_src: packet.ip_dst,
         ip_dst: packet.ip_src,
         dscp: CNP_DSCP,

@@ -36,6 +36,8 @@ impl Traits {
     const BAD_FCS: u8 = 1 << 4;
     /// A switch has set congestion experienced, which is not written into the packet yet.
     const MARKED: u8 = 1 << 5;
+    /// It has a CN-TAG.
+    const CN_TAGGED: u8 = 1 << 6;
 
     #[inline]
     fn has(self, flag: u8) -> bool {
@@ -68,7 +70,8 @@ impl Frame {
     fn boxed(packet: Box<Packet>) -> Self {
         let (dscp, traits) = match &*packet {
             Packet::Roce(packet) => {
-                (packet.dscp, Traits::addressed(!packet.payload.is_empty(), packet.ecn.is_capable()))
+                let tagged = if packet.cn_tag.is_some() { Traits::CN_TAGGED } else { 0 };
+                (packet.dscp, Traits::addressed(!packet.payload.is_empty(), packet.ecn.is_capable()) | tagged)
             }
             Packet::Tcp(packet) => {
                 (packet.dscp, Traits::addressed(!packet.payload.is_empty(), packet.ecn.is_capable()))
@@ -150,6 +153,21 @@ impl Frame {
             Packet::Roce(packet) => packet.ecn = Ecn::Ce,
             Packet::Tcp(packet) => packet.ecn = Ecn::Ce,
             Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => {}
+        }
+    }
+
+    /// Whether it has a CN-TAG.
+    #[inline]
+    pub(crate) fn is_cn_tagged(&self) -> bool {
+        self.traits.has(Traits::CN_TAGGED)
+    }
+
+    /// Removes its CN-TAG.
+    pub(crate) fn remove_cn_tag(&mut self) {
+        if let Packet::Roce(packet) = &mut *self.packet {
+            packet.cn_tag = None;
+            self.frame_len = packet.frame_len() as u32;
+            self.traits.set(Traits::CN_TAGGED, false);
         }
     }
 

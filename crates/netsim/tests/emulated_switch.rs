@@ -17,6 +17,7 @@ fn packet(psn: u32, payload: usize) -> RocePacket {
     RocePacket {
         eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
         eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+        cn_tag: None,
         ip_src: BOARD,
         ip_dst: SERVER,
         dscp: 26,

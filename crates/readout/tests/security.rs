@@ -76,6 +76,7 @@ impl Bench {
             RocePacket {
                 eth_dst: OUR_MAC,
                 eth_src: MacAddr([2, 0, 0, 0, 1, board as u8]),
+                cn_tag: None,
                 ip_src: board_ip(board),
                 ip_dst: OURS,
                 dscp: 26,

@@ -72,6 +72,7 @@ fn address(config: &ResponderConfig, bth: BthRepr, dscp: u8, aeth: Option<AethRe
     RocePacket {
         eth_dst: config.peer.mac,
         eth_src: config.local.mac,
+        cn_tag: None,
         ip_src: config.local.ip,
         ip_dst: config.peer.ip,
         dscp,

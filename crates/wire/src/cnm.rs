@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use crate::bytesio::{be16, put16};
 use crate::error::ParseError;
 use crate::ethernet::MacAddr;
-use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4};
+use crate::ethernet::{self, EthernetView, CN_TAG_LEN, ETHERTYPE_CN_TAG, ETHERTYPE_IPV4};
 use crate::five_tuple::FiveTuple;
 use crate::psn::Qpn;
 use crate::udp::UDP_PORT_ROCE;
@@ -36,14 +36,11 @@ mod at {
     pub const MSDU_LENGTH: usize = 40;
 }
 
-/// EtherType of the CN-TAG.
-pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
-/// EtherType of the message after the tag.
+/// EtherType of the message after the CN-TAG.
 pub const ETHERTYPE_CNM: u16 = 0x22E7;
 
-const TAG_LEN: usize = 4;
 /// Bytes from the destination MAC to the encapsulated MSDU.
-const HEAD: usize = ethernet::LEN + TAG_LEN + 24;
+const HEAD: usize = ethernet::LEN + CN_TAG_LEN + 24;
 const MSDU_IP: usize = HEAD + 2;
 const MSDU_L4: usize = MSDU_IP + ipv4::LEN;
 const MSDU_BTH: usize = MSDU_L4 + udp::LEN;
@@ -56,8 +53,8 @@ pub struct Cnm {
     pub eth_dst: MacAddr,
     /// The switch.
     pub eth_src: MacAddr,
-    /// Flow ID, by which the reaction point finds its queue pair. A data frame of ours has no CN-TAG to take it
-    /// from: see [`Cnm::flow_of`].
+    /// Flow ID, by which the reaction point finds its queue pair: that of the sampled frame's CN-TAG, or
+    /// [`Cnm::flow_of`] its port.
     pub flow: u16,
     /// |F_b|, 6 bits.
     pub feedback: u8,
@@ -78,10 +75,10 @@ pub struct Cnm {
 }
 
 impl Cnm {
-    /// The flow ID a sender has put into the low bits of its source port, 0xC000 + flow ID.
+    /// The flow ID a sender without CN-TAGs has put into the low bits of its source port, 0xC000 + flow ID.
     ///
     /// A sender under QCN that is identified by its flow ID alone (the gateware, whose flow ID is its own queue pair)
-    /// sets its UDP source port so. Others may look at `flow_tuple` and `dest_qpn`, which are always unambiguous.
+    /// sets its UDP source port so, or sends CN-TAGs. Others may look at `flow_tuple` and `dest_qpn`, which are always unambiguous.
     pub const fn flow_of(source_port: u16) -> u16 {
         source_port & 0x3FFF
     }

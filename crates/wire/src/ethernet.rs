@@ -10,9 +10,12 @@ use crate::error::ParseError;
 use core::fmt;
 
 pub(crate) const LEN: usize = 14;
+pub(crate) const CN_TAG_LEN: usize = 4;
 
 /// EtherType of IPv4.
 pub const ETHERTYPE_IPV4: u16 = 0x0800;
+/// EtherType of the CN-TAG (IEEE 802.1Qau clause 33.2): flow ID, then the EtherType of what follows.
+pub const ETHERTYPE_CN_TAG: u16 = 0x22E9;
 /// EtherType of MAC control: pause and PFC.
 pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
 
@@ -77,6 +80,14 @@ impl<'a> EthernetView<'a> {
     /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[LEN..]
+    }
+}
+
+/// The flow ID of a frame's CN-TAG, and where the payload begins; the frame has a whole header.
+pub(crate) fn cn_tag(frame: &[u8]) -> (Option<u16>, usize) {
+    match be16(frame, 12) == ETHERTYPE_CN_TAG && frame.len() >= LEN + CN_TAG_LEN {
+        true => (Some(be16(frame, LEN)), LEN + CN_TAG_LEN),
+        false => (None, LEN),
     }
 }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crc32fast::Hasher;
 
 pub(crate) const ICRC_LEN: usize = 4;
-/// Ethernet, IPv4, UDP, BTH, RETH and immediate: the longest headers before a payload.
-pub(crate) const HEAD_MAX: usize = 74;
+/// Ethernet with a CN-TAG, IPv4, UDP, BTH, RETH and immediate: the longest headers before a payload.
+pub(crate) const HEAD_MAX: usize = 78;
 const PAD_MAX: usize = 3;
 
 /// One frame, without FCS.

@@ -3,10 +3,11 @@
 //! `frame_len` and `wire_len` need no bytes, so a simulator can compute the occupancy of links from them.
 //! Source: IEEE 802.3 clause 3.
 
-use crate::cnm::{Cnm, ETHERTYPE_CN_TAG};
+use crate::bytesio::be16;
+use crate::cnm::{Cnm, ETHERTYPE_CNM};
 use crate::error::ParseError;
 use crate::ethernet::MacAddr;
-use crate::ethernet::{self, EthernetView, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
+use crate::ethernet::{self, EthernetView, ETHERTYPE_CN_TAG, ETHERTYPE_IPV4, ETHERTYPE_MAC_CONTROL};
 use crate::five_tuple::FiveTuple;
 use crate::ipv4::{self, Ipv4View};
 use crate::mac_control::MacControl;
@@ -39,7 +40,7 @@ pub enum Packet {
 
 impl Packet {
     /// Reads a frame without FCS. The payload of a RoCEv2 packet is a slice of `frame`.
-    /// ARP, TCP, other UDP, IPv6, VLAN tags and MAC control with an unknown opcode or another address than the group's
+    /// A RoCEv2 packet may have a CN-TAG. ARP, TCP, other UDP, IPv6, VLAN tags and MAC control with an unknown opcode or another address than the group's
     /// give `Packet::Raw`.
     ///
     /// # Errors
@@ -51,7 +52,11 @@ impl Packet {
                 let (src, control) = (eth.src(), MacControl::parse(eth.payload())?);
                 Ok(control.map_or(Packet::Raw(frame), |control| Packet::MacControl { src, control }))
             }
-            ETHERTYPE_CN_TAG => Ok(Cnm::parse(&frame)?.map_or(Packet::Raw(frame), Packet::Cnm)),
+            ETHERTYPE_CN_TAG => match eth.payload().get(2..4).map(|next| be16(next, 0)) {
+                Some(ETHERTYPE_CNM) => Ok(Cnm::parse(&frame)?.map_or(Packet::Raw(frame), Packet::Cnm)),
+                Some(ETHERTYPE_IPV4) if claims_roce(&eth.payload()[4..]) => RocePacket::parse(&frame).map(Packet::Roce),
+                _ => Ok(Packet::Raw(frame)),
+            },
             ETHERTYPE_IPV4 if claims_roce(eth.payload()) => RocePacket::parse(&frame).map(Packet::Roce),
             _ => Ok(Packet::Raw(frame)),
         }

@@ -7,8 +7,10 @@
 use crate::aeth::AethRepr;
 use crate::bth::BthRepr;
 use crate::bth::BthView;
+use crate::bytesio::put16;
 use crate::error::{ParseError, ReprError};
 use crate::ethernet::{EthernetView, MacAddr};
+use crate::ethernet::{CN_TAG_LEN, ETHERTYPE_CN_TAG};
 use crate::frame_parts::{FrameParts, HEAD_MAX, ICRC_LEN};
 use crate::ipv4::Ecn;
 use crate::ipv4::{Ipv4Repr, Ipv4View};
@@ -34,6 +36,8 @@ pub struct RocePacket {
     pub eth_dst: MacAddr,
     /// Source MAC.
     pub eth_src: MacAddr,
+    /// Flow ID of the CN-TAG after the addresses; `None`: no tag.
+    pub cn_tag: Option<u16>,
     /// Source address.
     pub ip_src: Ipv4Addr,
     /// Destination address.
@@ -59,21 +63,23 @@ pub struct RocePacket {
 }
 
 impl RocePacket {
-    /// Parses an Ethernet frame that carries UDP to port 4791; the payload is a slice of `frame`.
+    /// Parses an Ethernet frame, with or without a CN-TAG, that carries UDP to port 4791; the payload is a slice of
+    /// `frame`.
     /// Bytes after the IP packet (Ethernet padding) are ignored.
     ///
     /// # Errors
     /// Any [`ParseError`]; the ICRC is checked last, so a bad ICRC means well-formed headers.
     pub fn parse(frame: &Bytes) -> Result<Self, ParseError> {
         let eth = EthernetView::new_checked(frame)?;
-        let ip = Ipv4View::new_checked(eth.payload())?;
+        let (cn_tag, ip_at) = ethernet::cn_tag(frame);
+        let ip = Ipv4View::new_checked(&frame[ip_at..])?;
         let ip_repr = ip.checked_repr()?;
-        let packet = &eth.payload()[..ip.total_len()];
+        let packet = &frame[ip_at..ip_at + ip.total_len()];
         let udp = UdpView::new_checked(packet.get(ipv4::LEN..).unwrap_or(&[]))?;
         if udp.len() != packet.len() - ipv4::LEN {
             return Err(ParseError::BadLength { layer: "UDP", field: udp.len(), actual: packet.len() - ipv4::LEN });
         }
-        let bth_at = ipv4::LEN + udp::LEN;
+        let bth_at = BTH_AT - ethernet::LEN;
         let bth = BthView::new_checked(&packet[bth_at..])?;
         let body = body_range(&bth, packet.len() - bth_at)?;
         check_icrc(packet)?;
@@ -87,6 +93,7 @@ impl RocePacket {
         Ok(RocePacket {
             eth_dst: eth.dst(),
             eth_src: eth.src(),
+            cn_tag,
             ip_src: ip_repr.src,
             ip_dst: ip_repr.dst,
             dscp: ip_repr.dscp,
@@ -97,7 +104,7 @@ impl RocePacket {
             reth,
             aeth,
             imm,
-            payload: Payload::Bytes(frame.slice(BTH_AT + body.start..BTH_AT + body.end)),
+            payload: Payload::Bytes(frame.slice(ip_at + bth_at + body.start..ip_at + bth_at + body.end)),
         })
     }
 
@@ -132,10 +139,21 @@ impl RocePacket {
         self.payload.len().wrapping_neg() & 3
     }
 
+    /// Bytes of the Ethernet header with its tag.
+    #[inline]
+    fn ip_at(&self) -> usize {
+        ethernet::LEN + if self.cn_tag.is_some() { CN_TAG_LEN } else { 0 }
+    }
+
     /// Bytes from the destination MAC to the ICRC.
     #[inline]
     pub fn frame_len(&self) -> usize {
-        BTH_AT + bth::LEN + self.bth.opcode.extension_len() + self.payload.len() + self.pad() + ICRC_LEN
+        self.ip_at() + BTH_AT - ethernet::LEN
+            + bth::LEN
+            + self.bth.opcode.extension_len()
+            + self.payload.len()
+            + self.pad()
+            + ICRC_LEN
     }
 
     /// The frame as bytes, without FCS, with its real ICRC; a virtual payload becomes zeros.
@@ -150,7 +168,7 @@ impl RocePacket {
             let at = icrc_at - self.pad() - bytes.len();
             frame[at..at + bytes.len()].copy_from_slice(bytes);
         }
-        let icrc = crc::icrc(&frame[ethernet::LEN..icrc_at]);
+        let icrc = crc::icrc(&frame[self.ip_at()..icrc_at]);
         frame[icrc_at..].copy_from_slice(&icrc.to_le_bytes());
         frame.freeze()
     }
@@ -158,13 +176,14 @@ impl RocePacket {
     /// The same frame in pieces, the payload not copied: for a send that gathers.
     pub fn emit_parts(&self) -> FrameParts {
         let mut head = [0; HEAD_MAX];
-        let head_len = BTH_AT + bth::LEN + self.bth.opcode.extension_len();
+        let ip_at = self.ip_at();
+        let head_len = ip_at + BTH_AT - ethernet::LEN + bth::LEN + self.bth.opcode.extension_len();
         self.write_headers(&mut head[..head_len]);
         let payload = match &self.payload {
             Payload::Bytes(bytes) => bytes.clone(),
             Payload::Virtual(len) => Bytes::from(alloc::vec![0; *len as usize]),
         };
-        let (covered, rest) = head[ethernet::LEN..head_len].split_at(ipv4::LEN + udp::LEN + bth::LEN);
+        let (covered, rest) = head[ip_at..head_len].split_at(ipv4::LEN + udp::LEN + bth::LEN);
         let mut icrc = crc::icrc_start(covered);
         icrc.update(rest);
         icrc.update(&payload);
@@ -174,13 +193,22 @@ impl RocePacket {
     /// Everything before the payload, over zeros.
     fn write_headers(&self, frame: &mut [u8]) {
         debug_assert_eq!(self.validate(), Ok(()));
-        ethernet::write(frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4);
-        let ip_len = self.frame_len() - ethernet::LEN;
+        match self.cn_tag {
+            Some(flow) => {
+                ethernet::write(frame, self.eth_dst, self.eth_src, ETHERTYPE_CN_TAG);
+                put16(frame, ethernet::LEN, flow);
+                put16(frame, ethernet::LEN + 2, ethernet::ETHERTYPE_IPV4);
+            }
+            None => ethernet::write(frame, self.eth_dst, self.eth_src, ethernet::ETHERTYPE_IPV4),
+        }
+        let frame = &mut frame[self.ip_at()..];
+        let ip_len = self.frame_len() - self.ip_at();
+        let bth_at = BTH_AT - ethernet::LEN;
         let ip = Ipv4Repr { src: self.ip_src, dst: self.ip_dst, dscp: self.dscp, ecn: self.ecn, ttl: self.ttl };
-        ip.write(&mut frame[ethernet::LEN..], udp::PROTOCOL, ip_len as u16);
-        udp::write(&mut frame[ethernet::LEN + ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
-        self.bth.write(&mut frame[BTH_AT..], self.pad() as u8);
-        self.write_extensions(&mut frame[BTH_AT + bth::LEN..]);
+        ip.write(frame, udp::PROTOCOL, ip_len as u16);
+        udp::write(&mut frame[ipv4::LEN..], self.udp_sport, (ip_len - ipv4::LEN) as u16);
+        self.bth.write(&mut frame[bth_at..], self.pad() as u8);
+        self.write_extensions(&mut frame[bth_at + bth::LEN..]);
     }
 
     fn write_extensions(&self, ext: &mut [u8]) {
@@ -223,4 +251,4 @@ fn check_icrc(packet: &[u8]) -> Result<(), ParseError> {
 }
 
 const _: () = assert!(Opcode::Cnp.extension_len() == CNP_RESERVED_LEN && aeth::LEN == 4);
-const _: () = assert!(BTH_AT + bth::LEN + Opcode::WriteOnlyImm.extension_len() == HEAD_MAX);
+const _: () = assert!(BTH_AT + CN_TAG_LEN + bth::LEN + Opcode::WriteOnlyImm.extension_len() == HEAD_MAX);

@@ -45,6 +45,7 @@ prop_compose! {
         RocePacket {
             eth_dst: MacAddr(macs.0),
             eth_src: MacAddr(macs.1),
+            cn_tag: None,
             ip_src: Ipv4Addr::from(ips.0),
             ip_dst: Ipv4Addr::from(ips.1),
             dscp,
@@ -74,6 +75,19 @@ proptest! {
         prop_assert_eq!(parts.pieces().concat(), frame.to_vec());
         let padded = [&frame[..], &vec![0xA5; padding]].concat();
         prop_assert_eq!(Packet::parse(Bytes::from(padded)), Ok(packet));
+    }
+
+    #[test]
+    fn a_cn_tag_is_four_bytes_after_the_addresses(packet in roce(), flow: u16) {
+        let plain = packet.emit();
+        let tagged = RocePacket { cn_tag: Some(flow), ..packet };
+        let tag = [0x22, 0xE9, (flow >> 8) as u8, flow as u8];
+        let expected = [&plain[..12], &tag, &plain[12..]].concat();
+        prop_assert_eq!(tagged.emit_parts().pieces().concat(), expected.clone());
+        prop_assert_eq!(tagged.frame_len(), expected.len());
+        let tagged = Packet::Roce(tagged);
+        prop_assert_eq!(tagged.emit().to_vec(), expected.clone());
+        prop_assert_eq!(Packet::parse(Bytes::from(expected)), Ok(tagged));
     }
 
     #[test]
@@ -186,6 +200,7 @@ fn an_ack() -> RocePacket {
     RocePacket {
         eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
         eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+        cn_tag: None,
         ip_src: Ipv4Addr::new(10, 0, 0, 1),
         ip_dst: Ipv4Addr::new(10, 0, 0, 2),
         dscp: 26,

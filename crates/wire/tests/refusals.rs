@@ -18,6 +18,7 @@ fn send_only(payload: Payload) -> RocePacket {
     RocePacket {
         eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
         eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+        cn_tag: None,
         ip_src: Ipv4Addr::new(10, 0, 0, 1),
         // Read as a port, the last two octets are RoCEv2's: a header length that lies finds them there.
         ip_dst: Ipv4Addr::new(10, 0, 0x12, 0xB7),

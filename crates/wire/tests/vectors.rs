@@ -78,6 +78,7 @@ fn expected_roce(v: &Vector) -> RocePacket {
     RocePacket {
         eth_dst: v.mac("dst"),
         eth_src: v.mac("src"),
+        cn_tag: None,
         ip_src: Ipv4Addr::from(v.word("sip")),
         ip_dst: Ipv4Addr::from(v.word("dip")),
         dscp: v.get("tos") as u8 >> 2,

@@ -36,8 +36,10 @@ impl Builder<'_> {
         Ok(PacingConfig { law: flow.law, cc, clock_hz, n_qp: of as u32, index: index as u8 })
     }
 
-    pub(super) fn sender_config(&self, number: usize, pacing: PacingConfig) -> RcSenderConfig {
-        let request = self.requester_config(number, &self.ends[number].sender);
+    /// A sender, number `index` of its host.
+    pub(super) fn sender_config(&self, number: usize, index: usize, pacing: PacingConfig) -> RcSenderConfig {
+        let mut request = self.requester_config(number, &self.ends[number].sender);
+        request.marking.cn_tag = (self.scenario.qp.cn_tag && pacing.law == Law::Qcn).then_some(index as u16);
         let verb = match self.scenario.qp.verb {
             LabVerb::Write => SenderVerb::Write,
             LabVerb::Send => SenderVerb::Send,

@@ -111,7 +111,8 @@ impl Builder<'_> {
                     station.add_read_responder(responder)
                 }
                 Protocol::Rc => {
-                    let mut sender = RcSender::new(self.sender_config(*number, pacing), self.source(*number), ledger);
+                    let mut sender =
+                        RcSender::new(self.sender_config(*number, index, pacing), self.source(*number), ledger);
                     sender.share_parameters(&mut self.parameters);
                     station.add_rc_sender(sender)
                 }

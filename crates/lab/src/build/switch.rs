@@ -57,6 +57,10 @@ fn simulated(scenario: &LabScenario, spec: &SwitchSpec, addresses: &[Ipv4Addr], 
     let mut switch = Switch::new(*params, ports.len() as u16, random);
     switch.set_mac(switch_mac(node));
     for (port, link) in ports.iter().enumerate() {
+        // A host may not have tags, and none reads them.
+        if topology.nodes[topology.links[*link].peer(node)].kind == NodeKind::Host {
+            switch.set_edge(PortId(port as u16));
+        }
         let rate = topology.links[*link].params.rate;
         if ecn_rate.is_some_and(|reference| reference != rate) {
             switch.set_ecn(PortId(port as u16), spec.marking(rate));

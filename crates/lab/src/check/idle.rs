@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use penstock_cc::DcqcnSettings;
+use penstock_cc::{DcqcnSettings, Law};
 
 use crate::language::document::{Document, Item, Origin, Value};
 use crate::language::Problem;
@@ -266,6 +266,12 @@ impl Idle<'_> {
         let is_written = |flow: &FlowSpec| flow.protocol == Protocol::Rc && flow.mode == Mode::Push && !is_read;
         if !self.scenario.flows.iter().any(is_written) {
             self.warn("qp", &["cnp_port_interval"], &["qp.verb", "qp.mode"], "no flow is pushed over RoCEv2");
+        }
+        let is_tagged =
+            |flow: &FlowSpec| is_written(flow) && flow.law == Law::Qcn && flow.sender != SenderKind::Gateware;
+        if !self.scenario.flows.iter().any(is_tagged) {
+            let reason = "no software host sends under QCN over RoCEv2 (cc.law, qp.verb, qp.mode)";
+            self.warn("qp", &["cn_tag"], &["cc.law", "qp.verb", "qp.mode"], reason);
         }
         if self.scenario.qp.cnp_above.is_none() {
             self.warn("qp", &["cnp_window"], &["qp.cnp_above"], "receivers measure nothing; qp.cnp_above is not set");

@@ -32,6 +32,7 @@ pub(super) fn qp(mut section: Section) -> LabQp {
         rnr_retry: section.integer("rnr_retry", 7, 0..=7) as u8,
         dscp: section.integer("dscp", 26, 0..=63) as u8,
         cnp_dscp: section.integer("cnp_dscp", 48, 0..=63) as u8,
+        cn_tag: section.read("cn_tag", false),
         ack_every: section.integer("ack_every", 16, 0..=1 << 22) as u32,
         window: section.integer("window", 4096, 1..=1 << 22) as u32,
         rings: section.choice("rings", Rings::Chip, &[("chip", Rings::Chip), ("memory", Rings::Memory)]),

@@ -110,6 +110,7 @@ fn probe(config: &RequesterConfig) -> Packet {
     RocePacket {
         eth_dst: config.peer.mac,
         eth_src: config.local.mac,
+        cn_tag: config.marking.cn_tag,
         ip_src: config.local.ip,
         ip_dst: config.peer.ip,
         dscp: config.marking.dscp,

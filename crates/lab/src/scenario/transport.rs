@@ -19,6 +19,8 @@ pub struct LabQp {
     pub rnr_retry: u8,
     pub dscp: u8,
     pub cnp_dscp: u8,
+    /// Software senders under QCN send CN-TAGs.
+    pub cn_tag: bool,
     /// One packet in this number requests an acknowledgement, in addition to those that end a message.
     pub ack_every: u32,
     /// Most packets without an acknowledgement.

@@ -49,6 +49,8 @@ pub(super) enum Key {
     Sender(Qpn),
     /// A switch knows only the destination of a sender's packets.
     SenderTo(Ipv4Addr, Qpn),
+    /// A sender with CN-TAGs is found by its flow ID instead.
+    Flow(u16),
     /// Segments go to the end of a connection: peer, its port, ours.
     Tcp(Ipv4Addr, u16, u16),
 }

@@ -44,7 +44,8 @@ impl Station {
         let (local, peer) = (config.local, config.peer);
         self.claim("sender", local.ip, local.qpn, Key::Sender(local.qpn))?;
         // A second sender to the same queue pair is a mistake that the receiver will count; the first hears of CNMs.
-        self.by_key.insert(Key::SenderTo(peer.ip, peer.qpn), self.slots.len() as u32);
+        let notified = config.marking.cn_tag.map_or(Key::SenderTo(peer.ip, peer.qpn), Key::Flow);
+        self.by_key.insert(notified, self.slots.len() as u32);
         self.senders.push(self.slots.len() as u32);
         Ok(self.push(Key::Sender(local.qpn), Kind::Sender(sender)))
     }

@@ -298,10 +298,11 @@ impl Station {
             }
             Packet::Cnm(cnm) => {
                 let flow = &cnm.flow_tuple;
-                self.by_key.get(match cnm.dest_qpn {
+                let quoted = match cnm.dest_qpn {
                     Some(qpn) => Key::SenderTo(flow.dst, qpn),
                     None => Key::Tcp(flow.dst, flow.dport, flow.sport),
-                })
+                };
+                self.by_key.get(quoted).or_else(|| self.by_key.get(Key::Flow(cnm.flow)))
             }
             Packet::Tcp(tcp) => self.by_key.get(Key::Tcp(tcp.ip_src, tcp.src_port, tcp.dst_port)),
             Packet::MacControl { control, .. } => return self.receive_pause(control, out),

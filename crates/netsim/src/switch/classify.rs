@@ -74,9 +74,9 @@ pub(super) struct Congestion {
 
 /// The message for the source of a sampled packet; `None` if it has no flow to slow down.
 pub(super) fn notification(sampled: &Packet, at: &Congestion) -> Option<Cnm> {
-    let (eth_src, eth_dst, dest_qpn) = match sampled {
-        Packet::Roce(packet) => (packet.eth_src, packet.eth_dst, Some(packet.bth.dest_qpn)),
-        Packet::Tcp(packet) => (packet.eth_src, packet.eth_dst, None),
+    let (eth_src, eth_dst, dest_qpn, cn_tag) = match sampled {
+        Packet::Roce(packet) => (packet.eth_src, packet.eth_dst, Some(packet.bth.dest_qpn), packet.cn_tag),
+        Packet::Tcp(packet) => (packet.eth_src, packet.eth_dst, None, None),
         Packet::Cnm(_) | Packet::MacControl { .. } | Packet::Raw(_) => return None,
     };
     let flow_tuple = sampled.five_tuple()?;
@@ -85,7 +85,7 @@ pub(super) fn notification(sampled: &Packet, at: &Congestion) -> Option<Cnm> {
     Some(Cnm {
         eth_dst: eth_src,
         eth_src: at.mac,
-        flow: Cnm::flow_of(flow_tuple.sport),
+        flow: cn_tag.unwrap_or(Cnm::flow_of(flow_tuple.sport)),
         feedback: at.feedback,
         cpid: mac << 16 | u64::from(at.port) << 3 | at.class as u64,
         q_offset: in_cells(at.q_eq, at.queue_bytes),

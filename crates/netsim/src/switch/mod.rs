@@ -170,6 +170,15 @@ impl Switch {
         self.ports[usize::from(port.0)].markers = at as u16;
     }
 
+    /// Makes a port an edge of the congestion notification domain (IEEE 802.1Qau clause 30.6): CN-TAGs are taken off
+    /// frames that leave by it.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn set_edge(&mut self, port: PortId) {
+        self.ports[usize::from(port.0)].is_edge = true;
+    }
+
     /// The headroom of one port, in each lossless class, overriding `PfcParams`. To be set before the run.
     pub fn set_headroom(&mut self, port: PortId, headroom: ByteSize) {
         self.headroom.push((port, headroom));
@@ -240,6 +249,9 @@ impl Switch {
         }
         let qcn = self.params.qcn.filter(|qcn| qcn.classes >> class & 1 == 1);
         let notification = qcn.and_then(|qcn| self.feedback(&qcn, egress, class, bytes, &frame));
+        if frame.is_cn_tagged() && self.ports[usize::from(egress.0)].is_edge {
+            frame.remove_cn_tag();
+        }
         self.enqueue(egress, frame, Held { bytes: bytes as u32, ingress, class: class as u8 }, out);
         if admitted == Admitted::AboveThreshold {
             self.pause(ingress, egress, class, out);

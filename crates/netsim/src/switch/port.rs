@@ -61,6 +61,8 @@ pub(super) struct Port {
     busy: bool,
     /// The engine will say when the wire is free.
     awaits_free: bool,
+    /// CN-TAGs are taken off frames that leave.
+    pub(super) is_edge: bool,
     /// Classes with something to send.
     waiting: u8,
     /// Classes for which the other side has a pause.

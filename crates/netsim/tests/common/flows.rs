@@ -197,6 +197,7 @@ pub fn cnp() -> Packet {
     Packet::Roce(RocePacket {
         eth_dst: sender.mac,
         eth_src: receiver.mac,
+        cn_tag: None,
         ip_src: receiver.ip,
         ip_dst: sender.ip,
         dscp: 48,

@@ -19,6 +19,7 @@ pub fn packet(src: u16, dst: u16, psn: u32, payload: u32) -> RocePacket {
     RocePacket {
         eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
         eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+        cn_tag: None,
         ip_src: ip(src),
         ip_dst: ip(dst),
         dscp: (CLASS as u8) << 3,

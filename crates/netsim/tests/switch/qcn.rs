@@ -3,7 +3,7 @@
 
 use penstock_cc::QcnMarking;
 use penstock_netsim::{Engine, LinkParams, NodeId, PortId, QcnPoints, Stream, Switch, SwitchParams, Time};
-use penstock_wire::{Cnm, MacAddr, Packet, Qpn};
+use penstock_wire::{Cnm, MacAddr, Packet, Qpn, RocePacket};
 
 use crate::common::{ip, packet, Flood, Sink, PORT};
 use crate::{plain, SINK};
@@ -85,6 +85,44 @@ fn a_message_names_the_flow_and_the_congestion_point() {
     assert_eq!(message.flow_tuple, Packet::from(sampled).five_tuple().unwrap());
     assert_eq!((message.flow, message.dest_qpn, message.priority), (1, Some(Qpn::new(1)), 3));
     assert_eq!(message.cpid, 0x0200_0000_0077 << 16 | 2 << 3 | 3);
+}
+
+/// Two hosts send frames with CN-TAGs to a third. Returns the flow IDs of the messages, and the tags of the frames that the
+/// third receives.
+fn cn_tagged(is_edge: bool) -> (Vec<u16>, Vec<Option<u16>>) {
+    let mut engine = Engine::new(5);
+    let mut switch = Switch::new(every_ten_frames(), 3, Stream::new(5, "switch"));
+    (0..3).for_each(|k| switch.add_route(ip(k), &[PortId(k)]));
+    if is_edge {
+        switch.set_edge(PortId(2));
+    }
+    let switch = engine.add_node("switch", Box::new(switch));
+    let hosts = [0, 1, 2].map(|k| {
+        let count = if k == 2 { 0 } else { 45 };
+        let packets = (0..count).map(|psn| RocePacket { cn_tag: Some(0xBEE0 + k), ..packet(k, 2, psn, 944) });
+        let host = engine.add_node(format!("host{k}"), Box::new(Flood::new(packets)));
+        engine.connect((host, PORT), (switch, PortId(k)), LinkParams::default()).unwrap();
+        host
+    });
+    engine.run_until(Time::from_s(1)).unwrap();
+    let flows = hosts[..2].iter().flat_map(|host| messages(&engine, *host)).map(|message| message.flow);
+    let received = &engine.node::<Flood>(hosts[2]).unwrap().received;
+    let tags = received.iter().map(|(_, packet)| match packet {
+        Packet::Roce(packet) => packet.cn_tag,
+        other => panic!("only data goes there: {other:?}"),
+    });
+    (flows.collect(), tags.collect())
+}
+
+#[test]
+fn a_message_has_the_flow_id_of_the_tag_which_ends_at_the_edge() {
+    let (flows, tags) = cn_tagged(true);
+    assert!(flows.len() > 5 && flows.iter().all(|flow| [0xBEE0, 0xBEE1].contains(flow)), "{flows:x?}");
+    assert_eq!(tags, [None; 90]);
+    let (inside, tags) = cn_tagged(false);
+    assert_eq!(inside, flows);
+    assert_eq!(tags.iter().filter(|tag| **tag == Some(0xBEE1)).count(), 45);
+    assert!(tags.iter().all(Option::is_some));
 }
 
 #[test]

@@ -52,12 +52,14 @@ pub struct RequestMarking {
     pub ttl: u8,
     /// UDP source port, the flow's label for equal-cost multipath.
     pub udp_sport: u16,
+    /// Flow ID of the CN-TAG of every packet; `None`: no tag.
+    pub cn_tag: Option<u16>,
 }
 
 impl Default for RequestMarking {
     /// DSCP 26 and ECT(0), as the responder's replies expect it.
     fn default() -> Self {
-        RequestMarking { dscp: 26, ecn: Ecn::Ect0, ttl: 64, udp_sport: FIRST_UDP_SPORT }
+        RequestMarking { dscp: 26, ecn: Ecn::Ect0, ttl: 64, udp_sport: FIRST_UDP_SPORT, cn_tag: None }
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn request(
     RocePacket {
         eth_dst: config.peer.mac,
         eth_src: config.local.mac,
+        cn_tag: config.marking.cn_tag,
         ip_src: config.local.ip,
         ip_dst: config.peer.ip,
         dscp: config.marking.dscp,

@@ -77,6 +77,7 @@ pub fn packet(opcode: Opcode, psn: u32, payload: impl Into<Bytes>) -> RocePacket
     RocePacket {
         eth_dst: LOCAL.mac,
         eth_src: PEER.mac,
+        cn_tag: None,
         ip_src: PEER.ip,
         ip_dst: LOCAL.ip,
         dscp: 26,

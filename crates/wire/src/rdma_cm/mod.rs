@@ -228,6 +228,7 @@ impl RdmaCmMad {
         RocePacket {
             eth_dst: dst.0,
             eth_src: src.0,
+            cn_tag: None,
             ip_src: src.1,
             ip_dst: dst.1,
             dscp: 0,
