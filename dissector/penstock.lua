@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Wireshark and tshark: what they do not know of Penstock's traffic. Four protocols:
+-- Wireshark and tshark: what they do not know of Penstock's traffic. Five protocols:
+--   penstock.qcn       CN-TAG of a frame, and the congestion notification message after one (IEEE 802.1Qau clause 33)
 --   penstock.cm        messages of the FEROCE connection manager, UDP port 0x4321, and 0x4322 for answers where none is named
 --   penstock.cnp       RoCEv2 congestion notifications, BTH opcode 0x81 (IBTA A17.9.3)
 --   penstock.fragment  header of an event's fragment, in the first packet of a WRITE, SEND or READ response
@@ -43,6 +44,64 @@ end
 local function check_item(name, text)
   return ProtoExpert.new(name, text, expert.group.CHECKSUM, expert.severity.ERROR)
 end
+
+---------------------------------------------------------------------------------------------------
+-- CN-TAG: flow ID and EtherType of what follows, which is the frame's own packet or a congestion notification message.
+local qcn = Proto("penstock.qcn", "Quantised Congestion Notification")
+local CN_TAG, CNM, CN_TAG_LEN, CNM_LEN = 0x22E9, 0x22E7, 4, 24
+
+local qcnf = {
+  flow = ProtoField.uint16("penstock.qcn.flow", "Flow ID", base.DEC),
+  type = ProtoField.uint16("penstock.qcn.type", "EtherType", base.HEX),
+  version = ProtoField.uint16("penstock.qcn.version", "Version", base.DEC, nil, 0xF000),
+  feedback = ProtoField.uint16("penstock.qcn.feedback", "Quantised feedback |F_b|", base.DEC, nil, 0x003F),
+  cpid = ProtoField.bytes("penstock.qcn.cpid", "Congestion point"),
+  q_offset = ProtoField.int16("penstock.qcn.q_offset", "QOffset, of 64 bytes", base.DEC),
+  q_delta = ProtoField.int16("penstock.qcn.q_delta", "QDelta, of 64 bytes", base.DEC),
+  priority = ProtoField.uint16("penstock.qcn.priority", "Priority of the sampled frame", base.DEC, nil, 0xE000),
+  dst = ProtoField.ether("penstock.qcn.dst", "Destination of the sampled frame"),
+  msdu = ProtoField.bytes("penstock.qcn.msdu", "Head of the sampled frame"),
+}
+qcn.fields = qcnf
+
+local qcne = {
+  version = error_item("penstock.qcn.version.bad", "The version is not 0"),
+  length = error_item("penstock.qcn.length.bad", "The head of the sampled frame is longer than 64 bytes or than the frame"),
+}
+qcn.experts = qcne
+
+function qcn.dissector(buffer, pinfo, root)
+  if buffer:len() < CN_TAG_LEN then return end
+  local next_type = buffer(2, 2):uint()
+  local is_message = next_type == CNM
+  local tree = root:add(qcn, is_message and buffer() or buffer(0, CN_TAG_LEN))
+  tree:add(qcnf.flow, buffer(0, 2))
+  tree:add(qcnf.type, buffer(2, 2))
+  if not is_message then
+    if buffer:len() > CN_TAG_LEN then
+      DissectorTable.get("ethertype"):try(next_type, buffer(CN_TAG_LEN):tvb(), pinfo, root)
+    end
+    return
+  end
+  pinfo.cols.protocol = "QCN"
+  local head = buffer:len() - CN_TAG_LEN
+  if head < CNM_LEN then return end
+  local version = tree:add(qcnf.version, buffer(4, 2))
+  if buffer(4, 1):uint() >= 0x10 then version:add_proto_expert_info(qcne.version) end
+  tree:add(qcnf.feedback, buffer(4, 2))
+  tree:add(qcnf.cpid, buffer(6, 8))
+  tree:add(qcnf.q_offset, buffer(14, 2))
+  tree:add(qcnf.q_delta, buffer(16, 2))
+  tree:add(qcnf.priority, buffer(18, 2))
+  tree:add(qcnf.dst, buffer(20, 6))
+  local length, rest = buffer(26, 2):uint(), buffer:reported_len() - CN_TAG_LEN - CNM_LEN
+  if length > 64 or length > rest then tree:add_proto_expert_info(qcne.length) end
+  local captured = math.min(length, head - CNM_LEN)
+  if captured > 0 then tree:add(qcnf.msdu, buffer(CN_TAG_LEN + CNM_LEN, captured)) end
+  pinfo.cols.info = ("Congestion notification for flow %d, |F_b| %d"):format(
+    buffer(0, 2):uint(), band(buffer(4, 2):uint(), 0x3F))
+end
+DissectorTable.get("ethertype"):add(CN_TAG, qcn)
 
 ---------------------------------------------------------------------------------------------------
 -- Connection manager: 64 bytes, big-endian.

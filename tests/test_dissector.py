@@ -217,6 +217,27 @@ def test_every_field_of_a_cnp_is_read_and_broken_ones_are_flagged(tmp_path: Path
     check(tmp_path, names, cases)
 
 
+def test_a_tagged_packet_and_a_notification_for_it_are_read_and_broken_ones_are_flagged(tmp_path: Path) -> None:
+    capture = tmp_path / "qcn.pcap"
+    plain = bytes(rdma(WRITE_MIDDLE, bytes(64)))
+    tagged = plain[:12] + struct.pack(">HH", 0x22E9, 0x0203) + plain[12:]
+
+    def message(flow: int, feedback: int, version: int = 0, length: int = 44) -> bytes:
+        head = struct.pack(">HHHH8s", 0x22E9, flow, 0x22E7, version << 12 | feedback, bytes(8))
+        sampled = struct.pack(">hhH6sH", -1234, 567, 3 << 13, bytes.fromhex("0250535409fe"), length)
+        return plain[:12] + head + sampled + plain[12:56]
+
+    frames = (plain, tagged, message(3, 32), message(4, 33, version=1), message(5, 34, length=45))
+    wrpcap(str(capture), [Ether(frame) for frame in frames])
+    names = ["penstock.qcn.flow", "infiniband.bth.psn", "penstock.qcn.feedback", "penstock.qcn.q_offset"]
+    assert fields(capture, [*names, "penstock.qcn.dst"]) == [
+        ["", "7", "", "", ""],
+        ["515", "7", "", "", ""],
+        *([str(flow), "", str(32 + flow - 3), "-1234", "02:50:53:54:09:fe"] for flow in (3, 4, 5)),
+    ]
+    assert fields(capture, ["penstock.qcn.flow"], "-Y", ERROR) == [["4"], ["5"]]
+
+
 def test_fragment_headers_are_read_where_a_message_begins_and_nowhere_else(tmp_path: Path) -> None:
     names = ["source", "event", "time", "length", "version", "whole", "crc.bad", "header_crc.bad"]
     names = [f"penstock.fragment.{name}" for name in [*names, "version.bad", "length.bad", "short"]]
