@@ -21,7 +21,7 @@ from lib.roce import LOCAL_IP, LOCAL_MAC, has_imm, has_reth, ip_int, mac_int
 from lib.rtl import REPO
 from lib.runner import seed
 from lib.tops import WIDTHS
-from scapy.contrib.roce import AETH, BTH
+from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
@@ -34,6 +34,7 @@ from machine import Machine, frames
 BENCHES = WIDTHS
 
 QP, PSN, ACTED = 0, 0xFFFF80, 300
+SWITCH_MAC, CNP = "02:00:00:00:5a:01", 0x81
 ANSWER_S = 20  # real time; an answer takes 0.3 ms on an idle host
 
 
@@ -41,6 +42,10 @@ class SoftRoce(Peer):
     """The far end of the cable is the machine. Simulated time stops while it answers: no host is too slow."""
 
     link = None  # its Unix datagram socket
+
+    def __init__(self, *arguments, **settings):
+        self.early: list[bytes] = []  # answers that came before a CNP
+        super().__init__(*arguments, **settings)
 
     async def handle(self, raw: bytes, start) -> None:
         frame = Ether(raw)
@@ -52,12 +57,22 @@ class SoftRoce(Peer):
         self.verdict(packet)
         self.link.send(raw)
         while bth.ackreq:
-            reply = self.link.recv(9216)
+            reply = self.early.pop(0) if self.early else self.link.recv(9216)
             answered = Ether(reply)
             if AETH in answered:
                 await self.send(reply)
                 if answered[BTH].psn == bth.psn:
                     break
+
+    async def notify(self, qp: int) -> None:
+        """The emulated switch's CNP passes the machine's kernel, which routes it to the gateware."""
+        sent = self.lower() / cnp(QPN_BASE + qp)
+        sent.src, sent.dst = SWITCH_MAC, qemu.MAC
+        self.link.send(bytes(sent))
+        while (routed := Ether(frame := self.link.recv(9216))) and (BTH not in routed or routed[BTH].opcode != CNP):
+            self.early.append(frame)
+        assert (routed.src, routed.dst, routed[IP].ttl) == (qemu.MAC, LOCAL_MAC, sent[IP].ttl - 1)
+        await self.send(frame)
 
     def lower(self):
         """Of the emulated switch's CNPs: as if they came from the machine, which is whom the gateware listens to."""
@@ -67,6 +82,9 @@ class SoftRoce(Peer):
 def listen(machine: Machine, slots: int, slot_bytes: int, mtu: int) -> dict:
     """Opens a ring in the machine for the gateware's queue pair; its number, key and address."""
     machine.check(f"ip route add {LOCAL_IP}/32 dev eth0; arp -s {LOCAL_IP} {LOCAL_MAC}")
+    # The CNPs that it routes have its own source address, which the gateware expects of them.
+    ipv4 = {"ip_forward": 1, "conf/all/accept_local": 1, "conf/all/rp_filter": 0, "conf/eth0/rp_filter": 0}
+    machine.check("; ".join(f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in ipv4.items()))
     peer = {"ip": LOCAL_IP, "qpn": QPN_BASE + QP, "psn": PSN, "mtu": mtu, "rnr_us": 640}
     plan = {"qps": [peer], "slots": slots, "slot_bytes": slot_bytes, "receives": slots, "messages": slots}
     machine.start("sink", f"verbs_sink '{json.dumps(plan | {'dump': '/tmp/ring', 'timeout_s': 300})}'")
