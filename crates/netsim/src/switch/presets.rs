@@ -29,7 +29,7 @@ const fn mb(megabytes: u64) -> ByteSize {
 }
 
 /// All presets, smallest buffer first: each with the switch and its chip, and where the numbers come from.
-const SWITCH_PRESETS: [SwitchPreset; 8] = [
+const SWITCH_PRESETS: [SwitchPreset; 9] = [
     SwitchPreset {
         name: "qcn-netfpga",
         // the QCN hardware evaluation's switch: NetFPGA, 4 ports of 1 Gb/s, QCN, pause at 130 KB, on at 110 KB
@@ -77,6 +77,12 @@ const SWITCH_PRESETS: [SwitchPreset; 8] = [
         // Arista 7160, Cavium XPliant, one pool for all ports
         buffer: mb(24),
         // architecture paper as quoted by people.ucsc.edu/~warner/Bufs/Arista7160.html
+    },
+    SwitchPreset {
+        name: "fs-n5860-48sc",
+        // FS N5860-48SC, Trident 3, 48 ports of 10 Gb/s and 8 of 100: the switch of AdvCam's test bed
+        buffer: mb(32),
+        // people.ucsc.edu/~warner/buffer.html, its table of Trident 3
     },
 ];
 
@@ -144,6 +150,7 @@ mod tests {
                 "qcn-netfpga" => (4, 1),
                 "arista-7050s" => (64, 10),
                 "dcqcn-trident2" | "arista-7050x" => (32, 40),
+                "fs-n5860-48sc" => (48, 10),
                 _ => (32, 100),
             };
             let link = LinkParams { rate: Rate::from_gbps(gbps), delay: Time::from_ns(500), ..LinkParams::default() };
