@@ -113,6 +113,40 @@ def test_advcam_11_without_dcqcn_a_sender_has_all_of_the_line_or_nothing(drawn: 
     assert (rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0)))[1:].mean() < 0.5, "Jain's index"
 
 
+def test_advcam_11_has_retransmissions_at_the_line_rate_by_short_ack_timeouts_not_by_losses(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    """docs/results.md: PFC on, frames wait in the switch for longer than the timeout; a loss costs half of the line."""
+
+    def run(setting: str) -> tuple[int, int, float]:
+        scenario = ROOT / "scenarios/advcam-11.toml"
+        done = penstock.run(tmp_path / setting, setting, "trace.interval=10ms", scenario=scenario)
+        summary = done.summary()
+        delivered = sum(flow["delivered_bytes"] for flow in summary["flows"])
+        end = max(flow["end_s"] for flow in summary["flows"])
+        again = sum(flow["retransmissions"] for flow in summary["flows"])
+        [switch] = summary["switches"]
+        lost = sum(switch[f"dropped_{where}"] for where in ("buffer", "threshold", "headroom"))
+        return lost, again, 8e-9 * delivered / end
+
+    for timeout, most in (("8ms", 4000), ("4ms", 6000)):
+        lost, again, gbps = run(f"qp.ack_timeout={timeout}")
+        assert lost == 0 and 1000 < again < most and gbps > 9.7, (timeout, lost, again, gbps)
+    assert run("switch.headroom=12KB")[:2] == (0, 0)
+    lost, again, gbps = run("switch.headroom=8KB")
+    assert lost > 0 and again > 100_000 and gbps < 6, (lost, again, gbps)
+
+
+def test_50_gb_at_100_gbps_take_as_long_as_those_of_cepc(penstock: Penstock, tmp_path: Path) -> None:
+    """CEPC's long transfer: 2e5 messages of 262 kB; from the start to the last ACK 1,378,101,107 cycles of 322.27 MHz."""
+    transfer = ("flow.0.messages=200000", "flow.0.message=262144B", "run.time_limit=10s")
+    done = penstock.run(tmp_path, *transfer, scenario=ROOT / "scenarios/feroce-1.toml")
+    [flow] = done.summary()["flows"]
+    assert (flow["delivered_bytes"], flow["packets"]) == (200_000 * 262_144, 200_000 * 64)
+    assert (flow["complete"], flow["retransmissions"]) == (True, 0)
+    assert flow["end_s"] == pytest.approx(1_378_101_107 / 322.265625e6, rel=1e-3)
+
+
 def quantities(penstock: Penstock, out: Path, *names: str) -> dict[str, dict[str, float]]:
     """The numbers of some figures, by figure and quantity; docs/measured has them, too."""
     done = figures(penstock, *names, "--out", out, "--json", "--check")
