@@ -8,6 +8,7 @@ SOAK    ?= 1000000000
 SEED    ?= 1
 SEEDS   ?= 20
 INCIDENTS ?= 100
+MESSAGES ?= 200000
 FUZZ_S  ?= 60
 JOBS    ?= $(shell nproc)
 
@@ -132,7 +133,7 @@ figures-check: setup build ## draw every figure and compare its numbers with doc
 	@$(PENSTOCK) figures --check --out $(OUT)/figures
 	@$(PYTHON) -m figures.pull --check
 
-soak: setup      ## all lints, benches and proofs with their planted faults, whatever is recorded of them, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, 100 connections of librdmacm that read 1 GB from a board and from software, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
+soak: setup      ## all lints, benches and proofs with their planted faults, whatever is recorded of them, all end-to-end tests 20 times in random order on a loaded machine, fuzz targets 60 s each, long fault, farm and session campaigns, a thousand runs and a hundred outages of software boards, 500 incidents of a server and 200 of a farm, all sizes of ping, 100 connections of librdmacm that read 1 GB from a board and from software, every front end in every size with 20 seeds, a Kafka broker (needs Java 17 and Maven), ctapipe, boards at 1, 25 and 100 Gb/s, 50 GB at 100 Gb/s, AdvCam 11 to 14 with boards, a billion random events per law, of congestion points and of TCP against the gateware, both bitstreams (hours)
 	$(PYTHON) rtl/formal/check.py
 	$(PYTHON) tb/lib/lint.py --all
 	$(PYTEST) tb
@@ -155,7 +156,7 @@ soak: setup      ## all lints, benches and proofs with their planted faults, wha
 	$(PYTHON) tools/repeat.py --seed $(SEED) --times $(SEEDS) -- $(XDIST) tests
 	$(PYTHON) -m pytest -q tests/kafka_broker.py
 	$(PYTHON) -m pytest -q tests/ctapipe_source.py
-	$(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py
+	PENSTOCK_MESSAGES=$(MESSAGES) $(PYTHON) -m pytest -q tests/gateware_lines.py tests/gateware_figures.py
 	PENSTOCK=target/all-tops/release/penstock $(PYTHON) -m figures meters --check --out $(OUT)/figures
 	$(PYTHON) tb/cc_equality/equality.py --events $(SOAK) --seed $(SEED)
 	$(PYTHON) tb/congestion_point/equality.py --events $(SOAK) --seed $(SEED)

@@ -5,13 +5,14 @@ holds at each rate, and a board has as much under way as its rings hold.
 """
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TIMEOUT_S, Penstock
+from conftest import ROOT, TIMEOUT_S, Penstock
 from scapy.utils import PcapNgReader
 from test_board_tcp import SHARED, Cable, fragments, verified
 from test_farm import SERVERS, as_recorded, board, changes, ended, farm, farm_file, killed, notices_of, recv, stored
@@ -69,6 +70,22 @@ def test_a_flow_into_a_slower_link_is_cut_as_that_of_the_model(
     assert total(gateware, "cnps") == pytest.approx(total(model, "cnps"), rel=0.25) and total(gateware, "cnps") >= 2
     # A CNP as long after a cut as the cut's own interval is obeyed or not by a few nanoseconds.
     assert 1 <= register(gateware, "board0", "cnp_handled")[-1] <= total(gateware, "cnps") + 1
+
+
+def test_a_transfer_of_cepc_at_100_gbps_loses_and_repeats_nothing(all_tops: Penstock, tmp_path: Path) -> None:
+    """2e5 messages of 262 kB, 50 GB; PENSTOCK_MESSAGES is how many of them are sent. Hours have no time limit."""
+    messages = int(os.environ.get("PENSTOCK_MESSAGES", "400"))
+    transfer = (f"flow.0.messages={messages}", "flow.0.message=262144B", "flow.0.sender=gateware", "run.time_limit=10s")
+    command = all_tops.command(tmp_path, *transfer, scenario=ROOT / "scenarios/feroce-1.toml", options=("--no-plots",))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    [flow] = summary["flows"]
+    assert (flow["delivered_bytes"], flow["packets"]) == (messages * 262_144, messages * 64)
+    assert (flow["complete"], flow["retransmissions"]) == (True, 0)
+    assert flow["goodput_gbps"] == pytest.approx(98.03, rel=5e-3)
+    [board] = summary["boards"]
+    assert board["meters"][0]["bytes"] == messages * 262_144
 
 
 def test_a_live_board_has_this_line_and_its_time(

@@ -138,7 +138,7 @@ def test_advcam_11_has_retransmissions_at_the_line_rate_by_short_ack_timeouts_no
 
 
 def test_50_gb_at_100_gbps_take_as_long_as_those_of_cepc(penstock: Penstock, tmp_path: Path) -> None:
-    """CEPC's long transfer: 2e5 messages of 262 kB; from the start to the last ACK 1,378,101,107 cycles of 322.27 MHz."""
+    """CEPC: 2e5 messages of 262 kB take 1,378,101,107 cycles of 322.27 MHz from the start to the last ACK."""
     transfer = ("flow.0.messages=200000", "flow.0.message=262144B", "run.time_limit=10s")
     done = penstock.run(tmp_path, *transfer, scenario=ROOT / "scenarios/feroce-1.toml")
     [flow] = done.summary()["flows"]

@@ -7,7 +7,6 @@ module packet_header
   import roce_tx_pkg::*;
 (
   input  qp_cfg_t     cfg,
-  input  qp_t         qp,
   input  logic [23:0] local_qpn,
   input  tx_meta_t    meta,
   input  psn_t        psn,
@@ -35,7 +34,6 @@ module packet_header
     base = meta.verb == OpWrite ? 8'h06 : 8'h00;
 
     hdr             = '0;
-    hdr.qp          = qp;
     hdr.dst_mac     = cfg.dst_mac;
     hdr.dst_ip      = cfg.dst_ip;
     hdr.udp_sport   = cfg.udp_sport == '0 ? hashed_port(local_qpn, cfg.dest_qpn) : cfg.udp_sport;

@@ -224,7 +224,6 @@ module read_responder
 
   always_comb begin
     hdr             = '0;
-    hdr.qp          = leaving.qp;
     hdr.dst_mac     = leaving.dst_mac;
     hdr.dst_ip      = leaving.dst_ip;
     hdr.udp_sport   = leaving.udp_sport;

@@ -328,7 +328,6 @@ module requester
 
   packet_header u_header (
     .cfg,
-    .qp        (op2_q.qp),
     .local_qpn (qpn_base + 24'(op2_q.qp)),
     .meta      (tx_meta),
     .psn       (row2_q.nxt),

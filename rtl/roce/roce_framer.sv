@@ -216,7 +216,7 @@ module roce_framer
     if (rst) m_axis_tvalid <= 1'b0;
   end
 
-  wire unused = &{1'b0, hdr_q.qp, hdr_q.payload_len};  // the frame's tag is cn_tag_insert's; its lengths are in whole_q
+  wire unused = &{1'b0, hdr_q.payload_len};  // its lengths are in whole_q
 
 `ifndef SYNTHESIS
   // A valid beat waits unchanged until it is taken (AMBA AXI-Stream 2.2.1).
