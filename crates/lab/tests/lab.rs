@@ -564,6 +564,15 @@ fn an_unknown_key_is_refused_with_the_key_that_it_resembles() {
 }
 
 #[test]
+fn the_default_interval_gives_a_long_run_no_more_than_131072_samples() {
+    let interval = |options: &[&str]| parse(STAR, options).unwrap().trace.interval;
+    for (limit, expected) in [("1s", 100), ("13107.2ms", 100), ("13107201us", 200), ("1302s", 12_800)] {
+        assert_eq!(interval(&[&format!("run.time_limit={limit}")]), Time::from_us(expected), "{limit}");
+    }
+    assert_eq!(interval(&["run.time_limit=1302s", "trace.interval=100us"]), Time::from_us(100));
+}
+
+#[test]
 fn a_file_names_what_it_is_a_scenario_of() {
     let switch = "[run]\nkind = \"emulated-switch\"\n[topology]\nkind = \"star\"\n[[flow]]\n";
     let error = parse(switch, &[]).unwrap_err();

@@ -110,7 +110,7 @@ fn scenario(
     );
     let (flows, events, recorded) = (traffic.flows, traffic.events, traffic.recorded);
     let endless_triggers = traffic.endless_triggers;
-    let trace = trace(root.section("trace"));
+    let trace = trace(root.section("trace"), run.time_limit);
     let switches = switch::Switches::read(root.section("switch"), topology.as_ref());
     root.finish();
 
@@ -184,8 +184,20 @@ fn run(mut section: Section) -> LabRun {
     run
 }
 
-fn trace(mut section: Section) -> LabTrace {
-    let interval = section.read("interval", Time::from_us(100));
+/// Most samples of a trace whose interval is the default.
+const MOST_SAMPLES: u64 = 1 << 17;
+
+/// 100 us, doubled until a run that lasts to its time limit has no more than `MOST_SAMPLES`.
+fn default_interval(time_limit: Time) -> Time {
+    let mut interval = Time::from_us(100);
+    while interval.as_ps().saturating_mul(MOST_SAMPLES) < time_limit.as_ps() {
+        interval = Time::from_ps(2 * interval.as_ps());
+    }
+    interval
+}
+
+fn trace(mut section: Section, time_limit: Time) -> LabTrace {
+    let interval = section.read("interval", default_interval(time_limit));
     if interval > Time::ZERO && interval < Time::from_ns(100) {
         section.refuse("interval", "allowed is 0us for no trace, or 100ns and more");
     }
