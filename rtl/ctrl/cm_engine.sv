@@ -21,6 +21,7 @@ module cm_engine
   input  logic [7:0]  head,
   input  phase_e      phase,
   input  cm_cfg_t     cfg,
+  input  proxied_t    proxied,
   input  logic [31:0] local_ip,
   input  logic [23:0] qpn_base,
   output logic        done,
@@ -106,14 +107,14 @@ module cm_engine
       SrcQpn:        data = part({8'h0, qpn_base[23:8], index}, op.addr[1:0]);
       SrcQp:         data = index;
       SrcFlow:       data = part(cfg.flow, op.addr[1:0]);
-      SrcTransport:  data = part(cfg.transport, op.addr[1:0]);
+      SrcTransport:  data = part(proxied.valid ? proxied.transport : cfg.transport, op.addr[1:0]);
       SrcMac:        data = part(mac_q[31:0], op.addr[1:0]);
       SrcMacHigh:    data = part(32'(mac_q[47:32]), op.addr[1:0]);
       SrcWord:       data = word_q[7:0];
       SrcVerb:       data = {3'h0, 1'b1, 2'h0, message_byte[2], !message_byte[3]};
       SrcHead:       data = head;
       SrcPhase:      data = {6'h0, phase};
-      SrcRandom:     data = lfsr_q[7:0];
+      SrcRandom:     data = proxied.valid ? part({proxied.psn, 8'h0}, op.addr[1:0]) : lfsr_q[7:0];
       default:       data = '0;
     endcase
   end
@@ -295,5 +296,5 @@ module cm_engine
   assign m_axil_req.arvalid = arvalid_q;
   assign m_axil_req.rready  = state_q == StAnswer && is_await && !answered_q;
 
-  wire unused = &{1'b0, cfg, m_axil_rsp.rdata[31:3], qpn_base[7:0]};
+  wire unused = &{1'b0, cfg, proxied, m_axil_rsp.rdata[31:3], qpn_base[7:0]};
 endmodule

@@ -146,6 +146,14 @@ package cm_pkg;
 
   localparam todo_t JustClose = '{close: 1'b1, default: 1'b0};
 
+  // What the standard connection manager adds to its request in the name of a peer.
+  typedef struct packed {
+    logic        valid;      // the message at hand is such a request
+    logic [7:0]  qp;         // the one that OPEN_QP may take, which is in reset
+    logic [23:0] psn;        // our first
+    logic [31:0] transport;  // word qp.transport
+  } proxied_t;
+
   // The present task; all but the first belong to the opening side.
   typedef enum logic [2:0] {
     OnRequest,

@@ -13,6 +13,7 @@ module connection_manager
   input logic rst,
 
   input  cm_cfg_t     cfg,
+  input  proxied_t    proxied,
   output cm_status_t  status,
   input  logic [31:0] local_ip,
   input  logic [23:0] qpn_base,
@@ -130,7 +131,7 @@ module connection_manager
     .clk, .rst,
     .run, .script,
     .index(qp_t'(index_q)),
-    .head, .phase(phase_q), .cfg, .local_ip, .qpn_base,
+    .head, .phase(phase_q), .cfg, .proxied, .local_ip, .qpn_base,
     .done, .failed, .no_address, .fields, .match,
     .found_phase(phase),
     .counts,
@@ -202,7 +203,7 @@ module connection_manager
   logic      at_bound;
   logic      dead_q;    // this queue pair has failed since it was opened
   always_ff @(posedge clk) dead_q <= lost_q[index_q];
-  assign is_hit  = phase != PhClosed && match.ip && match.qpn;
+  assign is_hit  = phase != PhClosed && match.ip && match.qpn && !proxied.valid;
   assign is_held = phase != PhClosed && match.ip;
   assign is_kept = cfg.keep_peer && !match.ip && !match.no_peer;
   // One that we are opening ourselves is not for others.
@@ -210,8 +211,8 @@ module connection_manager
   assign given   = at_bound ? held_q : best_q;
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
-    if (cfg.engaged || is_kept) take = TakeNone;
-    else if (phase == PhClosed) take = cfg.keep_peer && !match.ip ? TakeNew : TakeFree;
+    if (cfg.engaged || is_kept || (proxied.valid && proxied.qp != 8'(index_q))) take = TakeNone;
+    else if (phase == PhClosed || proxied.valid) take = cfg.keep_peer && !match.ip ? TakeNew : TakeFree;
     else if (dead_q && !mine_q[index_q]) take = TakeDead;
     else if (is_half) take = TakeHalf;
     else take = TakeNone;
@@ -221,7 +222,7 @@ module connection_manager
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
   cm_listener u_listener (
-    .request(fields), .counts, .phase, .match, .dead(dead_q), .engaged(cfg.engaged), .decision
+    .request(fields), .counts, .phase, .match, .dead(dead_q || proxied.valid), .engaged(cfg.engaged), .decision
   );
   cm_opener u_opener (
     .occasion(occasion_q), .answer(fields), .phase,
@@ -235,7 +236,7 @@ module connection_manager
 
   // ---- states -----------------------------------------------------------------------------------------
   logic take_request, take_answer, decides, opens, sent;
-  assign take_request = state_q == StSort && !fields.answer_valid && cfg.listen;
+  assign take_request = state_q == StSort && !fields.answer_valid && (cfg.listen || proxied.valid);
   assign take_answer  = state_q == StSort && fields.answer_valid && may_be_ours_q;
   assign decides      = state_q == StDecide && is_ours_q;
   assign opens        = state_q == StWork && todo_q[$high(todo_q)] && next_q == 4'(ScrOpen);

@@ -11,6 +11,7 @@ package services_pkg;
   localparam logic [15:0] PortRoce    = 16'd4791;    // not a service: the transport's own
   localparam int unsigned HeadBytes   = EthBytes + Ipv4Bytes + UdpBytes;
   localparam int unsigned CmBytes     = 64;          // every message of the connection manager
+  localparam int unsigned MadBytes    = 280;         // of the standard one: BTH to ICRC
   localparam int unsigned JumboBytes  = 9018;        // longest frame that is served, without FCS
 
   // Hosts that IPbus and the connection manager serve.
