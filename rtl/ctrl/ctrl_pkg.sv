@@ -43,6 +43,7 @@ package ctrl_pkg;
     stages_pkg::stages_cfg_t stages;
     timing_pkg::timing_cfg_t timing;
     cm_pkg::cm_cfg_t connection;
+    logic [15:0] rdma_cm_port;   // at which the standard connection manager listens; 0: none
     tcp_pkg::tcp_cfg_t tcp;
     destination_pkg::destination_cfg_t destination;
     logic [47:0] local_mac;
@@ -71,6 +72,7 @@ package ctrl_pkg;
     logic cm_ignored;
     logic cm_timeouts;
     logic cm_peers_lost;
+    rdma_cm_pkg::rdma_cm_stat_t rdma_cm;
   } slow_control_stat_t;
 
   // Counters of messages on their way to the transport.

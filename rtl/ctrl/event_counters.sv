@@ -128,6 +128,15 @@ module event_counters
   assign pulse[CntCmIgnored]            = slow.cm_ignored;
   assign pulse[CntCmTimeouts]           = slow.cm_timeouts;
   assign pulse[CntCmPeersLost]          = slow.cm_peers_lost;
+  assign pulse[CntRdmaCmRequests]       = slow.rdma_cm.request;
+  assign pulse[CntRdmaCmRefused]        = slow.rdma_cm.refused;
+  assign pulse[CntRdmaCmRepeated]       = slow.rdma_cm.repeated;
+  assign pulse[CntRdmaCmUnknown]        = slow.rdma_cm.unknown;
+  assign pulse[CntRdmaCmIgnored]        = slow.rdma_cm.ignored;
+  assign pulse[CntRdmaCmEstablished]    = slow.rdma_cm.established;
+  assign pulse[CntRdmaCmDisconnected]   = slow.rdma_cm.disconnected;
+  assign pulse[CntRdmaCmSilent]         = slow.rdma_cm.silent;
+  assign pulse[CntRdmaCmMalformed]      = slow.rdma_cm.malformed || slow.services.mad_malformed;
 
   counters u_counters (.clk, .rst, .clear, .pulse, .req, .rsp);
 

@@ -204,8 +204,9 @@ module rdma_cm
 
   // ---- timers -------------------------------------------------------------------------------------------------------------
   logic [TickW-1:0] prescale_q;
-  logic tick_q, counts, expires, silent, times_out;
+  logic tick_q, sweeps, counts, expires, silent, times_out;
   head_t swept;
+  assign sweeps    = tick_q && !(arrived && sweeping_q);  // a message has its turn after a sweep
   assign swept     = head_t'(rd_data);
   assign counts    = swept.state inside {LinkRepSent, LinkDreqSent, LinkTimeWait};
   assign expires   = state_q == StCount && counts && swept.ticks <= 16'd1;
@@ -215,7 +216,7 @@ module rdma_cm
   always_ff @(posedge clk) begin
     prescale_q <= prescale_q == '0 ? TickW'(TickCycles - 1) : prescale_q - 1'b1;
     if (prescale_q == '0) tick_q <= 1'b1;
-    else if (state_q == StIdle) tick_q <= 1'b0;
+    else if (state_q == StIdle && sweeps) tick_q <= 1'b0;
     if (rst) {prescale_q, tick_q} <= '0;
   end
 
@@ -392,7 +393,7 @@ module rdma_cm
     unique case (state_q)
       StClear: if (link_q == Last) state_d = StIdle;
       StIdle:
-        if (tick_q) state_d = StSweep;
+        if (sweeps) state_d = StSweep;
         else if (arrived) state_d = StScan;
       StSweep: state_d = StCount;
       StCount:
@@ -426,7 +427,7 @@ module rdma_cm
       StIdle: begin
         link_q     <= '0;
         word_q     <= '0;
-        sweeping_q <= tick_q;
+        sweeping_q <= sweeps;
       end
       StCount: begin
         if (!expires) link_q <= link_q + 1'b1;

@@ -27,7 +27,8 @@ module registers
   parameter int unsigned WITH_REQUESTER = 1,
   parameter int unsigned WITH_READ   = 0,
   parameter int unsigned WITH_RECEIVE = 0,
-  parameter int unsigned PULL_SLOTS = 0
+  parameter int unsigned PULL_SLOTS = 0,
+  parameter int unsigned WITH_RDMA_CM = 0
 ) (
   input logic clk,
   input logic rst,
@@ -138,6 +139,7 @@ module registers
   assign live.options.retransmit = WITH_ROCE == 1 && RETRANSMIT == 1 && WITH_REQUESTER == 1;
   assign live.options.read     = WITH_ROCE == 1 && WITH_READ == 1;
   assign live.options.receive  = WITH_ROCE == 1 && WITH_RECEIVE == 1;
+  assign live.options.rdma_cm  = WITH_RDMA_CM == 1;
   assign live.options.pull_slots = 16'(PULL_SLOTS);
   assign live.build.data_w          = 16'(DATA_W);
   assign live.build.n_qp            = WITH_ROCE == 1 ? 16'(N_QP) : '0;
@@ -239,6 +241,7 @@ module registers
     close:       held.connection.command.close,
     qp:          held.connection.command.qp
   };
+  assign settings.rdma_cm_port = held.rdma_cm.listen.port;
   assign flow = '{
     tos: held.connection.flow.tos, udp_sport: held.connection.flow.udp_sport, default: '0
   };

@@ -5,7 +5,7 @@
 // manager: its datagrams are dropped. Without SERVICES the pins are the only way, and no frame is taken or sent.
 //
 //   frames -> service_rx -> services <-> ipbus_target ------+
-//                             ^    <-> connection_manager --+-> axil_mux -> registers
+//                             ^    <-> connections ---------+-> axil_mux -> registers
 //   frames <- service_tx <----+                      pins --+
 module slow_control
   import penstock_pkg::*;
@@ -16,7 +16,8 @@ module slow_control
   parameter int unsigned CLK_KHZ   = 156250,
   parameter int unsigned WITH_ROCE = 1,
   parameter int unsigned WITH_TCP  = 0,
-  parameter bit          SERVICES  = 1'b1
+  parameter bit          SERVICES  = 1'b1,
+  parameter bit          RDMA_CM   = 1'b0  // the standard connection manager, too
 ) (
   input logic clk,
   input logic rst,
@@ -69,7 +70,8 @@ module slow_control
 
     service_rx #(
       .DATA_W(DATA_W),
-      .TCP(WITH_TCP == 1)
+      .TCP(WITH_TCP == 1),
+      .MADS(RDMA_CM)
     ) u_rx (
       .clk, .rst,
       .local_mac(settings.local_mac),
@@ -117,6 +119,9 @@ module slow_control
     logic arp_lookup_valid, arp_lookup_ready, arp_lookup_fresh, arp_found_valid;
     logic [15:0] cm_rx_tdata, cm_tx_tdata;
     logic [31:0] cm_rx_ip, cm_tx_ip, cm_lookup_ip, arp_lookup_ip;
+    logic [15:0] mad_tdata;
+    logic [31:0] mad_rx_ip;
+    logic mad_tvalid, mad_tready, mad_tlast;
     logic [15:0] unused_cm_rx_sport, unused_cm_rx_dport, cm_tx_dport, cm_tx_sport;
 
     if (WITH_TCP == 1) begin : gen_lookups
@@ -145,7 +150,8 @@ module slow_control
     end
 
     services #(
-      .CLK_KHZ(CLK_KHZ)
+      .CLK_KHZ(CLK_KHZ),
+      .MADS(RDMA_CM)
     ) u_services (
       .clk, .rst,
       .local_mac(settings.local_mac),
@@ -178,6 +184,11 @@ module slow_control
       .cm_rx_ip,
       .cm_rx_sport(unused_cm_rx_sport),
       .cm_rx_dport(unused_cm_rx_dport),
+      .m_axis_mad_tdata (mad_tdata),
+      .m_axis_mad_tvalid(mad_tvalid),
+      .m_axis_mad_tready(mad_tready),
+      .m_axis_mad_tlast (mad_tlast),
+      .mad_rx_ip,
       .s_axis_cm_tdata (cm_tx_tdata),
       .s_axis_cm_tvalid(cm_tx_tvalid),
       .s_axis_cm_tready(cm_tx_tready),
@@ -224,12 +235,15 @@ module slow_control
     );
 
     if (WITH_ROCE == 1) begin : gen_connections
-      connection_manager #(
+      connections #(
         .N_QP   (N_QP),
-        .CLK_KHZ(CLK_KHZ)
-      ) u_connection_manager (
+        .CLK_KHZ(CLK_KHZ),
+        .RDMA_CM(RDMA_CM)
+      ) u_connections (
         .clk, .rst,
-        .cfg     (settings.connection),
+        .cfg      (settings.connection),
+        .rdma_port(settings.rdma_cm_port),
+        .local_mac(settings.local_mac),
         .status  (cm_status),
         .local_ip(settings.local_ip),
         .qpn_base(settings.qpn_base),
@@ -239,6 +253,11 @@ module slow_control
         .s_axis_cm_tready(cm_rx_tready),
         .s_axis_cm_tlast (cm_rx_tlast),
         .cm_rx_ip,
+        .s_axis_mad_tdata (mad_tdata),
+        .s_axis_mad_tvalid(mad_tvalid),
+        .s_axis_mad_tready(mad_tready),
+        .s_axis_mad_tlast (mad_tlast),
+        .mad_rx_ip,
         .m_axis_cm_tdata (cm_tx_tdata),
         .m_axis_cm_tvalid(cm_tx_tvalid),
         .m_axis_cm_tready(cm_tx_tready),
@@ -255,7 +274,8 @@ module slow_control
         .stat_refused  (stat.cm_refused),
         .stat_ignored  (stat.cm_ignored),
         .stat_timeout  (stat.cm_timeouts),
-        .stat_peer_lost(stat.cm_peers_lost)
+        .stat_peer_lost(stat.cm_peers_lost),
+        .stat_rdma     (stat.rdma_cm)
       );
     end else begin : gen_no_connections
       assign cm_status       = '0;
@@ -269,10 +289,12 @@ module slow_control
       assign cm_lookup_valid = 1'b0;
       assign cm_lookup_ip    = '0;
       assign axil_req[Cm]    = '0;
-      assign {stat.cm_requests, stat.cm_refused, stat.cm_ignored, stat.cm_timeouts, stat.cm_peers_lost} = '0;
+      assign {stat.cm_requests, stat.cm_refused, stat.cm_ignored, stat.cm_timeouts, stat.cm_peers_lost,
+              stat.rdma_cm} = '0;
+      assign mad_tready = 1'b1;
       wire unused_connections = &{
         1'b0, qp_err_valid, qp_err_qp, qp_stop_valid, qp_stop_qp, cm_rx_tdata, cm_rx_tvalid, cm_rx_tlast, cm_rx_ip,
-        cm_tx_tready, cm_lookup_ready, cm_found_valid, axil_rsp[Cm]
+        mad_tdata, mad_tvalid, mad_tlast, mad_rx_ip, cm_tx_tready, cm_lookup_ready, cm_found_valid, axil_rsp[Cm]
       };
     end
 

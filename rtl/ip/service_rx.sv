@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Selects the received frames for the network services: to our address or broadcast, ARP or IPv4, except RoCEv2 and,
-// with TCP, TCP. Promise: whole good frames leave at 16 bits, in order; no other frame
+// with TCP, TCP. With MADS, RoCEv2 to queue pair 1 is for them, too. Promise: whole good frames leave at 16 bits, in order; no other frame
 // leaves, and a frame without room is dropped whole and counted. There is no backpressure to the MAC
 // (RFC 894, RFC 826; RoCEv2 is UDP port 4791, IBTA annex A17).
 module service_rx
@@ -9,6 +9,7 @@ module service_rx
   parameter  int unsigned DATA_W      = 64,
   parameter  int unsigned STORE_BYTES = 32768,  // at least two jumbo frames
   parameter  bit          TCP         = 1'b0,   // TCP has its own way
+  parameter  bit          MADS        = 1'b0,   // packets to queue pair 1 are for the services
   localparam int unsigned Bytes       = DATA_W / 8
 ) (
   input  logic clk,
@@ -50,6 +51,7 @@ module service_rx
   localparam int unsigned EthertypeAt = 12;
   localparam int unsigned ProtocolAt  = EthBytes + 9;
   localparam int unsigned DportAt     = EthBytes + Ipv4Bytes + 2;
+  localparam int unsigned DestQpnAt   = EthBytes + Ipv4Bytes + UdpBytes + 5;  // three bytes
   localparam int unsigned BeatsMin    = DportAt / Bytes + 1;
 
   typedef struct packed {
@@ -60,11 +62,12 @@ module service_rx
 
   // ---- whether it is for the services: known a cycle after its last beat --------------------------------
   logic [LengthW-1:0] beat_q;  // held at its maximum
-  logic               mac_q, arp_q, ipv4_q, udp_q, tcp_q, roce_port_q, bad_q, long_q, valid_q, end_q;
+  logic               mac_q, arp_q, ipv4_q, udp_q, tcp_q, roce_port_q, mad_q, bad_q, long_q, valid_q, end_q;
   word_t              word_q;  // the beat waits for the verdict
   logic               data, for_services, keep, lost;
   logic [47:0]        dst;
   logic [15:0]        ethertype, dport;
+  logic               mad_high, mad_low;
 
   // The byte of the frame's place `at` in the beat that it is in.
   function automatic logic [7:0] byte_at(logic [DATA_W-1:0] beat, int unsigned at);
@@ -75,6 +78,9 @@ module service_rx
     for (int unsigned i = 0; i < 6; i++) dst[8*(5-i)+:8] = byte_at(s_axis_tdata, i);
     ethertype = {byte_at(s_axis_tdata, EthertypeAt), byte_at(s_axis_tdata, EthertypeAt + 1)};
     dport     = {byte_at(s_axis_tdata, DportAt), byte_at(s_axis_tdata, DportAt + 1)};
+    // The number is divided between two beats of 64 bits.
+    mad_high  = byte_at(s_axis_tdata, DestQpnAt) == '0;
+    mad_low   = {byte_at(s_axis_tdata, DestQpnAt + 1), byte_at(s_axis_tdata, DestQpnAt + 2)} == 16'd1;
   end
 
   always_ff @(posedge clk) begin
@@ -87,6 +93,9 @@ module service_rx
       if (beat_q == LengthW'(ProtocolAt / Bytes)) udp_q <= byte_at(s_axis_tdata, ProtocolAt) == ProtocolUdp;
       if (beat_q == LengthW'(ProtocolAt / Bytes)) tcp_q <= TCP && byte_at(s_axis_tdata, ProtocolAt) == ProtocolTcp;
       if (beat_q == LengthW'(DportAt / Bytes)) roce_port_q <= dport == PortRoce;
+      if (beat_q == '0) mad_q <= 1'b0;
+      if (beat_q == LengthW'(DestQpnAt / Bytes)) mad_q <= MADS && mad_high;
+      if (beat_q == LengthW'((DestQpnAt + 1) / Bytes)) mad_q <= MADS && mad_low && (DATA_W == 64 ? mad_q : mad_high);
       bad_q  <= s_axis_tuser || 32'(beat_q) + 32'd1 < BeatsMin;
       long_q <= 32'(beat_q) >= BeatsMax;
       word_q <= '{
@@ -100,7 +109,7 @@ module service_rx
     if (rst) beat_q <= '0;
   end
 
-  assign data         = ipv4_q && ((udp_q && roce_port_q) || tcp_q);
+  assign data         = ipv4_q && ((udp_q && roce_port_q && !mad_q) || tcp_q);
   assign for_services = mac_q && !data && (arp_q || ipv4_q);
   assign keep         = for_services && !bad_q && !long_q;
 

@@ -16,7 +16,8 @@ module services
   parameter int unsigned CLK_KHZ     = 156250,
   parameter int unsigned ARP_ENTRIES = 16,
   parameter int unsigned ECHO_BYTES  = 16384,  // echo requests that wait
-  parameter int unsigned IPBUS_BYTES = 32768   // IPbus requests that wait: uHAL has 16 under way
+  parameter int unsigned IPBUS_BYTES = 32768,  // IPbus requests that wait: uHAL has 16 under way
+  parameter bit          MADS        = 1'b0    // packets to queue pair 1
 ) (
   input  logic clk,
   input  logic rst,
@@ -66,6 +67,11 @@ module services
   output logic [31:0] cm_rx_ip,
   output logic [15:0] cm_rx_sport,
   output logic [15:0] cm_rx_dport,
+  output logic [15:0] m_axis_mad_tdata,    // packets to queue pair 1, likewise; they leave through the other port
+  output logic        m_axis_mad_tvalid,
+  input  logic        m_axis_mad_tready,
+  output logic        m_axis_mad_tlast,
+  output logic [31:0] mad_rx_ip,
   input  logic [15:0] s_axis_cm_tdata,
   input  logic        s_axis_cm_tvalid,
   output logic        s_axis_cm_tready,
@@ -99,7 +105,7 @@ module services
     .parsed
   );
 
-  udp_rx #(.STORE_BYTES(IPBUS_BYTES)) u_udp_rx (
+  udp_rx #(.STORE_BYTES(IPBUS_BYTES), .MADS(MADS)) u_udp_rx (
     .clk, .rst,
     .access(cfg.access),
     .parsed,
@@ -107,10 +113,12 @@ module services
     .m_axis_ipbus_tready, .m_axis_ipbus_tlast, .m_axis_ipbus_tuser,
     .m_axis_cm_tdata, .m_axis_cm_tvalid, .m_axis_cm_tready, .m_axis_cm_tlast,
     .cm_rx_ip, .cm_rx_sport, .cm_rx_dport,
+    .m_axis_mad_tdata, .m_axis_mad_tvalid, .m_axis_mad_tready, .m_axis_mad_tlast, .mad_rx_ip,
     .stat_unserved    (port_unserved),
     .stat_stranger    (stat.udp_strangers),
     .stat_dropped     (stat.udp_dropped),
-    .stat_cm_malformed(stat.cm_malformed)
+    .stat_cm_malformed(stat.cm_malformed),
+    .stat_mad_malformed(stat.mad_malformed)
   );
 
   always_ff @(posedge clk) begin

@@ -163,6 +163,7 @@ package services_pkg;
     logic udp_strangers;      // a datagram to a served port from a host that is not on the access list
     logic udp_dropped;        // no room for a datagram to a served port, or an empty one
     logic cm_malformed;       // a datagram to the connection manager that is not 64 bytes long
+    logic mad_malformed;      // a packet to queue pair 1 that is not 280 bytes long
     logic tx_frames;
   } services_stat_t;
 

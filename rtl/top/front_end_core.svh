@@ -54,7 +54,8 @@
     .WITH_REQUESTER(WITH_REQUESTER),
     .WITH_READ(WITH_READ),
     .WITH_RECEIVE(WITH_RECEIVE),
-    .PULL_SLOTS(PULL_SLOTS)
+    .PULL_SLOTS(PULL_SLOTS),
+    .WITH_RDMA_CM(WITH_RDMA_CM)
   ) u_core (
     .rst             (front_rst),
     .m_axis_tx_tdata (tx_tdata),

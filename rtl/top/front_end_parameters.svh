@@ -24,4 +24,5 @@
   parameter  int unsigned WITH_READ   = 0,       // 1: peers may READ windows of the memory at m_axi
   parameter  int unsigned WITH_RECEIVE = 0,      // 1: peers may WRITE to them and to tables, and SEND to m_axis_receive
   parameter  int unsigned PULL_SLOTS  = 0,       // fragments that each queue pair keeps for its server to READ; 0: they are sent
+  parameter  int unsigned WITH_RDMA_CM = 0,      // 1: peers get queue pairs with windows by the standard connection manager
   localparam int unsigned Inputs      = N_IN == 0 ? 1 : N_IN

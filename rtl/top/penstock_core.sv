@@ -123,6 +123,13 @@ module penstock_core
     $fatal(1, "%m: WITH_REQUESTER is 0 with STORE %0d, N_IN %0d, WITH_SOURCE %0d, WITH_TCP %0d; these must be 0", STORE,
       N_IN, WITH_SOURCE, WITH_TCP);
   end
+  if (WITH_RDMA_CM > 1) begin : gen_check_rdma_cm
+    $fatal(1, "%m: WITH_RDMA_CM is %0d; it must be 0 or 1", WITH_RDMA_CM);
+  end
+  if (WITH_RDMA_CM == 1 && (WITH_SERVICES == 0 || WITH_READ + WITH_RECEIVE == 0)) begin : gen_check_rdma_windows
+    $fatal(1, "%m: WITH_RDMA_CM is 1 with WITH_SERVICES %0d, WITH_READ %0d, WITH_RECEIVE %0d; services and one of these must be 1",
+      WITH_SERVICES, WITH_READ, WITH_RECEIVE);
+  end
   if (WITH_SERVICES == 0 && WITH_TCP != 0) begin : gen_check_services
     $fatal(1, "%m: WITH_SERVICES is 0 with WITH_TCP %0d; it must be 1: streams find their peers by ARP", WITH_TCP);
   end
@@ -168,7 +175,8 @@ module penstock_core
     .WITH_REQUESTER(WITH_REQUESTER),
     .WITH_READ(WITH_READ),
     .WITH_RECEIVE(WITH_RECEIVE),
-    .PULL_SLOTS(PULL_SLOTS)
+    .PULL_SLOTS(PULL_SLOTS),
+    .WITH_RDMA_CM(WITH_RDMA_CM)
   ) u_registers (
     .s_axil_req(regs_req),
     .s_axil_rsp(regs_rsp),
@@ -432,7 +440,8 @@ module penstock_core
     .CLK_KHZ(CLK_KHZ),
     .WITH_ROCE(WITH_ROCE),
     .WITH_TCP(WITH_TCP),
-    .SERVICES(WITH_SERVICES == 1)
+    .SERVICES(WITH_SERVICES == 1),
+    .RDMA_CM(WITH_RDMA_CM == 1)
   ) u_slow_control (
     .clk,
     .rst,

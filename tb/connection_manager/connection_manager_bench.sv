@@ -60,6 +60,7 @@ module connection_manager_bench
     .N_QP   (N_QP),
     .CLK_KHZ(CLK_KHZ)
   ) u_connection_manager (
+    .proxied('0),
     .*
   );
 endmodule

@@ -156,18 +156,23 @@ class Board:
                 await RisingEdge(self.dut.m_axis_cm_tvalid)
             self.dut.m_axis_cm_tready.value = self.rng.random() < 0.6
             await ReadOnly()
-            sent = None
+            whole, way = b"", (0, 0, 0)
             if self.dut.m_axis_cm_tvalid.value and self.dut.m_axis_cm_tready.value:
                 data += self.dut.m_axis_cm_tdata.value.to_unsigned().to_bytes(2, "little")
                 ways.add(tuple(int(getattr(self.dut, f"cm_tx_{way}").value) for way in ("ip", "dport", "sport")))
                 if self.dut.m_axis_cm_tlast.value:
-                    assert len(data) == 64 and len(ways) == 1, "the way holds for all beats of a message"
-                    sent = Sent(data, Message.unpack(data), *ways.pop())
-                    data = b""
+                    assert len(ways) == 1, "the way holds for all beats of a message"
+                    whole, way, data = data, ways.pop(), b""
             await RisingEdge(self.dut.clk)
-            self.emitted += sent is not None
-            if sent and self.rng.random() >= self.loss:
-                self.sent.put_nowait(sent)
+            if whole:
+                self.emit(whole, *way)
+
+    def emit(self, data: bytes, ip: int, dport: int, sport: int):
+        """A message that the manager has sent."""
+        assert len(data) == 64
+        self.emitted += 1
+        if self.rng.random() >= self.loss:
+            self.sent.put_nowait(Sent(data, Message.unpack(data), ip, dport, sport))
 
     async def deliver(self, message: Message | bytes, ip: int = SERVER_IP):
         if self.rng.random() < self.loss:

@@ -71,7 +71,7 @@ module services_bench
   logic [12:0] tx_index;
   logic rx_tvalid, rx_tready, rx_tlast, tx_room, tx_valid, tx_body, tx_last, tx_odd, tx_commit;
 
-  service_rx #(.DATA_W(DATA_W)) u_rx (
+  service_rx #(.DATA_W(DATA_W), .MADS(1'b1)) u_rx (
     .clk, .rst, .local_mac,
     .s_axis_tdata (s_axis_rx_tdata),
     .s_axis_tkeep (s_axis_rx_tkeep),
@@ -87,7 +87,8 @@ module services_bench
     .stat         (stat_rx)
   );
 
-  services #(.CLK_KHZ(CLK_KHZ)) u_services (
+  services #(.CLK_KHZ(CLK_KHZ), .MADS(1'b1)) u_services (
+    .m_axis_mad_tready(1'b1),
     .s_axis_rx_tdata (rx_tdata),
     .s_axis_rx_tkeep (rx_tkeep),
     .s_axis_rx_tvalid(rx_tvalid),
