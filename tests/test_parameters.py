@@ -35,6 +35,8 @@ IMPOSSIBLE = [
     ("penstock_core", {"WITH_READ": 1, "WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "that must be 1"),
     ("penstock_core", {"WITH_RECEIVE": 2}, "must be 0 or 1"),
     ("penstock_core", {"WITH_RECEIVE": 1, "WITH_ROCE": 0, "WITH_TCP": 1, "RING_BYTES": 65536}, "that must be 1"),
+    ("penstock_core", {"WITH_RDMA_CM": 2}, "must be 0 or 1"),
+    ("penstock_core", {"WITH_RDMA_CM": 1}, "services and one of these must be 1"),
     ("penstock_core", {"PULL_SLOTS": 64}, "these must be 1, 1, 0"),
     ("penstock_core", {"PULL_SLOTS": 96, "WITH_READ": 1}, "a power of two, 64 to 4096"),
     ("penstock_core", {"WITH_REQUESTER": 2}, "must be 0 or 1"),

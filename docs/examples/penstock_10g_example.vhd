@@ -33,7 +33,8 @@ package penstock_xgmii_component is
       WITH_REQUESTER : natural := 1;
       WITH_READ      : natural := 0;
       WITH_RECEIVE   : natural := 0;
-      PULL_SLOTS     : natural := 0
+      PULL_SLOTS     : natural := 0;
+      WITH_RDMA_CM   : natural := 0
     );
     port (
       clk                   : in  std_logic;

@@ -19,7 +19,7 @@ module rdma_cm
   input  logic        clk,
   input  logic        rst,
 
-  input  logic [15:0] port,            // of TCP's space, at which we listen; 0: none
+  input  logic [15:0] port,            // of TCP's space, at which we listen; 0: none, and connections end
   input  logic [47:0] local_mac,
   input  logic [31:0] local_ip,
   input  logic [23:0] qpn_base,
@@ -204,20 +204,22 @@ module rdma_cm
 
   // ---- timers -------------------------------------------------------------------------------------------------------------
   logic [TickW-1:0] prescale_q;
-  logic tick_q, sweeps, counts, expires, silent, times_out;
+  logic tick_q, sweeps, listened_q, counts, hangs_up, expires, silent, times_out;
   head_t swept;
   assign sweeps    = tick_q && !(arrived && sweeping_q);  // a message has its turn after a sweep
   assign swept     = head_t'(rd_data);
   assign counts    = swept.state inside {LinkRepSent, LinkDreqSent, LinkTimeWait};
-  assign expires   = state_q == StCount && counts && swept.ticks <= 16'd1;
+  assign hangs_up  = port == '0 && swept.state inside {LinkRepSent, LinkOpen};
+  assign expires   = state_q == StCount && counts && !hangs_up && swept.ticks <= 16'd1;
   assign silent    = expires && swept.state == LinkRepSent && swept.left == '0;
   assign times_out = expires && swept.state == LinkDreqSent && swept.left == '0;
 
   always_ff @(posedge clk) begin
     prescale_q <= prescale_q == '0 ? TickW'(TickCycles - 1) : prescale_q - 1'b1;
-    if (prescale_q == '0) tick_q <= 1'b1;
+    listened_q <= port != '0;
+    if (prescale_q == '0 || (port == '0 && listened_q)) tick_q <= 1'b1;
     else if (state_q == StIdle && sweeps) tick_q <= 1'b0;
-    if (rst) {prescale_q, tick_q} <= '0;
+    if (rst) {prescale_q, tick_q, listened_q} <= '0;
   end
 
   always_comb begin
@@ -225,7 +227,12 @@ module rdma_cm
     due.answer = '{what: SendRep, reason: RejTimeout, answers: 2'd1};
     due.mark   = 1'b1;
     due.head   = swept;
-    if (!expires) due.head.ticks = swept.ticks - 1'b1;
+    if (hangs_up) begin
+      due.store       = StoreFresh;
+      due.head        = DreqHead;
+      due.send        = 1'b1;
+      due.answer.what = SendDreq;
+    end else if (!expires) due.head.ticks = swept.ticks - 1'b1;
     else if (swept.state == LinkTimeWait) due.head = '0;
     else if (swept.left != '0) begin
       due.head.left   = swept.left - 1'b1;
@@ -315,7 +322,7 @@ module rdma_cm
     {wr_en, wr_word, wr_data} = {1'b0, RowHead, 32'h0};
     unique case (state_q)
       StClear: wr_en = 1'b1;
-      StCount: {wr_en, wr_data} = {counts && !expires, due.head};
+      StCount: {wr_en, wr_data} = {counts && !expires && !hangs_up, due.head};
       StMark:  {wr_en, wr_data} = {action_q.mark, action_q.head};
       StStore: {wr_en, wr_word, wr_data} = {action_q.store != StoreNone, row_e'(word_q), stored};
       StAnswer: begin
@@ -397,7 +404,7 @@ module rdma_cm
         else if (arrived) state_d = StScan;
       StSweep: state_d = StCount;
       StCount:
-        if (expires) state_d = StStore;
+        if (expires || hangs_up) state_d = StStore;
         else state_d = link_q == Last ? StIdle : StSweep;
       StScan: if (word_q == 4'(RowPsn) + 4'd1) state_d = StWeigh;
       StWeigh: state_d = hits || link_q == Last ? StRule : StScan;
@@ -430,7 +437,7 @@ module rdma_cm
         sweeping_q <= sweeps;
       end
       StCount: begin
-        if (!expires) link_q <= link_q + 1'b1;
+        if (!expires && !hangs_up) link_q <= link_q + 1'b1;
         action_q <= due;
         word_q   <= 4'(RowTransaction);
       end

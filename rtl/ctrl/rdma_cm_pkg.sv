@@ -176,6 +176,12 @@ package rdma_cm_pkg;
   localparam logic [4:0]  ResponseTimeout = 5'd16; // of the peer's answers to DREQ: 268 ms
   localparam logic [3:0]  Retries     = 4'd15;
 
+  // Head of a connection that we end.
+  localparam head_t DreqHead = '{
+    ticks: 16'd1 << (ResponseTimeout - 5'(TickLog2)), unused: '0, wait_code: ResponseTimeout, left: Retries,
+    state: LinkDreqSent
+  };
+
   function automatic logic [15:0] ticks_of(logic [4:0] code, logic [15:0] longest);
     if (code < 5'(TickLog2)) return 16'd1;
     if (code > 5'(TickLog2 + 15)) return longest;

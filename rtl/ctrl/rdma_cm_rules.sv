@@ -59,10 +59,7 @@ module rdma_cm_rules
         end else if (stale) begin
           action.store  = StoreFresh;
           action.mark   = 1'b1;
-          action.head   = '{
-            ticks: ticks_of(ResponseTimeout, LongestWait), unused: '0, wait_code: ResponseTimeout, left: Retries,
-            state: LinkDreqSent
-          };
+          action.head   = DreqHead;
           action.send   = 1'b1;
           action.answer.what = SendDreq;
           action.reject = RejStaleConn;

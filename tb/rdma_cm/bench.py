@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import cocotb
-from cocotb.triggers import ClockCycles
+from cocotb.triggers import ClockCycles, with_timeout
 from lib import connection as cm
 from lib import mads
 from lib.connection import Message
@@ -290,6 +290,22 @@ async def dreq_is_repeated_until_it_is_answered_or_given_up(dut):
         assert (await board.answer_after((1 << 16 - 8) - 8)).payload == first.payload
     await board.no_answer(280)
     assert (board.state(0), board.counts["disconnected"]) == (RESET, 1)
+
+
+@cocotb.test()
+async def connections_end_where_it_no_longer_listens(dut):
+    board = await RdmaBoard.start(dut)
+    n = min(board.n_qp, 3)
+    reps = [await board.agreed(0x100 + k, SERVER_IP + k, qpn=0x200 + k) for k in range(n)]
+    await board.exchange_mad(RTU, ids(0x100, reps[0].local))
+    dut.rdma_port.value = 0
+    ends = [await with_timeout(board.answers.get(), 1, "ms") for _ in range(n)]
+    for k, (rep, end) in enumerate(zip(reps, ends, strict=True)):
+        assert (end.attribute, end.ip, end.local, end.remote) == (DREQ, SERVER_IP + k, rep.local, 0x100 + k)
+        assert end.data[8:12] == (0x200 + k << 8).to_bytes(4) and board.state(k) == RTS
+        assert await board.exchange_mad(DREP, ids(0x100 + k, rep.local), SERVER_IP + k) == []
+        assert board.state(k) == RESET
+    assert board.counts["disconnected"] == n
 
 
 @cocotb.test()

@@ -25,6 +25,8 @@ pub struct Options {
     pub read: bool,
     /// Peers may WRITE to them, and SEND.
     pub receive: bool,
+    /// Peers get queue pairs by the standard connection manager.
+    pub rdma_cm: bool,
     /// Queue pairs keep fragments for servers that READ them.
     pub pull: bool,
     /// Number of TCP streams.
@@ -57,6 +59,7 @@ impl Options {
             retransmission: global::OPTIONS_RETRANSMIT_BITS.of(options) != 0,
             read: global::OPTIONS_READ_BITS.of(options) != 0,
             receive: global::OPTIONS_RECEIVE_BITS.of(options) != 0,
+            rdma_cm: global::OPTIONS_RDMA_CM_BITS.of(options) != 0,
             pull: global::OPTIONS_PULL_SLOTS_BITS.of(options) != 0,
             streams: tcp::BUILD_N_STREAMS_BITS.of(tcp_build),
             inputs: events::BUILD_N_IN_BITS.of(inputs),
@@ -90,6 +93,7 @@ impl Options {
             {
                 (self.retransmission, RETRANSMISSION_PART)
             }
+            ("rdma_cm", _) => (self.rdma_cm, "standard connection manager (WITH_RDMA_CM is 0)"),
             ("source" | "replay_block", _) => (self.source, "message source (WITH_SOURCE is 0)"),
             ("tcp", _) => (self.streams > 0, "TCP (WITH_TCP is 0)"),
             ("stream", _) if self.streams == 0 => (false, "TCP (WITH_TCP is 0)"),
@@ -122,7 +126,7 @@ mod tests {
     /// The options with RoCE and nothing else.
     const BARE: Options = Options::of([4, 0, 0, 0, 0]);
     /// The options with everything, four streams and two inputs.
-    const FULL: Options = Options::of([63 | 256 << 16, 4, 2, 0x12, 1]);
+    const FULL: Options = Options::of([127 | 256 << 16, 4, 2, 0x12, 1]);
 
     fn address(name: &str) -> u32 {
         find(name, Build { queue_pairs: 4, clock_khz: 156_250 }).unwrap()[0].address()
@@ -138,6 +142,7 @@ mod tests {
             ("qp[2].transport", 0x0E5, 0x700E5, Some("retransmission (RETRANSMIT is 0)")),
             ("qp[1].read_depth", 0, 16, Some("READ (WITH_READ is 0)")),
             ("qp[1].receive", 0, 1, Some("SEND and WRITE of peers (WITH_RECEIVE is 0)")),
+            ("rdma_cm.listen", 0, 17185, Some("standard connection manager (WITH_RDMA_CM is 0)")),
             ("pull_stride", 0, 64, Some("READ of kept fragments (PULL_SLOTS is 0)")),
             ("connection.transport", 0x770E5, 0x730E5, Some("retransmission (RETRANSMIT is 0)")),
             ("source.count", 0, 1, Some("message source (WITH_SOURCE is 0)")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The standard connection manager of a board with windows (`--cm rdma`). The gateware has FEROCE's alone; this one is in
-//! the place of a processor beside it, which gets the packets to queue pair 1 and has the registers.
+//! The standard connection manager of a board with windows (`--cm rdma`), in software: it is in
+//! the place of a processor beside the gateware, which gets the packets to queue pair 1 and has the registers.
 //! Promise: each connection has a queue pair with a window for itself, in reset before and after; its window and key are
 //! in the private data of REP; hosts that are not on the board's access list are rejected.
 //! Source: `penstock_transport::rdma_cm`; registers: docs/integration.md, "Windows that servers read".
