@@ -285,7 +285,8 @@ impl Top {
             Kind::Roce => {}
             Kind::Flows => generics.extend(["-GWITH_SOURCE=0", "-GWITH_SERVICES=0"].map(str::to_owned)),
             Kind::Reads => {
-                generics.extend(["-GSTORE=1", "-GWITH_READ=1", "-GWITH_RECEIVE=1", "-GWITH_RDMA_CM=1"].map(str::to_owned));
+                generics
+                    .extend(["-GSTORE=1", "-GWITH_READ=1", "-GWITH_RECEIVE=1", "-GWITH_RDMA_CM=1"].map(str::to_owned));
                 generics.push(format!("-GPULL_SLOTS={PULL_SLOTS}"));
             }
             Kind::RoceInMemory => {

@@ -197,13 +197,13 @@ module connection_manager
   logic      unanswered;  // the request is not answered: another life of a queue pair that lives
   logic      is_last_offered_q;  // of those that OPEN_QP may take
   // ---- the entry that OPEN_QP may take, of those examined
-  take_e     take, best_q, held_q, given;  // held_q: of those that the sender's address holds
+  take_e     offer, take, best_q, held_q, given;  // held_q: of those that the sender's address holds
   index_t    best_index_q, held_index_q;
   logic [8:0] owned_q;  // queue pairs of the sender's address
   logic      at_bound;
-  logic      dead_q;    // this queue pair has failed since it was opened
+  logic      dead, dead_q;  // this queue pair has failed since it was opened
   always_ff @(posedge clk) dead_q <= lost_q[index_q];
-  assign is_hit  = phase != PhClosed && match.ip && match.qpn && !proxied.valid;
+  assign is_hit  = proxied.valid ? 1'b0 : phase != PhClosed && match.ip && match.qpn;
   assign is_held = phase != PhClosed && match.ip;
   assign is_kept = cfg.keep_peer && !match.ip && !match.no_peer;
   // One that we are opening ourselves is not for others.
@@ -211,18 +211,21 @@ module connection_manager
   assign given   = at_bound ? held_q : best_q;
   assign at_bound = cfg.per_address != '0 && owned_q >= 9'(cfg.per_address);
   always_comb begin
-    if (cfg.engaged || is_kept || (proxied.valid && proxied.qp != 8'(index_q))) take = TakeNone;
-    else if (phase == PhClosed || proxied.valid) take = cfg.keep_peer && !match.ip ? TakeNew : TakeFree;
-    else if (dead_q && !mine_q[index_q]) take = TakeDead;
-    else if (is_half) take = TakeHalf;
-    else take = TakeNone;
+    if (cfg.engaged || is_kept) offer = TakeNone;
+    else if (phase == PhClosed) offer = cfg.keep_peer && !match.ip ? TakeNew : TakeFree;
+    else if (dead_q && !mine_q[index_q]) offer = TakeDead;
+    else if (is_half) offer = TakeHalf;
+    else offer = TakeNone;
   end
+  // The standard connection manager has found the queue pair in reset.
+  assign take = !proxied.valid ? offer : proxied.qp != 8'(index_q) || cfg.engaged || is_kept ? TakeNone : TakeFree;
+  assign dead = proxied.valid ? 1'b1 : dead_q;
   assign unanswered = occasion_q == OnRequest && decision_q.probe;
   assign is_last = index_q == index_t'(N_QP - 1);
   always_ff @(posedge clk) is_last_offered_q <= is_last || 8'(index_q) == cfg.offered - 8'd1;
 
   cm_listener u_listener (
-    .request(fields), .counts, .phase, .match, .dead(dead_q || proxied.valid), .engaged(cfg.engaged), .decision
+    .request(fields), .counts, .phase, .match, .dead(dead), .engaged(cfg.engaged), .decision
   );
   cm_opener u_opener (
     .occasion(occasion_q), .answer(fields), .phase,
@@ -236,7 +239,7 @@ module connection_manager
 
   // ---- states -----------------------------------------------------------------------------------------
   logic take_request, take_answer, decides, opens, sent;
-  assign take_request = state_q == StSort && !fields.answer_valid && (cfg.listen || proxied.valid);
+  assign take_request = state_q == StSort && !fields.answer_valid && (proxied.valid ? 1'b1 : cfg.listen);
   assign take_answer  = state_q == StSort && fields.answer_valid && may_be_ours_q;
   assign decides      = state_q == StDecide && is_ours_q;
   assign opens        = state_q == StWork && todo_q[$high(todo_q)] && next_q == 4'(ScrOpen);

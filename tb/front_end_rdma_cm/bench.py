@@ -69,7 +69,13 @@ async def a_program_connects_fills_the_window_and_leaves_again_and_again(dut):
     assert await board.field("options", "rdma_cm", 0) == 1
     await write("services.netmask", 0)
     await write("rdma_cm.listen", PORT)
-    for name, value in (("read_rkey", KEY), ("read_base_lo", BASE), ("read_length_lo", 0x8000), ("read_depth", 4), ("receive", 1)):
+    for name, value in (
+        ("read_rkey", KEY),
+        ("read_base_lo", BASE),
+        ("read_length_lo", 0x8000),
+        ("read_depth", 4),
+        ("receive", 1),
+    ):
         await write(f"qp.{name}", value, 1)
     for turn in range(3):
         peer.answers.clear()
@@ -83,7 +89,8 @@ async def a_program_connects_fills_the_window_and_leaves_again_and_again(dut):
         packets = packets_of(Message(data, BASE + 64 * turn, None), 1, rep.psn, KEY, 1024)
         for packet in packets:
             await peer.send(frame(packet, QPN_BASE))
-        await until(dut, lambda: (0x77, packets[-1].psn) in peer.acks)
+        last = (0x77, packets[-1].psn)
+        await until(dut, lambda last=last: last in peer.acks)
         peer.acks.clear()
         assert bytes(memory.mem[BASE + 64 * turn :][: len(data)]) == data
         assert await board.state(1) == RTS

@@ -58,7 +58,14 @@ def req(source: int, to: int, local: int, /, qpn: int = 0x77, **changed: int) ->
 
 def frame(source: int, to: int, mad: bytes, **changed) -> bytes:
     """A frame with a MAD, without FCS; `changed`: fields of its headers."""
-    field = {"qkey": QKEY, "source_qpn": 1, "opcode": UD_SEND_ONLY, "qpn": 1, "pkey": 0xFFFF, "port": SOURCE_PORT} | changed
+    field = {
+        "qkey": QKEY,
+        "source_qpn": 1,
+        "opcode": UD_SEND_ONLY,
+        "qpn": 1,
+        "pkey": 0xFFFF,
+        "port": SOURCE_PORT,
+    } | changed
     heads = Ether() / IP(src=ip_str(source), dst=ip_str(to), id=0, flags="DF")
     heads /= UDP(sport=field["port"], dport=UDP_PORT, chksum=0)
     heads /= BTH(opcode=field["opcode"], dqpn=field["qpn"], psn=0, pkey=field["pkey"], migreq=0)

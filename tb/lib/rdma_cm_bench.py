@@ -26,7 +26,7 @@ PORT, MTU_CODE = 17185, 5
 LOCAL_MAC = 0x02505354_4B02
 GUID = (LOCAL_MAC & 0xFFFFFFFF) << 32 | LOCAL_IP
 TICK_CYCLES = 104  # of 1.048576 ms, with CLK_KHZ 100
-STATS = "request refused repeated unknown ignored established disconnected silent malformed".split()
+STATS = ["request", "refused", "repeated", "unknown", "ignored", "established", "disconnected", "silent", "malformed"]
 
 
 class RdmaBoard(Board):
@@ -125,7 +125,9 @@ class RdmaBoard(Board):
         await ClockCycles(self.dut.clk, ticks * TICK_CYCLES)
         assert self.answers.empty()
 
-    async def exchange_mad(self, attribute: int, data: bytes, ip: int = SERVER_IP, transaction: int = 1) -> list[Answer]:
+    async def exchange_mad(
+        self, attribute: int, data: bytes, ip: int = SERVER_IP, transaction: int = 1
+    ) -> list[Answer]:
         """All answers to a message."""
         await self.post(attribute, data, ip, transaction)
         return await self.settled_mads()

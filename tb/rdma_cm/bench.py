@@ -320,13 +320,13 @@ async def connections_come_and_go_although_messages_are_lost(dut):
         if rng.random() >= 0.3:
             await board.post(attribute, data)
 
-    async def until_answered(attribute: int, data: bytes, *wanted: int):
+    async def until_answered(attribute: int, data: bytes, *attributes: int):
         while True:
             await post(attribute, data)
             await ClockCycles(dut.clk, 3000)
             while not board.answers.empty():
                 answer = board.answers.get_nowait()
-                if answer.attribute in wanted and answer.remote == int.from_bytes(data[:4]):
+                if answer.attribute in attributes and answer.remote == int.from_bytes(data[:4]):
                     return answer
 
     for k in range(20):
@@ -402,7 +402,9 @@ async def random_messages_have_the_answers_of_the_manager_in_software(dut):
         attribute = rng.choices((REQ, RTU, DREQ, DREP, REJ, MRA, REP), (40, 25, 20, 10, 5, 5, 3))[0]
         ip = rng.choice((peer.ip, peer.ip, peer.ip, peer.ip, OTHER_IP))
         wrong = rng.choices(("", "local", "remote", "qpn"), (9, 1, 1, 1))[0]
-        changed = rng.choice([{}, {}, {}, {}, {"port": 1}, {"service": 1}, {"mtu": 0}, {"ip": 6}, {"to": 7}, {"psn": 6}])
+        changed = rng.choice(
+            [{}, {}, {}, {}, {"port": 1}, {"service": 1}, {"mtu": 0}, {"ip": 6}, {"to": 7}, {"psn": 6}]
+        )
         depth, reason = rng.randrange(4), rng.choice((4, 10, 28))
         found = []
         for side in range(2):

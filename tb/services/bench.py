@@ -646,7 +646,24 @@ async def packets_to_queue_pair_1_pass_whole_and_with_a_right_icrc(dut):
     await settled(host)
     assert taken == [frame[42:] for frame in routed]
     taken.clear()
-    places = [42, 43, 44, 45, 50, 53, 54, 61, 62, 100, 317, 318, 319, 320, 321, *(rng.randrange(62, 318) for _ in range(9))]
+    places = [
+        42,
+        43,
+        44,
+        45,
+        50,
+        53,
+        54,
+        61,
+        62,
+        100,
+        317,
+        318,
+        319,
+        320,
+        321,
+        *(rng.randrange(62, 318) for _ in range(9)),
+    ]
     await host.send(*(flipped(good, at) for at in places))
     await host.send(*(resummed(good, at, value) for at, value in ((18, 1), (26, 11))))
     await settled(host)
