@@ -53,6 +53,7 @@ EVENT_BLOCKS = [
     ("async_fifo", {"W": 73, "DEPTH": 16}, "16 words of 73 bits"),
     ("event_timing", {}, "triggers, busy, time"),
     ("tai_clock", {}, "the clock in it"),
+    ("rdma_cm", QPS, "the passive side of the standard connection manager, for 4 queue pairs (`WITH_RDMA_CM`)"),
     ("fragment_keeper", QPS, "64 bits, 256 fragments kept for the server of each of 4 queue pairs (`PULL_SLOTS`)"),
 ]
 # The transmit side, with what differs between them.
