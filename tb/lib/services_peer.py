@@ -167,3 +167,12 @@ async def start(dut, **cfg: int) -> Host:
         await RisingEdge(dut.clk)
     cocotb.start_soon(host.count())
     return host
+
+
+async def settled(host: Host, cycles: int = 6000) -> None:
+    """Until nothing has been counted for longer than the longest frame takes through the services."""
+    before = None
+    while before != host.counts:
+        before = dict(host.counts)
+        for _ in range(cycles):
+            await RisingEdge(host.dut.clk)
