@@ -29,7 +29,7 @@ BENCHES = [
     ),
     Bench(
         top="penstock_100g",
-        configs=[{"CLK_KHZ": 322_266, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1}],
+        configs=[{"CLK_KHZ": 322_266, "N_QP": 2, "RING_BYTES": 16_384, "SLOTS": 16, "WITH_READ": 1, "WITH_CN_TAG": 1}],
     ),
 ]
 REQUESTS = os.environ.get("PARAM_WITH_REQUESTER") != "0"  # the board sends messages, too

@@ -56,6 +56,7 @@ module ipbus_bench
     .level_bytes(),
     .m_axis_cm_tdata(), .m_axis_cm_tvalid(), .m_axis_cm_tready(1'b0), .m_axis_cm_tlast(),
     .cm_rx_ip(), .cm_rx_sport(), .cm_rx_dport(),
+    .m_axis_mad_tdata(), .m_axis_mad_tvalid(), .m_axis_mad_tlast(), .mad_rx_ip(),
     .s_axis_cm_tdata('0), .s_axis_cm_tvalid(1'b0), .s_axis_cm_tready(), .s_axis_cm_tlast(1'b0),
     .cm_tx_ip('0), .cm_tx_dport('0), .cm_tx_sport('0),
     .lookup_valid(1'b0), .lookup_ready(), .lookup_ip('0), .lookup_fresh(1'b0), .found_valid(), .found(), .found_mac(),
