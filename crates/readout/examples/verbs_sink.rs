@@ -34,8 +34,6 @@ struct Plan {
     shared: bool,
     /// Successful completions to wait for, of all queue pairs together.
     messages: usize,
-    /// Wait before a receive is posted again: a slow consumer.
-    delay_us: u64,
     /// No receive is posted again until the device has refused a message for want of one (RNR NAK): a consumer that is
     /// slower than its peer on any machine.
     until_refused: bool,
@@ -63,7 +61,6 @@ impl Default for Plan {
             receives: 16,
             shared: false,
             messages: 1,
-            delay_us: 0,
             until_refused: false,
             timeout_s: 20.0,
             lives: 1,
@@ -226,9 +223,6 @@ fn receive_all(
         for completion in &batch {
             received += usize::from(completion.status == RecvStatus::Success);
             all.push(to_json(completion));
-            if plan.delay_us > 0 {
-                std::thread::sleep(Duration::from_micros(plan.delay_us));
-            }
             if completion.status == RecvStatus::Success {
                 let base = memory.ring(completion.board.into()).mapping().addr();
                 withheld.push((completion.board, receive(plan, base, completion.wr_id as u32)));
